@@ -22,4 +22,5 @@ done
 openapi=$(folder "k8s.io/kubernetes@v$release")/api/openapi-spec/swagger.json
 node scripts/generateTypes.mjs "$openapi"
 node scripts/generateFacts.mjs "$openapi" "$work" "$types"
+node scripts/generateGoStructs.mjs "$types"
 npx --no-install biome check --write src/api/gen

@@ -9,7 +9,7 @@ import { opaqueType } from '#cel/types'
 import { EvaluationError, OpaqueValue } from '#cel/values'
 import { nameIsDnsLabel, nameIsDnsSubdomain } from '../machinery/names.ts'
 
-/** Whom a check is about, other than the request's own user. */
+/** The service account that a check is about, in place of the request's own user. */
 export interface ServiceAccountRef {
   readonly namespace: string
   readonly name: string
@@ -19,7 +19,7 @@ export interface AuthorizationCheck {
   readonly verb: string
   /** Undefined for the user of the request. */
   readonly serviceAccount: ServiceAccountRef | undefined
-  /** Of a request that is about no resource. */
+  /** The path of a request for no resource. */
   readonly path?: string | undefined
   readonly group?: string | undefined
   readonly resource?: string | undefined

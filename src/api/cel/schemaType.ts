@@ -7,7 +7,7 @@ import { boolType, bytesType, type CelType, doubleType, dynType, intType, listTy
 import type { Schema } from '../schema/schema.ts'
 import { escapeIdentifier } from './escaping.ts'
 
-/** `name`: of the type, if it is an object's; those of nested objects are named after their path below it. */
+/** @param name the name of an object type; types of nested objects are named by their path below it */
 export function celTypeOf(schema: Schema, name: string): CelType {
   switch (schema.type) {
     case 'object':

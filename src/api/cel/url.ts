@@ -82,7 +82,7 @@ function hostOf(authority: string): string {
   return host
 }
 
-/** The path as written where that is well formed, else encoded anew. */
+/** The path as written if it is well formed, otherwise encoded again. */
 function escapedPath(path: string): string {
   checkEscapes(path)
   if (/^[A-Za-z0-9\-._~!$&'()*+,;=:@[\]%/]*$/.test(path)) return path

@@ -1,4 +1,4 @@
-/** Schemas of configuration kinds, told in a line a field (L1): such kinds are in no OpenAPI document, so that nothing generates them. */
+/** Schemas of configuration kinds, declared with one line per field (L1): no OpenAPI document has these kinds, so they cannot be generated. */
 import type { Field, Schema } from '#api/schema/schema'
 
 export const text: Schema = { type: 'string' }

@@ -1,4 +1,4 @@
-/** What /debug/scheduling tells of one pod (L1): written by the scheduler, read by `skiff why`. Skiff's own; upstream has nothing like it. */
+/** The answer of /debug/scheduling for one pod (L1): the scheduler writes it, `skiff why` reads it. Upstream has no counterpart. */
 export interface PluginReasons {
   readonly plugin: string
   readonly reasons: readonly string[]
@@ -41,6 +41,6 @@ export interface PlacementExplanation {
   readonly at: string
   readonly evaluatedNodes: number
   readonly feasibleNodes: number
-  /** Of the winner; empty where only one node fitted. `score` has the weight in it. */
+  /** The chosen node's scores; empty if only one node fitted. `score` includes the weight. */
   readonly scores: readonly { readonly plugin: string; readonly weight: number; readonly score: number }[]
 }

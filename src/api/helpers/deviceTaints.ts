@@ -2,7 +2,7 @@
 import type { DeviceTaint, DeviceToleration } from '../gen/types/resource.v1.ts'
 import type { Frozen } from '../machinery/meta.ts'
 
-/** Whether the effect is one that anybody reacts to is the caller's question. */
+/** The caller decides whether the taint's effect matters. */
 export function deviceTolerationToleratesTaint({ effect, key, operator = 'Equal', value = '' }: Frozen<DeviceToleration>, taint: Frozen<DeviceTaint>): boolean {
   if (effect && effect !== taint.effect) return false
   if (key && key !== taint.key) return false

@@ -5,7 +5,6 @@ import { nodeSelectorMatches, podMatchesNodeSelectorAndAffinity } from './nodes.
 import { controllerOf, controllerReference, isControlledBy } from './owners.ts'
 import { podLimits, podRequests, qosClass } from './podResources.ts'
 import { isPodActive, isPodAvailable, msUntilAvailable } from './pods.ts'
-import { podTemplateHash } from './podTemplateHash.ts'
 import { findTargetPort } from './services.ts'
 import { findUntoleratedTaint, tolerationToleratesTaint } from './taints.ts'
 
@@ -23,7 +22,7 @@ const container = (name: string, requests?: Record<string, string>, limits?: Rec
   restartPolicy,
 })
 
-test('RES-01 requests: init steps in turn, sidecars beside everything, overhead on top', () => {
+test('RES-01 a pod requests the largest init step or all containers, plus its sidecars and its overhead', () => {
   const subject = pod({
     containers: [container('a', { cpu: '100m', memory: '64Mi' }), container('b', { cpu: '200m' })],
     initContainers: [container('i1', { cpu: '500m' }), container('s', { cpu: '50m' }, undefined, 'Always'), container('i2', { memory: '256Mi', cpu: '10m' })],
@@ -117,13 +116,6 @@ test('availability waits for minReadySeconds', () => {
   assert.deepEqual([isPodAvailable(ready, 0, 0), isPodAvailable(ready, 5, 14_999), isPodAvailable(ready, 5, 15_000)], [true, false, true])
   assert.equal(msUntilAvailable(ready, 5, 12_000), 3000)
   assert.equal(isPodActive(pod({}, { status: { phase: 'Failed' } })), false)
-})
-
-test('the template hash ignores key order and looks like a generated name', () => {
-  const hash = podTemplateHash({ a: 1, b: [{ c: 'x', d: undefined }] })
-  assert.equal(hash, podTemplateHash({ b: [{ c: 'x' }], a: 1 }))
-  assert.notEqual(hash, podTemplateHash({ b: [{ c: 'x' }], a: 1 }, 1))
-  assert.match(hash, /^[bcdfghjklmnpqrstvwxz2456789]{1,10}$/)
 })
 
 test('a named target port is found by name and protocol', () => {

@@ -1,5 +1,5 @@
 /**
- * What a pod asks for and may use (L1): init containers run one after another, sidecars beside everything, overhead on top.
+ * The requests and limits of a pod (L1): init containers run one after another, sidecars run all the time, and overhead is added.
  * Amounts are plain numbers: cpu in millicores, everything else in whole units (bytes, counts). Absent resources are omitted, never 0.
  * Upstream: component-helpers/resource helpers.go, kubernetes/pkg/apis/core/v1/helper/qos (v1.36).
  */

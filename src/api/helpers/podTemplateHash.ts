@@ -1,41 +1,31 @@
 /**
- * The hash that names a ReplicaSet after its template (L1): FNV-1a over the template's canonical text, printed in the alphabet of
- * generated names. Stable across key order; equal templates give equal names, which is all that upstream's promises too.
+ * Hashes of pod templates (L1), equal to upstream's, so that an object keeps its ReplicaSets and revisions when the other controller manager takes
+ * it over. The creation time of a template is not hashed: Go hashes a set one with the time zone of its machine.
  * Upstream: kubernetes/pkg/controller ComputeHash, apimachinery/pkg/util/rand SafeEncodeString (v1.36).
  */
+import { fnv32a, fnv32aBytes } from '#base/fnv'
+import { dumpPodTemplate } from './podTemplateDump.ts'
+
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789'
 
-/** The value of `pod-template-hash`. @param collisionCount the Deployment's, mixed in so that a clash finds another name */
+/** The value of `pod-template-hash`. @param collisionCount the workload's, for another name after a collision */
 export function podTemplateHash(template: unknown, collisionCount?: number): string {
-  let hash = fnv1a(0x811c9dc5, canonicalText(template))
-  if (collisionCount !== undefined) hash = fnv1a(hash, `#${collisionCount}`)
+  let hash = fnv32a('')
+  dumpPodTemplate(template, (text) => {
+    hash = fnv32a(text, hash)
+  })
+  if (collisionCount !== undefined) hash = fnv32aBytes(littleEndian64(collisionCount), hash)
   return safeEncode(String(hash))
 }
 
-/** A 32-bit FNV-1a hash of a text's UTF-16 units. */
-function fnv1a(seed: number, text: string): number {
-  let hash = seed
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    hash = Math.imul(hash ^ (unit & 0xff), 0x01000193)
-    hash = Math.imul(hash ^ (unit >> 8), 0x01000193)
-  }
-  return hash >>> 0
-}
-
-/** Each character moved into the alphabet without vowels, so that no word appears by chance. */
-function safeEncode(text: string): string {
+/** Each character moved into an alphabet without vowels, so that no word appears by chance. */
+export function safeEncode(text: string): string {
   return [...text].map((char) => alphabet[char.charCodeAt(0) % alphabet.length]).join('')
 }
 
-/** JSON with sorted keys and without absent values. */
-function canonicalText(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
-  const fields = value as Readonly<Record<string, unknown>>
-  const parts = Object.keys(fields)
-    .filter((key) => fields[key] !== undefined)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalText(fields[key])}`)
-  return `{${parts.join(',')}}`
+/** Eight bytes, of which Go fills four. */
+function littleEndian64(value: number): Uint8Array {
+  const bytes = new Uint8Array(8)
+  new DataView(bytes.buffer).setUint32(0, value, true)
+  return bytes
 }

@@ -1,5 +1,5 @@
 /**
- * What an object uses of a ResourceQuota (L1, pure): shared by admission and by whoever writes the quota's status.
+ * The usage that an object adds to a ResourceQuota (L1, pure). Admission and the controller of the quota's status share it.
  * Amounts are numbers: milli for cpu, plain values for everything else. Upstream: pkg/quota/v1/evaluator/core (v1.36).
  */
 import type { PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorRequirement, Service } from '#api/gen/types/core.v1'
@@ -32,7 +32,7 @@ export function isIgnoredByQuota({ group, resource }: GroupResource): boolean {
 
 /**
  * The amounts by quota resource name: `requests.cpu`, `count/deployments.apps`, `services.nodeports`, …
- * @param nowMs with it, pods that should be gone by now are not charged any more
+ * @param nowMs if given, terminating pods whose grace period is over are not charged
  */
 export function quotaUsage({ group, resource }: GroupResource, object: Frozen<KubeObject>, nowMs?: number): QuotaAmounts {
   const usage: Record<string, number> = bareMap({ [`count/${resource}${group ? `.${group}` : ''}`]: 1 })
@@ -121,7 +121,7 @@ export function quotaNamesOf({ group, resource }: GroupResource, names: readonly
   })
 }
 
-/** Whether the quota's scopes include the object: only pods and claims are told apart. */
+/** Whether the quota's scopes include the object. Only pods and claims have scopes. */
 export function quotaCovers(quota: Frozen<ResourceQuota>, resource: GroupResource, object: Frozen<KubeObject>): boolean {
   return quotaScopesOf(quota).every((scope) => scopeCovers(scope, resource, object))
 }

@@ -44,7 +44,7 @@ export function needsHealthCheck(service: Frozen<Service>): boolean {
   return service.spec.type === 'LoadBalancer' && externalPolicyLocal(service)
 }
 
-/** loadBalancerSourceRanges, or the annotation that preceded it; none means everybody. */
+/** loadBalancerSourceRanges, or the annotation that preceded it; without either, all addresses may connect. */
 export function loadBalancerSourceRanges(service: Frozen<Service>): readonly string[] {
   const ranges = service.spec.loadBalancerSourceRanges
   if (ranges?.length) return ranges.map((range) => range.trim())

@@ -41,7 +41,7 @@ export function storageClassOf({ metadata, spec }: Frozen<PersistentVolume | Per
   return metadata.annotations?.[betaStorageClass] ?? spec?.storageClassName ?? ''
 }
 
-/** Whether somebody has said which class, '' included; who has not gets the default. */
+/** Whether the claim names a class, '' included. A claim that names none gets the default class. */
 export function namesStorageClass({ metadata, spec }: Frozen<PersistentVolumeClaim>): boolean {
   return metadata.annotations?.[betaStorageClass] !== undefined || spec?.storageClassName !== undefined
 }
@@ -102,7 +102,7 @@ export function volumeReaches({ spec }: Frozen<PersistentVolume>, node: Frozen<N
 export interface VolumeSearch {
   /** The volume must be reachable from there; absent: anywhere. */
   readonly node?: Frozen<Node> | undefined
-  /** Names of volumes that are promised to somebody else already. */
+  /** Names of volumes that are already reserved for other claims. */
   readonly excluded?: ReadonlySet<string> | undefined
   /** Only volumes that are meant for the claim: others wait until a node is known. */
   readonly onlyPrebound?: boolean | undefined

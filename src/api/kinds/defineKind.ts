@@ -9,7 +9,7 @@ import type { FieldError, FieldPath } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Random } from '#base/random'
 
-/** Who makes a request. */
+/** The user that makes a request. */
 export interface StrategyUser {
   readonly name: string
   readonly uid?: string | undefined
@@ -23,9 +23,9 @@ export interface StrategyContext {
   readonly random: Random
   /** The caller; absent when the registry itself writes. */
   readonly user?: StrategyUser | undefined
-  /** The labels of the object's namespace; undefined when there is no such namespace. Absent: nobody can tell. */
+  /** The labels of the object's namespace; undefined when there is no such namespace. Absent: the labels cannot be looked up. */
   readonly namespaceLabels?: (() => Readonly<Record<string, string>> | undefined) | undefined
-  /** Shows a text to the client, beside whatever comes of the write; absent when nobody listens. */
+  /** Sends a warning to the client, whether the write succeeds or not. Absent: there is no client. */
   readonly warn?: ((text: string) => void) | undefined
 }
 
@@ -68,7 +68,7 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   readonly allowCreateOnUpdate?: boolean | undefined
   /** PUT without a resourceVersion is allowed (upstream AllowUnconditionalUpdate). Default true, as most of upstream's. */
   readonly allowUnconditionalUpdate?: boolean | undefined
-  /** Field paths (dotted) that nobody owns through the main endpoint. Default: the status, where that has an endpoint of its own. */
+  /** Field paths (dotted) that no manager comes to own through the main endpoint. Default: the status, if it has an endpoint of its own. */
   readonly resetFields?: readonly string[] | undefined
   /** The printer columns after upstream's printers/internalversion; absent: Name and Age. */
   readonly columns?: readonly Column<T>[] | undefined
@@ -79,7 +79,7 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   /** To and from the storage version, when versions differ in shape; absent: shapes are equal. */
   convert?(obj: T, from: string, to: string): T
   /**
-   * The kind has a shape of its own beside the stored one, and its rules work on that (Event of events.k8s.io, stored as core/v1).
+   * The kind differs in shape from the stored one, and its rules work on its own shape (Event of events.k8s.io, stored as core/v1).
    * Absent: its rules work on the stored shape.
    */
   readonly ownShape?: { fromStored(obj: Frozen<KubeObject>): KubeObject; toStored(obj: Frozen<KubeObject>): KubeObject } | undefined

@@ -11,13 +11,13 @@ const deprecatedLabels: ReadonlyMap<string, string> = new Map([
   ['beta.kubernetes.io/instance-type', 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead'],
 ])
 
-/** Of one key. `named` repeats the key where the path does not tell it. */
+/** The warnings for one label key. @param named whether the text repeats the key, because the path does not contain it */
 export function nodeLabelWarnings(key: string, path: FieldPath, named: boolean): string[] {
   const message = deprecatedLabels.get(key)
   return message === undefined ? [] : [`${path}: ${named ? `${key} is ` : ''}${message}`]
 }
 
-/** Of what a term, or a label selector over nodes, asks for. */
+/** The warnings for the expressions of a term or of a label selector over nodes. */
 export function nodeExpressionWarnings(expressions: Frozen<NodeSelectorTerm['matchExpressions']>, path: FieldPath): string[] {
   return (expressions ?? []).flatMap(({ key }, i) => nodeLabelWarnings(key, path.child('matchExpressions').index(i).child('key'), true))
 }

@@ -56,7 +56,7 @@ export function statusStrategy<T extends KubeObject>(
   } = {},
 ): SubresourceStrategy<T> {
   return {
-    // Where all of the metadata stays, nobody owns any of it.
+    // If the endpoint changes no metadata, no manager owns any of it.
     resetFields: rules.keepMetadata === resetMetadata ? ['metadata', 'spec'] : ['spec'],
     prepareForUpdate(input) {
       const { obj, old } = input

@@ -144,7 +144,7 @@ export const fieldError = {
   tooMany: (path: FieldPath, actual: number, max: number) => lazily('FieldValueTooMany', path, () => `Too many: ${actual}: must have at most ${max} items`),
 }
 
-/** Nobody reads more; an object of 3 MiB can have a million faults, whose description would be a hundred times its size. */
+/** The limit of faults in one message: an object of 3 MiB can have a million faults, and their texts would be a hundred times its size. */
 const mostErrors = 1_000
 /** Nor longer texts: a fault may show a whole list, and each item of that list may have one. */
 const mostCharacters = 1_000_000

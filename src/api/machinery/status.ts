@@ -63,7 +63,7 @@ export class StatusError extends Error {
   readonly reason: StatusReason
   readonly code: number
   readonly details: StatusDetails | undefined
-  /** Where a list may go on after this failure: the Status's metadata.continue. */
+  /** The token with which a list can continue after this failure: the Status's metadata.continue. */
   readonly continue: string | undefined
 
   constructor(reason: StatusReason, message: string, options: { code?: number; details?: StatusDetails; continue?: string; cause?: unknown } = {}) {

@@ -74,7 +74,7 @@ export function parseYaml(text: string, options: YamlOptions = {}): unknown {
 }
 
 export interface YamlOptions {
-  /** Of two equal keys the last one wins, unless they are to be refused, as strict decoding does. */
+  /** 'refuse' rejects repeated keys, as strict decoding does. Absent: the last value of a key counts. */
   readonly duplicates?: 'refuse' | undefined
 }
 

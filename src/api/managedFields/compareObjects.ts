@@ -14,7 +14,7 @@ export interface Comparison {
   readonly removed: FieldSet
 }
 
-/** Metadata that the server keeps: nobody owns it. */
+/** Metadata that the server keeps. No manager owns it. */
 export const serverMetadata: ReadonlySet<string> = new Set([
   'name',
   'namespace',
@@ -52,7 +52,7 @@ export function compareObjects(old: JsonObject | undefined, updated: JsonObject,
   return { changed, removed }
 }
 
-/** The same for an applied configuration's set: what the server keeps is nobody's. */
+/** An applied configuration's set without the fields that the server keeps. */
 export function withoutServerFields(set: FieldSet): FieldSet {
   const { 'f:apiVersion': _apiVersion, 'f:kind': _kind, 'f:metadata': metadata, ...rest } = set
   if (metadata === undefined) return rest
@@ -157,7 +157,7 @@ function compareItems(
   })
 }
 
-/** Items that share an element are compared as one; whoever makes or ends such a group changes the whole of it. */
+/** Items that share an element are compared as one. A write that creates or ends such a group changes all of it. */
 function compareDuplicates(
   oldGroups: ReadonlyMap<string, unknown[]> | undefined,
   newGroups: ReadonlyMap<string, unknown[]> | undefined,

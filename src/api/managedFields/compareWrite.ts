@@ -1,5 +1,5 @@
 /**
- * Pass: what a write changed and removed (L1), in the request's version and in every other version in which somebody owns fields.
+ * Pass: what a write changed and removed (L1), in the request's version and in every other version in which a manager owns fields.
  * Upstream: the compare step of structured-merge-diff/v6/merge/update.go (v1.36).
  */
 import type { DeepReadonly } from '#base/frozen'

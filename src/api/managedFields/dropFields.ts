@@ -1,6 +1,6 @@
 /**
- * Pass: every manager loses the fields that the write changed or removed (L1). A claim that owns nothing any more is dropped, and so is one
- * of a version that is not served any more.
+ * Pass: every manager loses the fields that the write changed or removed (L1). Claims that own nothing any more are dropped, and
+ * so are claims whose version is not served any more.
  * Upstream: structured-merge-diff/v6/merge/update.go (v1.36).
  */
 import type { Claim } from './claims.ts'

@@ -1,6 +1,6 @@
 /**
- * What makes an applied configuration impossible to own (L1): items of lists that cannot be told apart. Live objects may hold such items,
- * from before there was apply; a configuration may not.
+ * The faults for which apply refuses a configuration (L1): fields that the schema does not know, and list items with equal or missing keys.
+ * Live objects may hold such items, because other writes are not checked for them.
  * Upstream: structured-merge-diff/v6/typed/validate.go and helpers.go (v1.36).
  */
 import type { DeepReadonly } from '#base/frozen'
@@ -17,7 +17,7 @@ interface Configuration {
   readonly unknownFields?: readonly string[] | undefined
 }
 
-/** @throws StatusError when the configuration has fields that the schema does not know, or items that cannot be told apart */
+/** @throws StatusError when the configuration has fields that the schema does not know, or list items with equal or missing keys */
 export function refuseFaults({ applied, schema, unknownFields = [] }: Configuration): void {
   const faults = [...unknownFields.map((path) => `.${path}: field not declared in schema`), ...configurationFaults(applied, schema)]
   if (faults.length === 0) return

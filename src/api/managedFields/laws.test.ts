@@ -68,7 +68,7 @@ test('API-11 applying the same configuration again changes nothing', () => {
   )
 })
 
-test('API-11 an applier owns exactly what it applied, and nobody else shares what differs', () => {
+test('API-11 a manager owns exactly the fields that it applied, and no other manager owns a field with another value', () => {
   fc.assert(
     fc.property(podArb, podArb, podArb, (first, second, third) => {
       let live: Unstructured | undefined

@@ -120,7 +120,7 @@ test('leaving managedFields out keeps them, one empty entry resets them, and unt
   assert.equal(update(configMap({ a: '1' }), configMap({ a: '2' }), 'two', 1).metadata.managedFields, undefined)
 })
 
-test('what the endpoint resets is nobody’s', () => {
+test('no manager owns fields that the endpoint resets', () => {
   const object = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' }, spec: { replicas: 1 }, status: { replicas: 1 } } as unknown as KubeObject
   trackUpdate({ old: undefined, updated: object, schema: deployments, manager: 'm', apiVersion: 'apps/v1', resetFields: ['status'], nowMs: start })
   assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, { 'f:spec': { 'f:replicas': {} } })

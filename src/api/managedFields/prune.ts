@@ -1,5 +1,5 @@
 /**
- * Pass: an apply removes what its manager applied before, does not apply now, and nobody else owns (L1).
+ * Pass: an apply removes what its manager applied before, does not apply now, and no other manager owns (L1).
  * Upstream: the prune step of structured-merge-diff/v6/merge/update.go (v1.36).
  */
 import type { KubeObject } from '../machinery/meta.ts'
@@ -40,7 +40,7 @@ function pruneAcrossVersions(merged: KubeObject, last: Claim, claims: readonly C
     const kept = union(setIn(version, pruned), withNamedParents(fields))
     pruned = version.back(without(whole, difference(setIn(version, merged), kept), version.schema))
   }
-  // Conversions may lose fields that nobody applied: only fields that the manager had are removed.
+  // Conversions may lose fields that no manager applied: remove only fields that this manager had.
   const gone = intersection(difference(setIn(then, merged), setIn(then, pruned)), withNamedParents(last.fields))
   return then.back(without(then.show(merged), gone, then.schema))
 }

@@ -51,5 +51,5 @@ const cases: readonly { name: string; parent: ManagedFieldsEntry[]; scale: Manag
   },
 ]
 for (const { name, parent, scale, want } of cases) {
-  test(`API-11 a write of a Scale told to the object: ${name}`, () => assert.deepEqual(toParentEntries(parent, scale, paths, 'apps/v1'), want))
+  test(`API-11 a write of a Scale changes the object's entries: ${name}`, () => assert.deepEqual(toParentEntries(parent, scale, paths, 'apps/v1'), want))
 }

@@ -1,7 +1,7 @@
 /**
- * Ownership of a count of replicas (L1), as an object and its Scale show it: the Scale's entries own spec.replicas, the object's the
- * field that its kind keeps the count in. Pure.
- * Upstream: apimachinery/pkg/util/managedfields/scalehandler.go (v1.36). Unlike there an updater keeps its time, and stays one entry.
+ * Ownership of a count of replicas (L1): entries of a Scale own spec.replicas, entries of the object own the field in which its kind keeps
+ * the count. Pure.
+ * Upstream: apimachinery/pkg/util/managedfields/scalehandler.go (v1.36). Unlike upstream, a manager that updates keeps its time, and stays one entry.
  */
 import type { ManagedFieldsEntry } from '../machinery/meta.ts'
 import type { Claim } from './claims.ts'
@@ -17,7 +17,7 @@ const replicasOfScale = setOfFields(['spec.replicas'])
 /** The dotted path of the replicas by apiVersion of the object; undefined where a version has no scale. */
 export type ReplicasPaths = ReadonlyMap<string, string | undefined>
 
-/** Who owns the Scale's replicas. What is owned in a version that is not known is left out. */
+/** The entries of the managers that own the Scale's replicas. Entries of an unknown version are left out. */
 export function toScaleEntries(parent: Entries, paths: ReplicasPaths): ManagedFieldsEntry[] {
   const claims = decodeClaims(parent) ?? []
   return encodeClaims(
@@ -27,7 +27,7 @@ export function toScaleEntries(parent: Entries, paths: ReplicasPaths): ManagedFi
   )
 }
 
-/** The object's entries after a write of its Scale: who lost the replicas there loses them here, who gained them gains them in `apiVersion`. */
+/** The object's entries after a write of its Scale: a manager that lost the replicas there loses them here, one that gained them gains them in `apiVersion`. */
 export function toParentEntries(parent: Entries, scale: Entries, paths: ReplicasPaths, apiVersion: string): ManagedFieldsEntry[] {
   const gained = (decodeClaims(scale) ?? []).filter((claim) => owns(claim, replicasOfScale))
   const claims: Claim[] = []
@@ -47,7 +47,7 @@ export function toParentEntries(parent: Entries, scale: Entries, paths: Replicas
   return encodeClaims([...claims, ...gained.map((claim) => ({ ...claim, apiVersion, fields: own }))])
 }
 
-/** Of the two versions one is the Scale's, so versions do not tell managers apart. */
+/** Whether two claims belong to one manager. Their versions differ, because one of them is the Scale's. */
 function isSame(a: Claim, b: Claim): boolean {
   return a.manager === b.manager && a.operation === b.operation && a.subresource === b.subresource
 }

@@ -1,4 +1,4 @@
-/** What every tracked write says about itself (L1), whether it updates or applies. */
+/** The input that tracking needs about every write (L1), be it an update or an apply. */
 import type { Schema } from '../schema/schema.ts'
 import type { OtherVersions } from './versions.ts'
 
@@ -9,7 +9,7 @@ export interface TrackedWrite {
   /** The request's group/version. */
   readonly apiVersion: string
   readonly subresource?: string | undefined
-  /** Dotted fields that this endpoint resets, so that nobody owns them through it: 'status' on the main resource, 'spec' on …/status. */
+  /** Dotted fields that this endpoint resets, so that no manager comes to own them through it: 'status' on the main resource, 'spec' on …/status. */
   readonly resetFields?: readonly string[] | undefined
   readonly nowMs: number
   /** The resource's other versions; absent: they all have one shape. */

@@ -30,7 +30,7 @@ export interface DocumentEntry {
   readonly value: JsonSchema
 }
 
-/** What a document has beside its entries. */
+/** The members of a v2 document other than paths and definitions. */
 export function openApiV2Head({ serverVersion }: OpenApiInput): JsonSchema {
   return { swagger: '2.0', info: { title: 'Kubernetes', version: serverVersion }, securityDefinitions: security, security: [{ BearerToken: [] }] }
 }
@@ -71,7 +71,7 @@ export function openApiV3Head({ serverVersion }: OpenApiInput): JsonSchema {
   return { openapi: '3.0.0', info: { title: 'Kubernetes', version: serverVersion } }
 }
 
-/** What components of a v3 document have beside the schemas. */
+/** The components of a v3 document other than schemas. */
 export const openApiV3Components: JsonSchema = { securitySchemes: security }
 
 /** The entries of one document of v3, in no order; none for an unknown key. `input.resources` may hold all resources: those of the key are taken. */

@@ -1,6 +1,6 @@
 /**
- * Long lists while a JSON patch edits them (L1): each insertion into a plain array moves all that follows, so ten thousand of them into a list of
- * a million would hold up everybody for seconds. Lists that get long are edited in pieces, and made whole again before anybody reads them.
+ * Long lists while a JSON patch edits them (L1). Each insertion into a plain array moves all items after it, so ten thousand insertions into a
+ * list of a million items would block the event loop for seconds. Long lists are edited in pieces, and joined again before they are read.
  */
 import { isObject } from '../machinery/objects.ts'
 

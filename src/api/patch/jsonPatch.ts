@@ -11,7 +11,7 @@ const maxJsonPatchOperations = 10_000
 /** Bytes of JSON that `copy` operations of one patch may add. */
 const maxCopyBytes = 3 * 1024 * 1024
 
-/** As deep as a body may be (../json.ts): patch by patch an object could grow so deep that nobody can read it any more. */
+/** The depth that a body may have (../machinery/json.ts). Without a limit, a series of patches could make an object too deep to decode. */
 const maxDepth = 1_000
 
 export interface JsonPatchOperation {

@@ -9,7 +9,7 @@ import type { Frozen, ObjectMeta } from '#api/machinery/meta'
 export interface Violation {
   /** Succinct: `privileged`. */
   readonly reason: string
-  /** Who and what exactly: `container "a" must not set …`. */
+  /** The offending parts and their fault: `container "a" must not set …`. */
   readonly detail: string
 }
 
@@ -52,7 +52,7 @@ export function named(word: string, names: readonly string[]): string {
   return `${plural(word, names.length)} ${quoted(names)}`
 }
 
-/** `pod and container "a"`: those that set what they may not; empty when nobody does. */
+/** The parts that set a forbidden value, as in `pod and container "a"`; empty if there are none. */
 export function setters(byPod: boolean, containers: readonly string[]): string {
   return [...(byPod ? ['pod'] : []), ...(containers.length > 0 ? [named('container', containers)] : [])].join(' and ')
 }
@@ -67,7 +67,7 @@ export function exceptWindows(check: CheckPod): CheckPod {
   return (metadata, spec) => (spec.os?.name === 'windows' ? undefined : check(metadata, spec))
 }
 
-/** A control that means less in a user namespace, where root is nobody outside. */
+/** Skips a control for pods in a user namespace, where root has no rights outside. */
 export function exceptUserNamespaces(check: CheckPod): CheckPod {
   return (metadata, spec) => (spec.hostUsers === false ? undefined : check(metadata, spec))
 }

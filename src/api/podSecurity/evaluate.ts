@@ -2,14 +2,13 @@
  * Holds a pod against a level and version of the Pod Security Standards (L1, pure).
  * Upstream: k8s.io/pod-security-admission/policy/registry.go (v0.36).
  */
-
 import type { PodSpec } from '#api/gen/types/core.v1'
 import type { Frozen, ObjectMeta } from '#api/machinery/meta'
 import { greatest } from '#base/extremes'
 import type { CheckPod, Control, Violation } from './control.ts'
 import type { LevelVersion } from './policy.ts'
 
-/** What is wrong with a pod, in the order in which it is told; empty: nothing. */
+/** The violations of a pod, in the order in which they are reported. */
 export type Evaluator = (policy: LevelVersion, metadata: Frozen<Partial<ObjectMeta>>, spec: Frozen<PodSpec>) => readonly Violation[]
 
 /** Sorts the controls into levels and versions once. A version later than any control's own is the newest. */

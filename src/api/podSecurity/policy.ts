@@ -84,7 +84,7 @@ export function policyToEvaluate(
   return { policy: { enforce, audit, warn: warnsAsEnforced(labels, enforce, warn) ? warnLike(labels, enforce, warn) : warn }, faults }
 }
 
-/** Who says what to enforce, and not of what to warn, is warned of what is enforced. */
+/** A namespace with a label to enforce and none to warn gets the enforced level as its level of warnings. */
 function warnsAsEnforced(labels: Readonly<Record<string, string>>, enforce: LevelVersion, warn: LevelVersion): boolean {
   const said = labels[`${labelPrefix}enforce`]
   return said !== undefined && parseLevel(said) !== undefined && labels[`${labelPrefix}warn`] === undefined && compareLevels(enforce.level, warn.level) > 0

@@ -74,7 +74,7 @@ interface Plan {
   readonly fields?: readonly FieldPlan[]
   readonly element?: Schema
   readonly elementDefault?: unknown
-  /** Of the default's JSON. */
+  /** Size of the default's JSON. */
   readonly elementBytes?: number
 }
 
@@ -82,7 +82,7 @@ interface FieldPlan {
   readonly name: string
   readonly schema: Schema
   readonly fallback: unknown
-  /** Of the member's JSON. */
+  /** Size of the member's JSON. */
   readonly bytes: number
   readonly isDeep: boolean
 }

@@ -1,6 +1,6 @@
 /**
- * What the checks of a custom resource find (L1): faults, and how much was looked at. While alternatives (anyOf and its like) are tried, faults are
- * only counted: most are never told, and wording them costs more than finding them. All the work on one object comes out of one allowance.
+ * The result of the checks of a custom resource (L1): faults, and the number of visited parts. While alternatives (anyOf and the like) are tried,
+ * faults are only counted: most are never reported, and a text costs more than the check. All the work on one object shares one limit.
  */
 import type { FieldError } from '../machinery/fieldPath.ts'
 import { isObject } from '../machinery/objects.ts'
@@ -47,7 +47,7 @@ export class Allowance {
 export class Findings {
   readonly allowance: Allowance
   readonly errors: FieldError[] = []
-  /** How many parts were looked at: of several failed alternatives the one that looked at most came nearest. */
+  /** Number of visited parts. Among several failed alternatives, the one that visited the most is the closest. */
   visited = 0
   #faults = 0
   /** Faults are counted, none is worded. */

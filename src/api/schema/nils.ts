@@ -1,8 +1,8 @@
 /**
- * Go's nils (L1): lists, times, bytes and free-form values that Go's JSON never leaves out, and so shows as null where they are absent: `rules`
- * of a ClusterRole, `endpoints` of an EndpointSlice, `lastProbeTime` of a condition. Which ones those are says the schema (`alwaysPresent`, read
- * from the struct tags of k8s.io/api v1.36). Objects never hold these nulls here: they are put in where JSON leaves, and taken out where it comes
- * back from the store. Custom resources have none. Texts, numbers and structs are ./zeros.ts.
+ * Go's nils (L1): lists, times, bytes and free-form values that Go's JSON never omits and shows as null when they are absent, such as `rules` of
+ * a ClusterRole, `endpoints` of an EndpointSlice and `lastProbeTime` of a condition. The schema names them (`alwaysPresent`, read from the struct
+ * tags of k8s.io/api v1.36). Objects in memory never hold these nulls: they are added when an object becomes JSON for a client, and removed when
+ * it is read from the store. Custom resources have none. Texts, numbers and structs are in ./zeros.ts.
  */
 import { parseGroupVersion } from '../machinery/meta.ts'
 import { schemaFor } from './builtIn.ts'
@@ -38,7 +38,7 @@ export function withNils<T extends object>(object: T): T {
   return schema ? (shown(object as Members, schema, keptAsJson.has(group)) as T) : object
 }
 
-/** Takes the nulls out of an object that was parsed and that nobody else has: absent again, or an empty list where the type wants one. */
+/** Removes the nulls of an object in place. The caller has just parsed it. A null becomes absent, or an empty list if the field is required. */
 export function withoutNils<T extends object>(object: T): T {
   const { schema } = typeOf(object)
   if (schema) strip(object as Members, schema)

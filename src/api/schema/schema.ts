@@ -28,7 +28,7 @@ export interface Schema {
   readonly definition?: string | undefined
   /** Type object: its fields by JSON name. Absent fields are unknown fields. */
   readonly fields?: ReadonlyMap<string, Field> | undefined
-  /** Type map: the schema of the values. Type array: of the items. */
+  /** The schema of a map's values or of an array's items. */
   readonly element?: Schema | undefined
   readonly listType?: 'atomic' | 'set' | 'map' | undefined
   /** For listType map: the fields that identify an item. */

@@ -253,7 +253,7 @@ class Compiler {
     return checks
   }
 
-  /** When none fits, the faults of the one that came nearest are told too. */
+  /** If no alternative fits, the faults of the closest one are reported, too. */
   #alternatives(schemas: readonly JSONSchemaProps[], { holds, isDecided, fault }: Choice): Check {
     const compiled = schemas.map((one) => this.compile(one))
     return (value, path, found, old) => {

@@ -44,7 +44,7 @@ export interface PartialObjectMetadata {
   metadata: Frozen<ObjectMeta>
 }
 
-/** What each row carries beside its cells; Metadata is the default of the query parameter includeObject. */
+/** The object that each row carries with its cells. Metadata is the default of the query parameter includeObject. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object'
 
 /** The metadata alone, as clients that ask for `as=PartialObjectMetadata` get it. */

@@ -21,9 +21,9 @@ export interface AdmissionAttributes {
   readonly dryRun: boolean
   /** Shown to the client as a Warning header. */
   warn(text: string): void
-  /** Noted in the audit log; absent: nobody writes one. Level Request: only where the log has the request's body, too. */
+  /** Adds an annotation to the audit event; absent: there is no audit log. Level Request: only if the event has the request's body, too. */
   annotate?(key: string, value: string, level?: 'Metadata' | 'Request'): void
-  /** Some of the request's time went into this; absent: nobody wants to know. */
+  /** Adds to the request's time that went into webhooks; absent: the time is not recorded. */
   spent?(on: 'mutating-webhook' | 'validating-webhook', ms: number): void
   /** The resource's versions and the way between them; absent for what is not stored. */
   readonly forms?: AdmissionForms | undefined
@@ -34,7 +34,7 @@ export interface AdmissionAttributes {
 
 /** Whether the mutating plugins run once more, and which of their parts. Upstream: admission.ReinvocationContext. */
 export interface Reinvocation {
-  /** Somebody changed the object in the first round. */
+  /** A later plugin changed the object in the first round. */
   wanted: boolean
   /** This is the second round. */
   isSecondRound: boolean

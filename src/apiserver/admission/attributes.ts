@@ -44,7 +44,7 @@ const configuringKinds: ReadonlySet<string> = new Set([
   'MutatingAdmissionPolicyBinding',
 ])
 
-/** What says who admits is admitted by no webhook: nobody could take a bad one away. */
+/** Whether the object configures webhooks or policies. No webhook admits such objects, because then a broken webhook could block its own removal. */
 export function configuresAdmission({ kind }: AdmissionAttributes): boolean {
   return kind.group === 'admissionregistration.k8s.io' && configuringKinds.has(kind.kind)
 }

@@ -1,5 +1,5 @@
 /**
- * What nobody may use without a quota for it (L3): the configuration of the ResourceQuota plugin, and whether a use is covered. Pure.
+ * Resources that may be used only under a quota (L3): the configuration of the ResourceQuota plugin, and whether a quota covers a use. Pure.
  * Upstream: apiserver/pkg/admission/plugin/resourcequota/{controller.go,apis/resourcequota} (v1.36).
  */
 import { decodeConfiguration } from '#api/configuration/decode'

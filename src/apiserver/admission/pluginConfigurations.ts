@@ -67,7 +67,7 @@ const webhookAdmissionKinds = [
   },
 ]
 
-/** The kubeconfig that says as whom webhooks are asked; empty: there is none. @throws Error */
+/** The kubeconfig with the server's credentials for webhooks; empty: there is none. @throws Error */
 export function webhookAdmissionFile(content: string): string {
   const { kubeConfigFile = '', staticManifestsDir } = decodeConfiguration(content, webhookAdmissionKinds).value as ManifestsDir & {
     readonly kubeConfigFile?: string

@@ -1,6 +1,6 @@
 /**
- * What a mutating plugin remembers between the two rounds of mutating admission (L3): which of its parts want to be asked again when somebody
- * after them changes the object.
+ * The memory of a mutating plugin between the two rounds of mutating admission (L3): which webhooks or policies to call again because a later one
+ * changed the object.
  * Upstream: apiserver/pkg/admission/plugin/webhook/mutating/reinvocationcontext.go, plugin/policy/mutating/reinvocationcontext.go (v1.36).
  */
 import { semanticEqual } from '#api/machinery/equality'

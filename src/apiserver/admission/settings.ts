@@ -9,9 +9,9 @@ import { defaultPodSecurity, type PodSecurityConfiguration } from './podSecurity
 import type { IdentityOf } from './webhook/identities.ts'
 
 export interface AdmissionSettings {
-  /** Beside those that are on by default. */
+  /** Plugins that are on in addition to the default ones. */
   readonly enabled: ReadonlySet<string>
-  /** Of those that are on by default. */
+  /** Default plugins that are off. */
   readonly disabled: ReadonlySet<string>
   readonly podSecurity: PodSecurityConfiguration
   readonly nodeSelectors: NodeSelectors
@@ -19,9 +19,9 @@ export interface AdmissionSettings {
   /** How long pods stay on nodes that are not ready or unreachable. */
   readonly tolerationSeconds: TolerationSeconds
   readonly eventLimits: readonly EventLimit[]
-  /** What nobody may use without a quota for it. */
+  /** Resources that may be used only under a quota. */
   readonly limitedResources: readonly LimitedResource[]
-  /** As whom webhooks are asked; absent: as nobody. */
+  /** The server's credentials for webhooks; absent: none. */
   readonly webhookIdentities?: { readonly mutating?: IdentityOf | undefined; readonly validating?: IdentityOf | undefined } | undefined
   /** Absent: ImagePolicyWebhook cannot be on. */
   readonly imagePolicy?: ImagePolicySettings | undefined
@@ -39,7 +39,7 @@ export const noAdmissionFlags: AdmissionSettings = {
   limitedResources: [],
 }
 
-/** A server that is not told by flags, as a local cluster has it: kubelets are held to their own node, and no finalizer waits for a controller that is not there. */
+/** The settings of a server without flags, as in a local cluster: kubelets may only change their own node, and no finalizer waits for a missing controller. */
 export const usualAdmission: AdmissionSettings = {
   ...noAdmissionFlags,
   enabled: new Set(['NodeRestriction']),

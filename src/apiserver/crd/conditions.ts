@@ -72,7 +72,7 @@ function claimedNames(definition: Definition, others: readonly Definition[]): Cl
 
 type Conflict = Pick<Condition, 'status' | 'reason' | 'message'>
 
-/** Takes every wanted name that nobody else has; the last conflict is the one that is told. */
+/** Accepts every wanted name that no other definition has. The condition reports the last conflict. */
 function chooseNames(wanted: CustomResourceDefinitionNames, accepted: CustomResourceDefinitionNames, claimed: Claimed) {
   const names: CustomResourceDefinitionNames = { ...accepted }
   let conflict: Conflict | undefined

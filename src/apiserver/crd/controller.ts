@@ -84,7 +84,7 @@ interface Change {
   readonly finalizers?: readonly string[] | undefined
 }
 
-/** Somebody else's newer write wins: the change it causes brings us back here. */
+/** A newer write by another client wins: its change calls this function again. */
 async function writeStatus({ transport }: DefinitionControllerDeps, definition: Definition, change: Change, signal: AbortSignal): Promise<void> {
   const body = deepCopy<CustomResourceDefinition>(definition)
   body.status = change.status

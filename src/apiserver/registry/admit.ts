@@ -1,5 +1,5 @@
 /**
- * Mutating admission around a write (L3): what plugins leave in managedFields that nobody can read is put back.
+ * Mutating admission around a write (L3): if a plugin leaves unreadable managedFields, the earlier ones are restored.
  * Upstream: apiserver/pkg/endpoints/handlers/fieldmanager/admission.go.
  */
 import { managedFieldsFault } from '#api/managedFields/decodeClaims'

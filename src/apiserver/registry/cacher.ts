@@ -127,7 +127,7 @@ export class Cacher {
     try {
       const { kvs, revision } = await this.#readPages(prefix, `${prefix.slice(0, -1)}0`)
       const reading = await this.#readAll(cache, kvs)
-      // Everything has been read anew in the meantime, or the resource is gone again.
+      // Meanwhile a complete new reading began, or the resource was removed.
       if (this.#filling.get(prefix) !== meanwhile) return
       this.#load(cache, reading, revision)
       const nowMs = this.#clock.now()
@@ -324,7 +324,7 @@ export class Cacher {
   async #catchUp(first: Promise<CacheBatch>, backlog: StoreEventBatch[]): Promise<void> {
     for (let batch: CacheBatch | Promise<CacheBatch> | undefined = first; batch; ) {
       const ready: CacheBatch = batch instanceof Promise ? await batch : batch
-      // Everything has been read anew in the meantime.
+      // Meanwhile a complete new reading began.
       if (this.#backlog !== backlog) return
       this.#apply(ready)
       const next = backlog.shift()

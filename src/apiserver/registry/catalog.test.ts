@@ -45,7 +45,7 @@ test('CRD-01 sources come and go, and every change is counted', () => {
   assert.equal(catalog.resource('example.com', 'v1', 'gadgets'), undefined)
 })
 
-test('of two sources with one resource the first is served, and the other as soon as the first is gone', () => {
+test('API-14 the catalog serves the first source of a resource, and the second one after the first is removed', () => {
   const catalog = new Catalog()
   catalog.set('a', source('1', 'v1', 'widgets', 'First'))
   catalog.set('b', source('1', 'v1', 'widgets', 'Second'))

@@ -1,7 +1,7 @@
 /**
- * What the server serves at this moment (L3): built-in resources, one source per custom resource definition, one per aggregated
- * group-version. The router, discovery and OpenAPI read it; whoever adds an API sets a source and takes it away again.
- * Documents are made lazily and kept for as long as `changes` stays the same.
+ * The APIs that the server serves at this moment (L3): built-in resources, one source per custom resource definition, one per aggregated
+ * group-version. The router, discovery and OpenAPI read it; the part that adds an API sets a source and removes it.
+ * Documents are made lazily and kept as long as `changes` stays the same.
  * Upstream: the delegation chain of kube-aggregator, kube-apiserver and apiextensions-apiserver, and their discovery and OpenAPI managers.
  */
 import { type GroupVersionFacts, groupVersionKey, type ResourceFacts, resourceKey } from '#api/discovery/resources'
@@ -67,7 +67,7 @@ export class Catalog {
     return this.#changes
   }
 
-  /** Adds or replaces a source. Of two that have the same resource, the one that came first is served. */
+  /** Adds or replaces a source. If two sources have the same resource, the earlier one is served. */
   set(name: string, source: CatalogSource): void {
     this.#sources.set(name, source)
     this.#changed()
@@ -82,7 +82,7 @@ export class Catalog {
     return this.#current().entries.get(resourceKey(group, version, resource))
   }
 
-  /** Who answers a whole group-version instead of this server. */
+  /** The handler that answers a whole group-version instead of this server. */
   foreign(group: string, version: string): Handler | undefined {
     const { foreign } = this.#current()
     return foreign.size === 0 ? undefined : foreign.get(groupVersionKey(group, version))

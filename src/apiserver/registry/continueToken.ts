@@ -1,11 +1,11 @@
 /**
- * Where a paged list goes on (L3). The token is opaque to clients; its form is upstream's, so that tools that look inside keep working.
+ * The place at which a paged list continues (L3). The token is opaque to clients; it has upstream's form, so that tools that decode it keep working.
  * Upstream: apiserver/pkg/storage/continue.go.
  */
 import { badRequest } from '#api/machinery/status'
 
 export interface Continue {
-  /** All pages show this revision; -1: go on from the key in the newest state (after the first one was compacted). */
+  /** All pages show this revision; -1: continue at the key in the newest state (the first page's revision was compacted). */
   readonly revision: number
   /** The first key wanted, relative to the resource's prefix. */
   readonly start: string

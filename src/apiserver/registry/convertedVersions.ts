@@ -1,6 +1,6 @@
 /**
- * Field ownership over versions that only others can convert between (L3): the pure bookkeeping is run; where it wants to see an object in another
- * version that nobody has converted yet, it stops, the webhook is asked, and it runs again.
+ * Field ownership across versions that a webhook converts (L3). The tracking of managed fields is pure and cannot wait: when it needs an object that
+ * is not converted yet, it stops, the webhook converts the object, and the tracking starts again.
  * Upstream: the versionConverter of apimachinery/pkg/util/managedfields/internal over apiextensions-apiserver's converters (v1.36).
  */
 import type { KubeObject } from '#api/machinery/meta'
@@ -29,7 +29,7 @@ class NotConverted {
  * @throws Status of a conversion that failed
  */
 export async function withConvertedVersions<T>({ schemas, convert }: ForeignConversion, own: string, work: (versions: OtherVersions) => T): Promise<T> {
-  // By content: each run makes its objects anew.
+  // Keyed by content, because each run makes new objects.
   const known = new Map<string, KubeObject>()
   const keyOf = (object: DeepReadonly<KubeObject>, apiVersion: string) => `${apiVersion} ${JSON.stringify(object)}`
   const inVersion = (object: DeepReadonly<KubeObject>, apiVersion: string): KubeObject => {

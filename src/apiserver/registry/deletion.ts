@@ -27,7 +27,7 @@ export interface DeleteRequest {
 }
 
 export interface DeleteResult {
-  /** The last state: of the deleted object, or of the one that goes on existing until its finalizers or grace period are done. */
+  /** The last state of the deleted object, or the state of an object that stays until its finalizers or its grace period are done. */
   readonly entry: CacheEntry
   readonly deleted: boolean
 }
@@ -149,7 +149,7 @@ function plannedFinalizers(stored: StoredResource, request: DeleteRequest, old: 
   return [...others, ...(orphan ? [orphanFinalizer] : []), ...(foreground && !orphan ? [foregroundFinalizer] : [])]
 }
 
-/** Whether something beside the finalizers of the metadata keeps a deleted object. */
+/** Whether the kind keeps a deleted object for another reason than the finalizers of the metadata. */
 function isHeld({ strategy }: StoredResource, object: Frozen<KubeObject> | KubeObject): boolean {
   return strategy.termination?.isHeld(object as Frozen<KubeObject>) ?? false
 }

@@ -146,7 +146,7 @@ async function readAt(store: ReadView, from: string, to: string, revision: numbe
   }
 }
 
-/** Upstream's words, which clients show: the Status carries a token that goes on in the newest state. */
+/** Upstream's text, which clients show. The Status carries a token that continues in the newest state. */
 const inconsistentContinue =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, ' +
   'or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an ' +
@@ -154,7 +154,7 @@ const inconsistentContinue =
 
 function page(query: ListQuery, items: readonly CacheEntry[], last: string, revision: number, remaining: number): EntryList {
   const token = encodeContinue({ revision, start: `${last}\0` })
-  // With selectors nobody knows how many of the remaining keys match.
+  // With a selector, the number of remaining objects that match is unknown.
   return { items, resourceVersion: revision, continue: token, ...(query.selection.matchesObject ? {} : { remainingItemCount: remaining }) }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Keeps metadata.managedFields on ordinary writes (L3): who set which field, at which endpoint.
+ * Keeps metadata.managedFields on ordinary writes (L3): which manager set which field, at which endpoint.
  * Upstream: the FieldManager calls of handlers/create.go and update.go.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -10,7 +10,7 @@ import { inSteps, isLargeObject } from '../core/fairLoop.ts'
 import { withConvertedVersions } from './convertedVersions.ts'
 import type { WriteContext } from './storedResource.ts'
 
-/** Sets `updated.metadata.managedFields`: at once, unless versions are converted by others. */
+/** Sets `updated.metadata.managedFields`: at once, unless a webhook converts the versions or the object is large. */
 export function trackManagers(
   context: WriteContext,
   updated: KubeObject,
@@ -30,7 +30,7 @@ export function trackManagers(
   return undefined
 }
 
-/** What an endpoint throws away, nobody comes to own through it. */
+/** Fields that an endpoint resets: no manager comes to own them through it. */
 export function resetFields(context: WriteContext): readonly string[] {
   const { strategy, hasStatus } = context.served.stored
   if (context.subresource === '') return strategy.resetFields ?? (hasStatus ? ['status'] : [])

@@ -59,7 +59,7 @@ export interface RegistryDeps {
   readonly storages: KindStorages
   /** How values are encrypted; absent: they are not. */
   readonly transformers?: ResourceTransformers | undefined
-  /** How often watches are told how far they are; absent: each minute, as upstream. */
+  /** How often watches get a bookmark; absent: each minute, as upstream. */
   readonly bookmarkMs?: number | undefined
 }
 

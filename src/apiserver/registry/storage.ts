@@ -1,6 +1,6 @@
 /**
  * The registry's way to the store (L3): puts and deletes of one object with a compare on what the writer saw. It makes the canonical
- * bytes once and hands the parsed object to the watch cache, so that nobody parses them again.
+ * bytes once and hands the parsed object to the watch cache, so that they are not parsed again.
  */
 import type { KubeObject } from '#api/machinery/meta'
 import { StatusError } from '#api/machinery/status'
@@ -39,7 +39,7 @@ export class Storage {
 
   /**
    * Writes `object` (of the storage version; it belongs to the registry from here on) over `current`, or creates it when there is none.
-   * Undefined when somebody else wrote in between.
+   * Undefined when another write came first.
    */
   async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
     const plain = encodeStored(object)
@@ -64,7 +64,7 @@ export class Storage {
     if (isLargeObject(plain.length)) await turn()
     const cached = resource.cache.get(key)
     if (cached?.resourceVersion === result.revision) return cached
-    // Somebody wrote again already: what we wrote is parsed anew, because `object` belongs to the cache's history now.
+    // A newer write replaced this one already. Its value is parsed again, because `object` belongs to the cache's history now.
     return CacheEntry.stored(key, plain, result.revision, current?.createRevision ?? result.revision)
   }
 
@@ -76,12 +76,12 @@ export class Storage {
     const storeKey = resource.prefix + current.key
     const { kvs } = await this.#store.range(storeKey)
     const [kv] = kvs
-    // Somebody else wrote in between: the write fails then, and is tried again.
+    // Another write came first: this one fails and is tried again.
     if (kv?.modRevision !== current.resourceVersion) return true
     return resource.cache.values.isStale(storeKey, kv.value)
   }
 
-  /** The deletion's revision; undefined when somebody else wrote in between. */
+  /** The deletion's revision; undefined when another write came first. */
   async delete(resource: StoredResource, current: Pick<CacheEntry, 'key' | 'resourceVersion'>): Promise<number | undefined> {
     const storeKey = resource.prefix + current.key
     const result = await this.#transact(storeKey, current, { type: 'delete', from: storeKey })
@@ -113,7 +113,7 @@ export class Storage {
   }
 }
 
-/** What a client hears when the store cannot write. Operators match on etcd's words for a full one. */
+/** The error for clients when the store cannot write. Operators match on etcd's text for a full store. */
 function storeFailure(error: unknown): unknown {
   const { code } = error as StoreError
   if (code === 'noSpace') return new StatusError('', 'etcdserver: mvcc: database space exceeded', { cause: error })

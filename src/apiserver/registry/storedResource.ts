@@ -108,7 +108,7 @@ export interface CustomTraits {
   readonly listKind: string
 }
 
-/** Who writes what, and how. */
+/** One write: its author, its resource and its options. */
 export interface WriteContext {
   readonly served: ServedResource
   /** Empty for the object itself; status, resize, … for views of it. */
@@ -121,7 +121,7 @@ export interface WriteContext {
   readonly managedFieldsDone?: boolean | undefined
   warn(text: string): void
   readonly cancellation?: Cancellation | undefined
-  /** Admission is told its options, and notes things for its audit event. */
+  /** Admission reads its options, and adds annotations to its audit event. */
   readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info' | 'bodyBytes'> | undefined
   /** What the request carries, where that is no object of the resource: PodExecOptions, Binding. */
   readonly kind?: GroupVersionKind | undefined

@@ -1,6 +1,6 @@
 /**
- * Between what the registry holds and what the store keeps (L3): values are encrypted on their way in and decrypted on their way out, where a
- * configuration asks for it. Without one nothing is done, but encrypted values are told apart from objects.
+ * Translates between the registry's objects and the store's values (L3): values are encrypted before they are stored and decrypted after they are
+ * read, if the configuration says so. Without a configuration, encrypted values are only recognized.
  * Upstream: the transformer of apiserver/pkg/storage/etcd3/store.go (v1.36).
  */
 import { internalError } from '#api/machinery/status'

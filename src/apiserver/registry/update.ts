@@ -1,6 +1,6 @@
 /**
  * Changes one object (L3): update, patch and apply, of the object or of a subresource that is a view of it. The transformation runs again
- * on the newest state when somebody else wrote in between. A write that changes nothing keeps the resourceVersion.
+ * on the newest state when another write came first. A write that changes nothing keeps the resourceVersion.
  * Upstream: handlers/update.go and patch.go, pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go.
  */
 import type { KindStrategy } from '#api/kinds/defineKind'

@@ -353,7 +353,7 @@ export class WatchCache {
     this.#listeners.call(this.prefix + entry.key, { type: 'ADDED', object: entry.object })
   }
 
-  /** Watches end: their clients must learn that the state is unknown. */
+  /** Ends the watches, because clients must learn that the object's state is unknown. */
   #hide(key: string, entry: UnreadableEntry, revision: number): void {
     const previous = this.#entries.delete(key)
     if (previous) this.#budgets.unread.replaced(previous)

@@ -1,5 +1,5 @@
 /**
- * What admission is told about a write (L3). Most plugins look at a few fields, so the rest is worked out when it is asked for.
+ * The attributes of a write that admission plugins see (L3). Most plugins look at a few of them, so the others are made on demand.
  * Upstream: apiserver/pkg/admission/attributes.go.
  */
 import type { Frozen, GroupVersionKind, GroupVersionResource, KubeObject } from '#api/machinery/meta'

@@ -33,7 +33,7 @@ export function strategyContext(deps: WriterDeps, context: WriteContext): Strate
   return { nowMs: deps.clock.now(), random: deps.random, user: context.user, namespaceLabels, warn: context.warn }
 }
 
-/** What admission is told about a write. */
+/** The attributes of a write that admission plugins see. */
 export function attributesOf(
   context: AdmissionContext,
   operation: AdmissionOperation,

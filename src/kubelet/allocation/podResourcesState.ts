@@ -4,7 +4,8 @@
  */
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { fnv32a, goDump, goString } from '../core/goDump.ts'
+import { goDump, goString } from '../core/goDump.ts'
+import { fnv32a } from '#base/fnv'
 
 type Resources = Frozen<ResourceRequirements>
 

@@ -1,7 +1,8 @@
 /**
- * Go's dump of a value as upstream hashes it for checkpoints (L3, pure), and that hash: without both, a kubelet of the other kind would refuse our files.
+ * Go's dump of a value as upstream hashes it for checkpoints (L3, pure), and the checksum over it: without both, a kubelet of the other kind would refuse our files.
  * Upstream: apimachinery/pkg/util/dump ForHash, kubelet/checkpointmanager/checksum (v1.36).
  */
+import { fnv32a } from '#base/fnv'
 
 /** A value with its Go type, which a dump names. */
 export type GoValue =
@@ -40,14 +41,7 @@ export function goDump(value: GoValue, typed = true): string {
   }
 }
 
-/** The checksum of a checkpoint: of its dump with a checksum of 0 as the last member. */
+/** The checksum of a checkpoint, over its dump with a checksum of 0 as the last member. */
 export function goChecksum(type: string, ...fields: (readonly [string, GoValue])[]): number {
   return fnv32a(goDump(goPointer(goStruct(type, ...fields, ['Checksum', goScalar('checksum.Checksum', 0)]))))
-}
-
-/** 32-bit FNV-1a, as an unsigned number. */
-export function fnv32a(text: string): number {
-  let hash = 0x811c9dc5
-  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0
-  return hash
 }

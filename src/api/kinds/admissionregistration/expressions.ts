@@ -1,6 +1,6 @@
 /**
- * Checks the CEL of webhooks and policies when they are written (L1): it is compiled as it will run, except that conditions see no variables
- * of a policy and the shape of the objects is not known. What was there before is compiled again: what it names may have changed.
+ * Checks the CEL of webhooks and policies when they are written (L1): it is compiled as it will run, except that conditions see no policy
+ * variables and the types of the objects are unknown. An unchanged expression is compiled again, because the variables that it uses may have changed.
  * Upstream: pkg/apis/admissionregistration/validation (v1.36).
  */
 import { AdmissionCompiler, type CompileOptions } from '#api/cel/admissionCompiler'
@@ -13,7 +13,7 @@ export function checkWith(compiler: AdmissionCompiler, options: CompileOptions):
   return (expression, path) => expressionFaults(expression, compiler.compile(expression, options), path)
 }
 
-/** For match conditions; `hasParams`: of a policy with parameters. */
+/** Checks match conditions. @param hasParams whether they belong to a policy with parameters */
 export function checkConditions(hasParams: boolean): ExpressionCheck {
   return checkWith(new AdmissionCompiler({ hasParams }, false), { results: [boolType] })
 }

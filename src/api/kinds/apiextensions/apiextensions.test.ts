@@ -269,7 +269,7 @@ test('CRD-01 groups of Kubernetes need an approval, or say that they have none',
   assert.equal(approvalOf({ 'api-approved.kubernetes.io': 'https://x/y' }).reason, 'approved in https://x/y')
 })
 
-test('CRD-01 formats that nobody checks, and sets of objects, are warned of once', () => {
+test('CRD-01 a definition warns once of each unchecked format and of sets of objects', () => {
   const props = withSpec({
     type: 'object',
     properties: {

@@ -1,5 +1,5 @@
 /**
- * The approval of APIs in Kubernetes' own groups (L1): an annotation says who approved, or why nobody did.
+ * The approval of APIs in Kubernetes' own groups (L1): an annotation holds the URL of the approval, or the reason why there is none.
  * Upstream: apiextensions-apiserver/pkg/apihelpers/helpers.go (v1.36).
  */
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'

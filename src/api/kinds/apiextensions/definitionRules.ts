@@ -27,7 +27,7 @@ interface Options extends SchemaOptions, ConversionOptions {
   readonly old: Spec | undefined
 }
 
-/** What CEL has to say of a schema; made again for each, since the costs of a schema's rules add up. */
+/** Checks the CEL rules of a schema. Each schema gets its own checker, because the costs of a schema's rules add up. */
 export interface SchemaRuleChecker {
   readonly check: RuleCheck
   readonly checkDefault: DefaultRuleCheck

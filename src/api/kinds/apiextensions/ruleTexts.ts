@@ -1,4 +1,4 @@
-/** What x-kubernetes-validations must look like before anybody compiles them (L1). Upstream: the same validation, its XValidations part. */
+/** The form of x-kubernetes-validations, checked before the rules are compiled (L1). Upstream: the same validation, its XValidations part. */
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { resolveFieldPath } from './fieldPaths.ts'
 import type { Props } from './schemaWalk.ts'

@@ -20,7 +20,7 @@ export interface Place {
   /** Why defaults may not be given here; undefined: they may. */
   readonly noDefaults?: string | undefined
   readonly insideMetadata: boolean
-  /** The nearest ancestor whose old and new parts cannot be told to belong together. */
+  /** The nearest ancestor whose old and new values cannot be matched with each other. */
   readonly uncorrelated?: FieldPath | undefined
   /** How often the data can be there, by the limits of the lists and maps around it; undefined: one of them has no limit. */
   readonly maxCardinality?: number | undefined

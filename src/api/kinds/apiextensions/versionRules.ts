@@ -1,5 +1,5 @@
 /**
- * The rules for the parts of a CustomResourceDefinition's versions beside the schema (L1): names, subresources, printer columns, selectable
+ * The rules for the parts of a CustomResourceDefinition's versions other than the schema (L1): names, subresources, printer columns, selectable
  * fields, deprecation. Upstream: apiextensions-apiserver/pkg/apis/apiextensions/validation (v1.36).
  */
 import type {

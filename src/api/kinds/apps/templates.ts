@@ -39,7 +39,7 @@ export function validateSelector({ selector, template }: Templated, kindWord: st
   return errors
 }
 
-/** Pods that a workload restarts for ever. @param kind as messages name it */
+/** The faults of a template whose pods must always restart. @param kind the kind as messages name it */
 export function alwaysRestartFaults(template: PodTemplateSpec | undefined, kind: string, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const policy = template?.spec?.restartPolicy

@@ -26,7 +26,7 @@ const isCpu = ({ type, resource }: MetricSpec): boolean => type === 'Resource' &
 
 /** As a client of v1 sees it: the first CPU percentage in its own field, all else in annotations. */
 export function toV1(obj: HorizontalPodAutoscaler): HorizontalPodAutoscalerV1 {
-  // What nobody applies any more is taken out before it is validated.
+  // Fields that no manager applies any more are removed before validation.
   const { metrics = [], behavior, ...spec } = obj.spec ?? {}
   const { currentMetrics, conditions, ...status } = obj.status ?? { desiredReplicas: 0 }
   const cpu = metrics.find(isCpu)
@@ -73,7 +73,7 @@ export function toV2(v1: HorizontalPodAutoscalerV1): HorizontalPodAutoscaler {
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null && !Array.isArray(value)
 const list = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(isFields) : [])
 
-/** Anybody may write annotations: what is no JSON is passed over. */
+/** Any client may write annotations: text that is not JSON is ignored. */
 function parse(text: string | undefined): unknown {
   try {
     return text === undefined ? undefined : parseJson(text).value

@@ -62,7 +62,7 @@ export const job = defineKind<Job>({
   status: statusStrategy<Job>({ validateUpdate: ({ obj, old, path }) => validateJobStatusUpdate(obj, old, path.child('status')) }),
 })
 
-/** Of a Job and of a CronJob's template. */
+/** Warnings for the spec of a Job or of a CronJob's template. */
 export function jobSpecWarnings(spec: JobSpec, path: FieldPath): string[] {
   const huge = spec.completionMode === 'Indexed' && (spec.completions ?? 0) > 100_000 && (spec.parallelism ?? 0) > 10_000
   return [
@@ -75,7 +75,7 @@ export function jobSpecWarnings(spec: JobSpec, path: FieldPath): string[] {
   ]
 }
 
-/** Of a Job and of a CronJob's template. */
+/** Defaults of the spec of a Job or of a CronJob's template. */
 export function setJobSpecDefaults(spec: JobSpec): void {
   if (spec.completions === undefined && spec.parallelism === undefined) {
     spec.completions = 1

@@ -1,6 +1,6 @@
 /**
- * CertificateSigningRequest (L1): who asks is whoever makes the request, what is asked never changes, and approval and signing go through
- * their own endpoints. Upstream: pkg/registry/certificates/certificates/strategy.go, pkg/apis/certificates/validation (v1.36).
+ * CertificateSigningRequest (L1): the server fills in the requesting user, the spec never changes, and approval and signing have endpoints
+ * of their own. Upstream: pkg/registry/certificates/certificates/strategy.go, pkg/apis/certificates/validation (v1.36).
  */
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
 import { humanDuration } from '#api/machinery/duration'
@@ -19,9 +19,9 @@ export const certificateSigningRequest = defineKind<Request>({
   group: 'certificates.k8s.io',
   kind: 'CertificateSigningRequest',
   generation: false,
-  // What is asked never changes, so nobody owns it.
+  // The spec never changes, so no manager owns it.
   resetFields: ['spec', 'status'],
-  // Nobody minds what a request is called.
+  // Upstream accepts any name.
   validateName: () => [],
   columns: [
     nameColumn,

@@ -55,7 +55,7 @@ function classChange({ metadata, spec }: Claim, old: Frozen<Claim>, now: Spec, r
   return [fieldError.invalid(root.child('metadata', 'annotations', classAnnotation), named ?? '', immutableMessage)]
 }
 
-/** An expansion that failed may be taken back, but not below what there is. */
+/** After a failed expansion the request may shrink, but not below the present capacity. */
 function shrinkFaults(obj: Claim, old: Frozen<Claim>, path: FieldPath): FieldError[] {
   const [size, before] = [obj.spec.resources?.requests?.storage, old.spec.resources?.requests?.storage]
   const capacity = old.status?.capacity?.storage ?? '0'
@@ -97,7 +97,7 @@ function amountFaults(name: string, value: string, path: FieldPath): FieldError[
   return [fieldError.invalid(at, quantityValue(value), 'must be a valid resource quantity')]
 }
 
-/** A resource that claims count: storage, or one of somebody's own. */
+/** A resource of a claim: storage, or one with a domain prefix. */
 function resourceFaults(name: string, path: FieldPath): FieldError[] {
   const errors = faults(path, name, isQualifiedName(name))
   const native = !name.includes('/') || name.includes('kubernetes.io/')

@@ -1,6 +1,6 @@
 /**
- * The two spellings of what a claim is filled from (L1): dataSource, which takes claims and snapshots only and forgets the rest, and
- * dataSourceRef, which takes anything. Whoever sets one gets both. Whether a source may be named is validateClaim's question.
+ * The two fields for a claim's data source (L1): dataSource, which drops everything but claims and snapshots, and dataSourceRef, which
+ * accepts any kind. Setting one of them sets both. validateClaim checks whether the source is allowed.
  * Upstream: pkg/api/persistentvolumeclaim (v1.36).
  */
 import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'

@@ -153,7 +153,7 @@ function eventFields<T>(core: (obj: Frozen<T>) => Frozen<CoreEvent>): Record<str
   }
 }
 
-/** What every event must keep. Events about cluster-scoped objects live in `default`; an older one lives beside what it is about. */
+/** The rules for every event. Events about cluster-scoped objects are in `default`; an event of the older form is in the namespace of its object. */
 function legacyFaults(obj: CoreEvent, reporterField: string, path: FieldPath): FieldError[] {
   const [about, own] = [obj.involvedObject?.namespace ?? '', obj.metadata.namespace ?? '']
   const fits = obj.eventTime ? about !== '' || own === 'default' || own === 'kube-system' : about === '' ? own === '' || own === 'default' : about === own

@@ -49,7 +49,7 @@ export const persistentVolume = defineKind<PersistentVolume>({
   status: statusStrategy<PersistentVolume>({ prepareForUpdate: stampPhase }),
 })
 
-/** The time of the last change of phase, unless whoever writes the status says one. */
+/** Sets the time of the last change of phase, unless the client set it. */
 function stampPhase({ obj: { status }, old, context }: UpdateInput<PersistentVolume>): void {
   if (!status) return
   const before = old.status?.lastPhaseTransitionTime

@@ -85,7 +85,7 @@ function dockerFaults(value: string | undefined, path: FieldPath): FieldError[] 
   return fault === undefined ? [] : [fieldError.invalid(path, '<secret contents redacted>', fault)]
 }
 
-/** What Go says when it cannot read something as a map: of what is secret, it shows one character at most. */
+/** Go's message for a text that is not a map. It shows at most one character of the secret. */
 function mapFault(text: Uint8Array): string | undefined {
   try {
     const { value } = parseJson(text)

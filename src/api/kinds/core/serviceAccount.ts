@@ -1,4 +1,4 @@
-/** ServiceAccount (L1): of the secrets it mounts, only names are kept. Upstream: pkg/registry/core/serviceaccount (v1.36). */
+/** ServiceAccount (L1): keeps only the names of the secrets that it lists. Upstream: pkg/registry/core/serviceaccount (v1.36). */
 import type { ServiceAccount } from '#api/gen/types/core.v1'
 import { ageColumn, integer, nameColumn } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'

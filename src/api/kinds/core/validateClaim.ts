@@ -13,7 +13,7 @@ import { classAnnotation, classAnnotationWarning, classFaults, modeFaults, posit
 
 type Spec = PersistentVolumeClaim['spec']
 
-/** The template of an ephemeral volume: of its metadata, only labels and annotations reach the claim. */
+/** The template of an ephemeral volume. Only labels and annotations of its metadata are copied to the claim. */
 export function validateClaimTemplate({ metadata = {}, spec }: PersistentVolumeClaimTemplate, path: FieldPath): FieldError[] {
   const at = path.child('metadata')
   const { labels, annotations, ...others } = metadata

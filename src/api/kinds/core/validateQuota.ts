@@ -30,7 +30,7 @@ const conflicts = [
 const isStandard = (name: string): boolean => podResources.includes(name) || others.includes(name) || isHugePages(name)
 const isHugePages = (name: string): boolean => /^(requests\.)?hugepages-/.test(name)
 
-/** Of a spec and of a status. */
+/** Checks the amounts of a spec or of a status. */
 export function validateQuotaAmounts(amounts: Readonly<Record<string, string>> | undefined, path: FieldPath): FieldError[] {
   return Object.entries(amounts ?? {}).flatMap(([name, value]) => {
     const at = path.key(name)

@@ -144,7 +144,7 @@ const goodLevel: PriorityLevelConfiguration = {
   status: {},
 }
 const [exemptLevel, catchAllLevel] = mandatoryPriorityLevels
-test('EXP-04 PriorityLevelConfiguration: of the mandatory ones only the share of the exempt one may change', () => {
+test('EXP-04 a mandatory PriorityLevelConfiguration refuses changes, except of the share of the exempt level', () => {
   const texts = (object: PriorityLevelConfiguration | undefined, changes: Record<string, unknown>) =>
     (
       priorityLevelConfiguration.validate?.({ obj: changed(object as PriorityLevelConfiguration, changes), path: FieldPath.of(), context: {} as never }) ?? []

@@ -45,7 +45,7 @@ export function validateIngressSpec(spec: IngressSpec, old: Frozen<IngressSpec> 
   return errors
 }
 
-/** The faults of a reference to an object beside the one that holds it. */
+/** The faults of a reference to an object in the same namespace. */
 function referenceFaults(reference: TypedLocalObjectReference, path: FieldPath): FieldError[] {
   const errors = reference.apiGroup === undefined ? [] : faults(path.child('apiGroup'), reference.apiGroup, isDns1123Subdomain(reference.apiGroup))
   for (const field of ['kind', 'name'] as const) {

@@ -21,7 +21,7 @@ export const networkPolicy = defineKind<NetworkPolicy>({
   defaults(obj) {
     obj.spec ??= {}
     for (const rule of [...(obj.spec.ingress ?? []), ...(obj.spec.egress ?? [])]) for (const port of rule.ports ?? []) port.protocol ??= 'TCP'
-    // A policy that says nothing of types is about ingress, and about egress when it has such rules.
+    // A policy without types applies to ingress, and to egress if it has egress rules.
     if (!obj.spec.policyTypes?.length) obj.spec.policyTypes = obj.spec.egress?.length ? ['Ingress', 'Egress'] : ['Ingress']
   },
   validate: ({ obj, path }) => specFaults(obj, [], path.child('spec')),

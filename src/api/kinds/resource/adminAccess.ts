@@ -1,5 +1,5 @@
 /**
- * Who may look at devices that others use (L1): claims with adminAccess are made, and allocated, only in namespaces that a label opens for that.
+ * Admin access to devices in use (L1): a claim with adminAccess is created and allocated only in a namespace whose label allows it.
  * Upstream: pkg/registry/resource/utils.go (v1.36).
  */
 import type { ResourceClaim, ResourceClaimSpec } from '#api/gen/types/resource.v1'

@@ -28,7 +28,7 @@ function specFaults({ spec }: DeviceClass, old: Frozen<DeviceClass> | undefined,
   return errors
 }
 
-/** Under somebody's own domain, and short enough to be counted in a quota. */
+/** Whether the name has a domain prefix and is short enough for the name of a quota. */
 function isExtendedResourceName(name: string): boolean {
   return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.') && isQualifiedName(`requests.${name}`).length === 0
 }

@@ -22,7 +22,7 @@ import {
 
 const maxDevices = 128
 const maxDevicesWithAdvancedFeatures = 64
-/** Of a name with its domain. */
+/** Length limit of a name with its domain. */
 const maxQualifiedName = 63 + 1 + 32
 const maxCounterName = 63
 const maxAttributesAndCapacities = 32

@@ -1,4 +1,4 @@
-/** Restricted: nobody asks to be root (L1, pure). Upstream: policy/check_runAsUser.go. */
+/** Restricted: no part of the pod asks for user 0 (L1, pure). Upstream: policy/check_runAsUser.go. */
 import { type CheckPod, type Control, exceptUserNamespaces, namesWhere, setters } from '../control.ts'
 
 const check: CheckPod = (_metadata, spec) => {

@@ -1,4 +1,4 @@
-/** Baseline: only kernel parameters that touch nobody else (L1, pure). Upstream: policy/check_sysctls.go. */
+/** Baseline: only kernel parameters that are isolated to the pod (L1, pure). Upstream: policy/check_sysctls.go. */
 import type { CheckPod, Control } from '../control.ts'
 
 /** What each version of the standards added. */

@@ -25,7 +25,7 @@ export function selectorsOf(given: {
   return { namespace: compile(given.namespaceSelector), object: compile(given.objectSelector) }
 }
 
-/** A missing namespace is a refusal for those whose rules match, and for nobody else: so it is returned. */
+/** Whether a selector matches, or the refusal for a missing namespace. It is a value, because it counts only if the rules match, too. */
 export type Selected = boolean | StatusError
 
 /** What is selected by: the object as it is at this point. */

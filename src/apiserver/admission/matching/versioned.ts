@@ -73,7 +73,7 @@ export class MutableObject {
     return { object: this.#object, oldObject: oldObject && (await shownAs(this.#attributes, oldObject, kind)) }
   }
 
-  /** `object`: of the version that was asked for last. */
+  /** @param object in the version that was asked for last */
   replace(object: KubeObject): void {
     this.#object = object as Frozen<KubeObject>
     this.#isDirty = true

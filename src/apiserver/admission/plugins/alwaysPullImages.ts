@@ -1,5 +1,5 @@
 /**
- * Images are pulled for every pod (L3), so that nobody uses what others had the right to pull. Off by default.
+ * AlwaysPullImages (L3): images are pulled for every pod, so that a pod cannot use an image that only others had the right to pull. Off by default.
  * Upstream: plugin/pkg/admission/alwayspullimages.
  */
 import type { Container, EphemeralContainer, Pod, PodSpec } from '#api/gen/types/core.v1'

@@ -1,6 +1,6 @@
 /**
- * CertificateApproval, CertificateSigning, ClusterTrustBundleAttest and CertificateSubjectRestriction (L3): who approves, signs or attests for a signer
- * needs the right to do so for that signer, and the API server's client signer makes nobody an administrator.
+ * CertificateApproval, CertificateSigning, ClusterTrustBundleAttest and CertificateSubjectRestriction (L3): a user that approves, signs or attests for a
+ * signer needs the right to do so for that signer, and the API server's client signer issues no certificate of an administrator.
  * Upstream: plugin/pkg/admission/certificates, pkg/certauthorization.
  */
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'

@@ -1,4 +1,4 @@
-/** Services claim no addresses of others: those that have some may only let go of them (L3). Off by default. Upstream: plugin/pkg/admission/network/denyserviceexternalips. */
+/** Services may not add external IPs; those that have some may only remove them (L3). Off by default. Upstream: plugin/pkg/admission/network/denyserviceexternalips. */
 import type { Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { AdmissionPlugin } from '../admission.ts'

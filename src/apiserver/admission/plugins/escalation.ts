@@ -1,8 +1,7 @@
 /**
- * Nobody grants more than they hold (L3): creating or changing a role or a binding needs its permissions, or the verbs escalate and bind.
+ * Prevents escalation of privileges (L3): creating or changing a role or a binding needs its permissions, or the verbs escalate and bind.
  * Upstream keeps this in the registry (pkg/registry/rbac/{clusterrole,role,…}/policybased); here it is the first validating plugin.
  */
-
 import type { ClusterRole, PolicyRule, RoleBinding } from '#api/gen/types/rbac.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'

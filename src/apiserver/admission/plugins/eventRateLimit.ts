@@ -1,5 +1,5 @@
 /**
- * Limits how fast events are written (L3): by everybody, in a namespace, by a user, or from a source about an object. Off by default.
+ * Limits the rate of writes of events (L3): on the server, in a namespace, by a user, or from a source about an object. Off by default.
  * Upstream: plugin/pkg/admission/eventratelimit.
  */
 import type { Event } from '#api/gen/types/core.v1'

@@ -58,7 +58,7 @@ export interface AdmissionPluginDeps {
   readonly random: Random
   readonly clock: Clock
   readonly metrics?: Metrics | undefined
-  /** Who may do what, for plugins that ask; none: nobody may. */
+  /** The authorizers that plugins ask; absent: every check is refused. */
   readonly authorizers?: readonly Authorizer[] | undefined
   /** The server's own way to itself; undefined while it starts. */
   readonly transport?: (() => Transport | undefined) | undefined

@@ -129,7 +129,7 @@ test('RES-04 a resize is filled in and held to the range like a new pod; other u
   assert.equal(await admit([atMost], big, 'pods', { ...resize, oldObject: going }), undefined)
 })
 
-test('ADM-09 RES-04 of several ranges the first that is broken is told; the last that fills in is noted', async () => {
+test('ADM-09 RES-04 LimitRanger reports the first broken range of several, and annotates the last that sets a default', async () => {
   const pod = podWith({ limits: { cpu: '3' } })
   const refused = await admit([atMost], pod, 'pods', {}, [{ type: 'Pod', max: { cpu: '2' } }])
   assert.equal(refused, 'pods "p" is forbidden: maximum cpu usage per Container is 1, but limit is 3')

@@ -136,8 +136,8 @@ function aboveRatio(name: string, type: string, ratio: string, request: string |
 }
 
 /**
- * Containers and sidecars together, or the largest step of starting up (an init container beside the sidecars before it), whichever is more; what
- * the pod says for itself takes their place.
+ * The larger of all containers and sidecars together, and the largest step of the start (an init container plus the sidecars before it). The
+ * pod's own resources replace these.
  */
 function podTotal(pod: Pod, kind: 'requests' | 'limits'): Record<string, string> {
   const sidecars: Record<string, string> = emptyMap()

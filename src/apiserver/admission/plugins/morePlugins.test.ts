@@ -126,7 +126,7 @@ test('ADM-11 ExtendedResourceToleration', async () => {
   assert.deepEqual(object.spec.tolerations, [toleration('example.com/a'), toleration('example.com/b')])
 })
 
-test('ADM-11 DenyServiceExternalIPs lets go of addresses, and takes none', async () => {
+test('ADM-11 DenyServiceExternalIPs allows the removal of addresses, and refuses new ones', async () => {
   const service = (...externalIPs: string[]) => ({ ...namedObject('s'), spec: { externalIPs } })
   const of = resource('services')
   const text = '403 services "p" is forbidden: Use of external IPs is denied by admission control'
@@ -319,7 +319,7 @@ test('ADM-10 how long pods stay on a node that is not well is for the flags to s
   )
 })
 
-/** Allows what it is told, as `verb resource[/subresource] name`. */
+/** Allows the given requests, as `verb resource[/subresource] name`. */
 const allowing = (...allowed: string[]): Authorizer => ({
   name: 'test',
   authorize: ({ verb, resource: of, subresource, name }) => ({
@@ -328,7 +328,7 @@ const allowing = (...allowed: string[]): Authorizer => ({
   }),
 })
 
-test('who approves, signs and attests needs the right for the signer, or for all of its domain', async () => {
+test('approving, signing and attesting need the right for the signer, or for its whole domain', async () => {
   const csr = (status: object = {}) => ({ ...namedObject('r'), spec: { signerName: 'x.io/s' }, status })
   const requests = { ...resource('certificatesigningrequests', 'certificates.k8s.io'), name: 'r' }
   const approve = (...allowed: string[]) => run(certificateApproval([allowing(...allowed)]), csr(), { ...requests, ...update(csr()), subresource: 'approval' })

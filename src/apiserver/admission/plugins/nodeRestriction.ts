@@ -16,7 +16,7 @@ import { checkNode } from '../nodeRestriction/nodes.ts'
 import { checkClaim, checkPod } from '../nodeRestriction/pods.ts'
 import { checkToken } from '../nodeRestriction/tokens.ts'
 
-/** @param authorizers say which audiences a node may ask tokens for, beside those that its pods name */
+/** @param authorizers decide which audiences a node may request tokens for, in addition to those that its pods name */
 export function nodeRestriction(reader: ObjectReader, authorizers: readonly Authorizer[]): AdmissionPlugin {
   return {
     name: 'NodeRestriction',

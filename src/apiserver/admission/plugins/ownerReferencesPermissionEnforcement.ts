@@ -1,5 +1,6 @@
 /**
- * Who lets something be deleted with its owner may delete it, and who lets it hold up the owner's deletion may finalize the owner (L3). Off by default.
+ * Setting an owner reference needs the right to delete the dependent; blocking the owner's deletion needs the right to finalize the owner (L3).
+ * Off by default.
  * Upstream: plugin/pkg/admission/gc.
  */
 import { semanticEqual } from '#api/machinery/equality'

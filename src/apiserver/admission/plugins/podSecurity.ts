@@ -182,7 +182,7 @@ function isStricter(now: LevelVersion, before: LevelVersion): boolean {
   return now.version !== before.version || compareLevels(now.level, before.level) > 0
 }
 
-/** Labels of an exempt namespace have no effect: whoever sets them should know. */
+/** Warns that the labels of an exempt namespace have no effect. */
 function exemptionWarning(name: string, policy: Policy, defaults: Policy, labels: Readonly<Record<string, string>>): string {
   if (isFullyPrivileged(policy) || areEquivalent(policy, defaults)) return ''
   const asked = modes.filter((mode) => {
@@ -193,7 +193,7 @@ function exemptionWarning(name: string, policy: Policy, defaults: Policy, labels
   return `namespace "${name}" is exempt from Pod Security, and the policy (${shown}) will be ignored`
 }
 
-/** Of what can be changed in a pod, only images and new containers matter. */
+/** Whether an update is checked: among the changes that a pod allows, only images and new containers matter. */
 function isSignificant({ spec }: Pod, { spec: old }: Frozen<Pod>): boolean {
   type Images = readonly Pick<Container | EphemeralContainer, 'name' | 'image'>[] | undefined
   const differ = (now: Images = [], before: Images = []) => now.length !== before.length || now.some(({ image }, at) => image !== before[at]?.image)

@@ -50,7 +50,7 @@ function admitPod(attributes: AdmissionAttributes, reader: ObjectReader): void {
   spec.preemptionPolicy = policy
 }
 
-/** Of several defaults, which a race could leave, the lowest counts. */
+/** The default class. A race can leave several; the lowest counts. */
 function defaultClass(reader: ObjectReader): Frozen<PriorityClass> | undefined {
   const defaults = reader.list<PriorityClass>(priorityClasses).filter((one) => one.globalDefault)
   return [...defaults].sort((a, b) => (a.value ?? 0) - (b.value ?? 0))[0]

@@ -3,7 +3,6 @@
  * and has not arrived there yet, so requests side by side cannot pass together.
  * Upstream: apiserver/pkg/admission/plugin/resourcequota (v1.36), which counts in the quota's status; here that is the controller's alone.
  */
-
 import type { Pod, ResourceQuota } from '#api/gen/types/core.v1'
 import { isPodLevelResource } from '#api/helpers/podResources'
 import { formatQuotaAmount, hasDeadline, isIgnoredByQuota, type QuotaAmounts, quotaAmount, quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
@@ -20,12 +19,12 @@ type Pending = ReturnType<QuotaReservations['of']>
 
 const quotas = { group: '', resource: 'resourcequotas' }
 
-/** `limitedResources`: what nobody may use without a quota for it. */
+/** @param limitedResources resources that may be used only under a quota */
 export function resourceQuota(reader: ObjectReader, clock: Clock, limitedResources: readonly LimitedResource[] = []): AdmissionPlugin {
   const reserved = createReservations(reader, clock)
   const usages = new WeakMap<object, QuotaAmounts>()
   const usageOf = (resource: GroupResource, object: Frozen<KubeObject>) => {
-    // A pod that should be gone by now is not charged any more: that changes by itself.
+    // A terminating pod is not charged once its grace period is over, so its usage changes without a write.
     if (object.metadata.deletionTimestamp !== undefined) return quotaUsage(resource, object, clock.now())
     let usage = usages.get(object)
     if (!usage) {
@@ -114,7 +113,7 @@ function nameOf({ name, object }: Pick<AdmissionAttributes, 'name' | 'object'>):
   return name || object?.metadata.name || ''
 }
 
-/** Of the changes of a pod, a resize counts and one that gives it a deadline, which scopes tell apart; subresources of other kinds use nothing. */
+/** Whether a write can change usage. For pods these are a resize and a new deadline, which changes the scope; subresources of other kinds use nothing. */
 function counts({ resource, subresource, operation, object, oldObject }: AdmissionAttributes): boolean {
   if (isIgnoredByQuota(resource)) return false
   const isPod = resource.group === '' && resource.resource === 'pods'

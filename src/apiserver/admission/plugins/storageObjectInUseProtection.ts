@@ -1,5 +1,5 @@
 /**
- * What stores data goes only when nobody uses it any more (L3): claims, volumes and attributes classes get the finalizers of the controllers that watch over them.
+ * Protects storage objects in use (L3): claims, volumes and attributes classes get the finalizers of the controllers that wait for the end of their use.
  * Upstream: plugin/pkg/admission/storage/storageobjectinuseprotection.
  */
 import type { KubeObject } from '#api/machinery/meta'

@@ -23,7 +23,7 @@ export const defaultPodSecurity: PodSecurityConfiguration = {
   exemptions: { usernames: new Set(), namespaces: new Set(), runtimeClasses: new Set() },
 }
 
-/** The order in which faults are told. */
+/** The order in which faults are reported. */
 const inOrder = ['enforce', 'warn', 'audit'] as const
 const group = 'pod-security.admission.config.k8s.io'
 const defaultsFields = Object.fromEntries(modes.flatMap((mode) => [mode, `${mode}-version`]).map((field) => [field, text]))

@@ -102,7 +102,7 @@ class MutationRun {
     })
     if (compiled.conditions && !(await this.#matches(call, compiled.conditions, await input()))) return
     const key = JSON.stringify([policy.metadata.name, binding.metadata.name, params?.metadata.namespace, params?.metadata.name])
-    // A policy that did not run in the first round does not run in the second.
+    // The second round calls only policies that the first round called and after which the object changed.
     if (this.#memory.isSecondRound && !this.#memory.isDue(key)) return
     const before = this.#object.current
     for (const mutation of compiled.mutations) await this.#mutate(call, { compiled, mutation }, await input())

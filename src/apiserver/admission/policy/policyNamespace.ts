@@ -1,4 +1,4 @@
-/** The namespace that policies see beside an object (L3). */
+/** The namespace that policies see with an object (L3). */
 import type { Namespace } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'

@@ -128,7 +128,7 @@ function messagesOf(validations: readonly CompiledValidation[], activation: Admi
 function decide(compiled: CompiledValidations, { value, error }: Evaluated, index: number, messages: readonly string[] | BudgetExceeded): Decision {
   const failed = (fault: string): Decision => ({ denied: !compiled.failsOpen, error: fault, message: fault, reason: '', index })
   if (error !== undefined) return failed(error)
-  // Also a validation that holds: the cost of its message is unknown.
+  // Fails even a validation that holds, because the cost of its message is unknown.
   if (messages instanceof BudgetExceeded) return failed(`failed messageExpression: ${messages.message}`)
   if (value === true) return { denied: false, message: '', reason: '', index }
   const { message, reason, expression } = compiled.validations[index] as CompiledValidation

@@ -36,7 +36,7 @@ export interface Hook {
 
 export interface HookDeps {
   readonly resolve: ResolveService
-  /** Absent: the server sends no credentials to webhooks. */
+  /** Absent: the server calls all webhooks without credentials. */
   readonly identityOf?: IdentityOf | undefined
   /** How the server asks itself: what the service `kubernetes` offers is its own, or an aggregated API. Absent: like every other service. */
   readonly own?: (() => Transport | undefined) | undefined

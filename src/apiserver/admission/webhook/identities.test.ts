@@ -24,12 +24,12 @@ for (const { url, want } of urls) test(`ADM-02: the server of ${url || 'nothing'
 const deps = { clock: new VirtualClock(), readFile: async (file: string) => Buffer.from(`content of ${file}`) }
 const config = (user: KubeconfigUser) => ({ users: [{ name: '*', user }] })
 
-test('ADM-02: a token from a file, and whom to act as', async () => {
+test('ADM-02 the user of a webhook has a token from a file, and impersonates another', async () => {
   const identityOf = await webhookIdentities(config({ tokenFile: 'f', as: 'jane' }), deps)
   assert.deepEqual((await identityOf('x:1')?.())?.headers, { authorization: 'Bearer content of f', 'impersonate-user': 'jane' })
 })
 
-test('ADM-02: who has no user is nobody', async () => {
+test('ADM-02 a webhook without a user gets no credentials', async () => {
   const identityOf = await webhookIdentities({ users: [{ name: 'a:1', user: { token: 't' } }] }, deps)
   assert.equal(identityOf('b:1'), undefined)
 })

@@ -1,12 +1,12 @@
 /**
- * As whom the server asks each webhook (L3): by a kubeconfig whose users are named after the servers that they are for.
+ * The server's credentials for each webhook (L3), from a kubeconfig whose users are named after the webhooks' servers.
  * Upstream: apiserver/pkg/util/webhook/authentication.go (v1.36).
  */
 import { identityHeaders } from '#client/identityHeaders'
 import { type Kubeconfig, type KubeconfigDeps, type ResolvedUser, resolveUser } from '#client/kubeconfig'
 import type { WebhookIdentity } from '../../webhooks/webhookClient.ts'
 
-/** Of a server by its host and port, `name.namespace.svc:443` for services. Undefined: as nobody. */
+/** The credentials for a server by its host and port, `name.namespace.svc:443` for services. Undefined: none. */
 export type IdentityOf = (hostPort: string) => WebhookIdentity | undefined
 
 /** Takes the credentials of all users of the kubeconfig. @throws Error for a user whose credentials cannot be had */
@@ -32,7 +32,7 @@ function suffixesOf(target: string): string[] {
   return steps.slice(1).map((_, at) => `*.${steps.slice(at + 1).join('.')}`)
 }
 
-/** Of a webhook's URL; the port is there always. */
+/** Host and port of a webhook's URL; the port is always given. */
 export function hostPortOf(url: string): string {
   const { hostname, port } = URL.canParse(url) ? new URL(url) : { hostname: '', port: '' }
   return `${hostname}:${port || '443'}`

@@ -45,7 +45,7 @@ async function mutate(deps: WebhookDeps, candidates: readonly Candidate[], attri
   try {
     for (const candidate of candidates) {
       if (!(await consider(deps, candidate, passage))) continue
-      // Nobody is asked for the first time in the second round.
+      // The second round calls only webhooks that the first round called and after which the object changed.
       if (memory.isSecondRound && !memory.isDue(candidate.hook.uid)) continue
       const changed = await mutateByOne(deps, candidate, passage, object, memory)
       if (changed) askForSecondRound(attributes, memory)

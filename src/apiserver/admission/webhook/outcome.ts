@@ -9,7 +9,7 @@ import { type Status, StatusError, type StatusReason } from '#api/machinery/stat
 export class CallError extends Error {
   /** For metrics. */
   readonly code: number
-  /** The client left: nobody is to blame. */
+  /** The client closed its connection, so the failure is not the webhook's. */
   readonly isCancelled: boolean
 
   constructor(webhook: string, reason: string, code: number, isCancelled = false) {

@@ -59,7 +59,7 @@ export function verdictOf(answer: unknown, version: string, uid: string, mutatin
   const { response, apiVersion = '', kind = '' } = checkedReview(answer)
   if (!response) throw new Error('webhook response was absent')
   const patch = response.patch ? Buffer.from(response.patch, 'base64').toString('utf8') : ''
-  // Of the older version neither the identity nor the type of the patch was ever checked.
+  // Upstream never checks the identity or the type of the patch in the older version.
   if (version === 'v1') {
     if ((response.uid ?? '') !== uid) throw new Error(`expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(response.uid ?? '')}`)
     checkIdentity(apiVersion, kind)

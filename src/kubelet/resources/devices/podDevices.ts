@@ -2,8 +2,9 @@
  * Which devices which containers have (L3, pure), and its checkpoint `kubelet_internal_checkpoint` in upstream's format.
  * Upstream: kubelet/cm/devicemanager/pod_devices.go, checkpoint/checkpoint.go (v1.36).
  */
+import { fnv32a } from '#base/fnv'
 import { type ContainerAllocation, decodeAllocation, encodeAllocation } from '#grpc/devicePlugin'
-import { fnv32a, type GoValue, goDump, goMap, goScalar, goSlice, goString, goStruct } from '../../core/goDump.ts'
+import { type GoValue, goDump, goMap, goScalar, goSlice, goString, goStruct } from '../../core/goDump.ts'
 
 export interface DeviceAllocation {
   readonly podUid: string

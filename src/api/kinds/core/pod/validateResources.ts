@@ -36,7 +36,7 @@ export function isNativeResource(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/')
 }
 
-/** A device or the like, under the domain of its vendor. */
+/** Whether the name is of an extended resource: a device or the like, with a domain prefix. */
 export function isExtendedResource(name: string): boolean {
   return !isNativeResource(name) && !name.startsWith('requests.') && isQualifiedName(`requests.${name}`).length === 0
 }

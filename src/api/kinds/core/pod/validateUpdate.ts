@@ -126,7 +126,7 @@ function steeringFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): F
   return errors
 }
 
-/** The fields that differ, one per line: upstream prints a diff of its own there, which people read and nobody parses. */
+/** The fields that differ, one per line: upstream prints a Go diff there, which is for people and has no fixed format. */
 function difference(now: PodSpec, old: Frozen<PodSpec>): string {
   const [a, b] = [now as unknown as Record<string, unknown>, old as unknown as Record<string, unknown>]
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort()
