@@ -13,6 +13,11 @@ export interface Clock {
   timer(ms: number, fn: () => void): Timer
   /** Resolves in a later turn of the event loop. Long work awaits it, so that requests are answered in between. */
   turn(): Promise<void>
+  /**
+   * Reports work that goes on and on at one instant, so that virtual time cannot move. Only a virtual clock has it: whoever moves the time gets the
+   * error.
+   */
+  readonly runaway?: ((error: Error) => void) | undefined
 }
 
 export interface Timer {

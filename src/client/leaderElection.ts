@@ -87,10 +87,15 @@ export async function runLeaderElected(
   status.set(1)
   const lost = new AbortController()
   using over = abortScope(signal, lost.signal)
-  const held = () => !lost.signal.aborted && isHolder(election) && clock.monotonicMs() < election.renewedMs + renewDeadlineMs
-  const leading = lead(over.signal, { held, lost: lost.signal, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
   using ended = abortScope(signal)
-  const done = leading.finally(() => ended.abort())
+  // Work that goes on after `lead` has ended must write nothing: the lease is released then.
+  let isOver = false
+  const held = () => !isOver && !lost.signal.aborted && isHolder(election) && clock.monotonicMs() < election.renewedMs + renewDeadlineMs
+  const leading = lead(over.signal, { held, lost: lost.signal, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
+  const done = leading.finally(() => {
+    isOver = true
+    ended.abort()
+  })
   const renewing = renew(election, renewDeadlineMs, retryPeriodMs, ended.signal, lost)
   try {
     await done

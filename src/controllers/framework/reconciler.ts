@@ -27,6 +27,8 @@ export interface ReconcilerOptions {
 
 export interface Reconciler extends Component {
   readonly queue: WorkQueue<string>
+  /** Keys that are being reconciled now. */
+  underWay(): readonly string[]
   /** Hears of a resource, from when the reconciler runs until it stops; work waits for the informer's first state. */
   watch<T extends KubeObject>(informer: SharedInformer<T>, handler: EventHandler<T>): void
   /** Work waits for this informer's first state, too. */
@@ -35,8 +37,9 @@ export interface Reconciler extends Component {
   also(task: (signal: AbortSignal) => Promise<void>): void
 }
 
-/** How long a controller's workers may work within one turn. */
+/** How long a controller's workers may work within one turn of the event loop, and how many keys they may take. */
 const sliceMs = 5
+const keysPerTurn = 100
 
 export function createReconciler(context: ControllerContext, options: ReconcilerOptions): Reconciler {
   const { clock, metrics } = context
@@ -47,17 +50,25 @@ export function createReconciler(context: ControllerContext, options: Reconciler
   const tasks: ((signal: AbortSignal) => Promise<void>)[] = []
   const workers = context.options.concurrentSyncs?.[options.name] ?? options.workers ?? 5
 
+  const underWay = new Set<string>()
   let turnBeganMs = clock.monotonicMs()
+  let keysInTurn = 0
 
-  /** Keys that wait for nothing would follow each other within one turn of the event loop, thousands after a start. */
+  /**
+   * Keys whose reconciles wait for nothing would follow each other within one turn of the event loop, thousands after a start. They are counted
+   * too, because virtual time does not pass meanwhile.
+   */
   async function letOthersGo(): Promise<void> {
-    if (clock.monotonicMs() - turnBeganMs < sliceMs) return
+    keysInTurn++
+    if (keysInTurn < keysPerTurn && clock.monotonicMs() - turnBeganMs < sliceMs) return
+    keysInTurn = 0
     await clock.turn()
     turnBeganMs = clock.monotonicMs()
   }
 
   async function work(signal: AbortSignal): Promise<void> {
     for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
+      underWay.add(key)
       try {
         const result = await options.reconcile(key, signal)
         queue.forget(key)
@@ -65,6 +76,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
       } catch (error) {
         if (!signal.aborted) retry(key, error)
       } finally {
+        underWay.delete(key)
         queue.done(key)
       }
       if (signal.aborted) return
@@ -80,13 +92,14 @@ export function createReconciler(context: ControllerContext, options: Reconciler
     }
     // A stale cache is everyday life; the next try will see the newer object.
     if (isStatus(error, 'Conflict') || isStaleCache(error)) log.v(4).info('Trying again', { key, error: (error as Error).message })
-    else log.warn('Failed to reconcile, trying again', { key, error: error instanceof Error ? error.message : String(error) })
+    else log.error(error, 'Failed to reconcile, trying again', { key })
     queue.addRateLimited(key)
   }
 
   return {
     name: options.name,
     queue,
+    underWay: () => [...underWay],
     watch: (informer, handler) => {
       watches.push(() => informer.addHandler(handler))
       synced.push((signal) => informer.synced(signal))

@@ -2,6 +2,7 @@
  * Runs controllers as a process of their own does (L3): one set of caches, the lead if asked for, health and metrics on a port, and a stop that
  * lets work under way end. Published as skiff/controller. Upstream: controller-runtime/pkg/manager.
  */
+import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
@@ -11,7 +12,7 @@ import type { Client } from '#client/client'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
 import { type LeaderElectionOptions, runLeaderElected } from '#client/leaderElection'
 import type { ControllerContext } from './controller.ts'
-import type { DefinedController } from './defineController.ts'
+import type { DefinedController, RunningController } from './defineController.ts'
 import { serveHealth } from './healthServer.ts'
 
 export interface RunControllersDeps {
@@ -30,7 +31,7 @@ export interface RunControllersOptions {
   readonly leaderElection?: LeaderElectionOptions | undefined
   /** Serves /healthz, /readyz and /metrics; port 0 takes a free one. */
   readonly health?: { readonly port: number; readonly host?: string | undefined; readonly onListening?: ((port: number) => void) | undefined } | undefined
-  /** How long work under way may take after a stop. Default 30 s. */
+  /** How long reconciles may take after a stop. Then their signal aborts, and those that go on all the same are left behind. Default 30 s. */
   readonly gracefulStopMs?: number | undefined
 }
 
@@ -38,7 +39,7 @@ const defaultGracefulStopMs = 30_000
 
 /**
  * Works until `signal` aborts; resolves when everything has ended.
- * @throws Error when the lead is lost: start anew, best as a new process.
+ * @throws Error when the lead is lost, or when reconciles go on after the graceful stop, with their names: start anew, best as a new process.
  */
 export async function runControllers(
   deps: RunControllersDeps,
@@ -54,7 +55,8 @@ export async function runControllers(
   // The caches outlive the controllers: work under way still reads them.
   const caching = informers.run(over.signal)
   const work = async (working: AbortSignal, writer: Client, lost?: AbortSignal) => {
-    const hard = hardStop(working, lost, options.gracefulStopMs ?? defaultGracefulStopMs, clock)
+    const graceMs = options.gracefulStopMs ?? defaultGracefulStopMs
+    const hard = hardStop(working, lost, graceMs, clock)
     try {
       const context = contextOf(deps, writer, informers, metrics, over.signal)
       const components = controllers.map((controller) => controller.create(context, hard.signal))
@@ -65,7 +67,8 @@ export async function runControllers(
         },
         () => {},
       )
-      await Promise.all(running)
+      const left = await allEnded(Promise.all(running), hard.signal, clock)
+      if (left) throw stillRunning(components, graceMs)
     } finally {
       hard.end()
     }
@@ -84,6 +87,32 @@ export async function runControllers(
     await health?.close()
     log.v(2).info('Controllers have stopped', { controllers: controllers.map(({ name }) => name) })
   }
+}
+
+/** Turns of the event loop in which work that follows its signal ends. */
+const turnsAfterHardStop = 20
+
+/** Waits for `running`, but after `hard` aborts only a few turns longer. @returns whether something still runs */
+async function allEnded(running: Promise<unknown>, hard: AbortSignal, clock: Clock): Promise<boolean> {
+  let isOver = false
+  const over = running.then(() => {
+    isOver = true
+  })
+  // After the race nothing waits for it any more.
+  over.catch(() => {})
+  using scope = abortScope(hard)
+  const aborted = new Promise<void>((resolve) => {
+    if (scope.signal.aborted) resolve()
+    scope.signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await Promise.race([over, aborted])
+  for (let turns = 0; turns < turnsAfterHardStop && !isOver; turns++) await Promise.race([over, clock.turn()])
+  return !isOver
+}
+
+function stillRunning(components: readonly RunningController[], graceMs: number): Error {
+  const busy = components.flatMap((component) => component.underWay().map((key) => `${component.name} reconciles ${key}`))
+  return new Error(`controllers did not stop within ${graceMs} ms: ${busy.join(', ')}`)
 }
 
 /** Aborts at once when the lead is lost, and so long after a stop that work under way may end. */
