@@ -14,8 +14,8 @@ export interface Clock {
   /** Resolves in a later turn of the event loop. Long work awaits it, so that requests are answered in between. */
   turn(): Promise<void>
   /**
-   * Reports work that goes on and on at one instant, so that virtual time cannot move. Only a virtual clock has it: whoever moves the time gets the
-   * error.
+   * Reports work that continues without end at one instant and so keeps virtual time from moving. Only a virtual clock has it; the caller who moves
+   * the time gets the error.
    */
   readonly runaway?: ((error: Error) => void) | undefined
 }

@@ -14,7 +14,12 @@ import type { Client, Resource } from '#client/client'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf, everyPeriod, type Result } from './framework/reconciler.ts'
 
-export const namespace: ControllerDescriptor = {
+export interface NamespaceOptions {
+  /** Namespaces that are being deleted are reconciled this often, also without a change. Default 5 min. */
+  readonly namespaceSyncPeriodMs?: number | undefined
+}
+
+export const namespace: ControllerDescriptor<NamespaceOptions> = {
   name: 'namespace-controller',
   aliases: ['namespace'],
   serviceAccount: 'namespace-controller',
@@ -36,9 +41,8 @@ interface Remaining {
   readonly discoveryFailures: string[]
 }
 
-function createNamespaceController(context: ControllerContext) {
+function createNamespaceController(context: ControllerContext, { namespaceSyncPeriodMs: syncPeriodMs = defaultSyncPeriodMs }: NamespaceOptions) {
   const { client, clock } = context
-  const syncPeriodMs = context.options.namespaceSyncPeriodMs ?? defaultSyncPeriodMs
   const informer = context.informers.of(namespaces)
   const reconciler = createReconciler(context, { name: namespace.name, queueName: 'namespace', workers: 10, reconcile })
   reconciler.watch(

@@ -40,7 +40,7 @@ export class LastSeen {
     }
   }
 
-  /** @returns one line for each fact; empty when the check read nothing and nobody complained */
+  /** @returns one line for each fact; empty when the check read nothing and nothing was logged */
   async describe(client: Client, complaints: readonly string[]): Promise<string> {
     const objects = [...this.#objects]
     const lines = await Promise.all(

@@ -21,7 +21,16 @@ import { createReports } from './attachReports.ts'
 import { managedAnnotation, watchForNodes } from './attachTriggers.ts'
 import { planNode } from './nodePlan.ts'
 
-export const attachDetach: ControllerDescriptor = {
+export interface AttachDetachOptions {
+  readonly attaching?: {
+    /** All nodes are reconciled this often, also without a change; 0: never. Default 1 min. */
+    readonly syncPeriodMs?: number | undefined
+    /** Never detach a volume that may still be mounted, however long the node does not answer. Default false. */
+    readonly neverForce?: boolean | undefined
+  }
+}
+
+export const attachDetach: ControllerDescriptor<AttachDetachOptions> = {
   name: 'persistentvolume-attach-detach-controller',
   aliases: ['attachdetach'],
   serviceAccount: 'attachdetach-controller',
@@ -35,9 +44,9 @@ const attachmentIndexers: Indexers<VolumeAttachment> = {
   [volumeIndex]: ({ spec }) => [spec.source.persistentVolumeName ?? ''],
 }
 
-function createAttachDetachController(context: ControllerContext) {
+function createAttachDetachController(context: ControllerContext, options: AttachDetachOptions) {
   const { clock } = context
-  const { syncPeriodMs = defaultSyncPeriodMs, neverForce = false } = context.options.attaching ?? {}
+  const { syncPeriodMs = defaultSyncPeriodMs, neverForce = false } = options.attaching ?? {}
   const podInformer = context.informers.of(pods)
   const nodeInformer = context.informers.of(nodes)
   const claims = context.informers.of(persistentVolumeClaims)

@@ -35,7 +35,16 @@ import {
 import { createSliceMetrics } from './sliceMetrics.ts'
 import { writeSlices } from './writeSlices.ts'
 
-export const endpointSlice: ControllerDescriptor = {
+export interface EndpointSliceOptions {
+  readonly endpoints?: {
+    /** Most endpoints of a slice. Default 100. */
+    readonly maxPerSlice?: number | undefined
+    /** Changes of pods are collected for this long before EndpointSlices are written. Default 0. */
+    readonly sliceBatchMs?: number | undefined
+  }
+}
+
+export const endpointSlice: ControllerDescriptor<EndpointSliceOptions> = {
   name: 'endpointslice-controller',
   aliases: ['endpointslice'],
   serviceAccount: 'endpointslice-controller',
@@ -49,9 +58,9 @@ const serviceIndex = 'service'
 const byService = (slice: Frozen<EndpointSlice>): readonly string[] =>
   slice.metadata.labels?.[managedByLabel] === managedBy ? [`${slice.metadata.namespace}/${slice.metadata.labels[serviceNameLabel]}`] : []
 
-function createEndpointSliceController(context: ControllerContext) {
+function createEndpointSliceController(context: ControllerContext, options: EndpointSliceOptions) {
   const { client } = context
-  const { maxPerSlice = defaultMaxPerSlice, sliceBatchMs } = context.options.endpoints ?? {}
+  const { maxPerSlice = defaultMaxPerSlice, sliceBatchMs } = options.endpoints ?? {}
   const serviceInformer = context.informers.of(services)
   const podInformer = context.informers.of(pods)
   const nodeInformer = context.informers.of(nodes)

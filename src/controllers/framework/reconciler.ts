@@ -1,6 +1,11 @@
 /**
- * The controller pattern, once (L3): informers put keys on a queue, workers reconcile one key at a time, failures come again after a growing
- * wait, and one key that fails never holds up another. Upstream: any controller's Run and processNextWorkItem.
+ * The loop of every controller (L3): informers put keys on a queue, workers reconcile one key at a time, a failed key is tried again after a
+ * growing wait, and a key that fails never delays another. Upstream: any controller's Run and processNextWorkItem.
+ *
+ * Built-in controllers and those of skiff/controller run on it and share its queue, rate limits, workers, metrics and context. defineController adds
+ * a layer for the library: mapping of owners, finalizers, status writes, waiting for its own writes. The built-in controllers do not use
+ * that layer, because they follow upstream where it differs: expectations instead of waiting for the cache, handlers that compare old and new pods,
+ * several queues with upstream's metric names, retry limits, and their own order of status and finalizer writes.
  */
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
@@ -48,7 +53,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
   const watches: (() => HandlerRegistration)[] = []
   const synced: ((signal: AbortSignal) => Promise<void>)[] = []
   const tasks: ((signal: AbortSignal) => Promise<void>)[] = []
-  const workers = context.options.concurrentSyncs?.[options.name] ?? options.workers ?? 5
+  const workers = context.concurrentSyncs?.[options.name] ?? options.workers ?? 5
 
   const underWay = new Set<string>()
   let turnBeganMs = clock.monotonicMs()

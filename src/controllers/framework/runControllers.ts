@@ -7,11 +7,10 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
-import { createSharedInformerFactory, type SharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
-import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
 import { type LeaderElectionOptions, runLeaderElected } from '#client/leaderElection'
-import type { ControllerContext } from './controller.ts'
+import { createControllerContext } from './context.ts'
 import type { DefinedController, RunningController } from './defineController.ts'
 import { serveHealth } from './healthServer.ts'
 
@@ -47,7 +46,7 @@ export async function runControllers(
   options: RunControllersOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const { client, clock, log, metrics = noMetrics } = deps
+  const { client, clock, random, log, metrics = noMetrics } = deps
   const informers = createSharedInformerFactory(client, deps, { namespace: options.namespace })
   const over = new AbortController()
   const state = { ready: false }
@@ -58,7 +57,7 @@ export async function runControllers(
     const graceMs = options.gracefulStopMs ?? defaultGracefulStopMs
     const hard = hardStop(working, lost, graceMs, clock)
     try {
-      const context = contextOf(deps, writer, informers, metrics, over.signal)
+      const context = createControllerContext({ client: writer, informers, clock, random, log, metrics }, over.signal)
       const components = controllers.map((controller) => controller.create(context, hard.signal))
       const running = components.map((component) => component.run(working))
       void informers.synced(working).then(
@@ -133,15 +132,4 @@ function hardStop(stop: AbortSignal, lost: AbortSignal | undefined, graceMs: num
       cancel()
     },
   }
-}
-
-function contextOf(deps: RunControllersDeps, client: Client, informers: SharedInformerFactory, metrics: Metrics, signal: AbortSignal): ControllerContext {
-  const { clock, random, log } = deps
-  const recorders = new Map<string, EventRecorder>()
-  const events = (component: string) => {
-    const recorder = recorders.get(component) ?? createEventRecorder({ client, clock, random, log }, { component }, signal)
-    recorders.set(component, recorder)
-    return recorder
-  }
-  return { client, informers, clock, random, log, metrics, events, options: {} }
 }

@@ -3,6 +3,7 @@
  * claimPlan.ts and volumePlan.ts decide; claims that wait for their first consumer are the scheduler's to place.
  * Upstream: pkg/controller/volume/persistentvolume (v1.36).
  */
+
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import { isPodTerminal } from '#api/helpers/pods'
 import { defaultStorageClassOf } from '#api/helpers/volumes'
@@ -19,10 +20,11 @@ import type { Binding } from './binding.ts'
 import type { ClaimView } from './claimPlan.ts'
 import { createClaimSync } from './claimSync.ts'
 import { bestVolumeFor, volumeIndexers } from './matching.ts'
+import type { BinderOptions } from './options.ts'
 import { createReclaimer } from './reclaiming.ts'
 import { createVolumeSync } from './volumeSync.ts'
 
-export const persistentVolumeBinder: ControllerDescriptor = {
+export const persistentVolumeBinder: ControllerDescriptor<BinderOptions> = {
   name: 'persistentvolume-binder-controller',
   aliases: ['persistentvolume-binder'],
   serviceAccount: 'persistent-volume-binder',
@@ -31,8 +33,8 @@ export const persistentVolumeBinder: ControllerDescriptor = {
 
 const defaultSyncPeriodMs = 15_000
 
-function createBinder(context: ControllerContext): Component {
-  const { clock, options } = context
+function createBinder(context: ControllerContext, options: BinderOptions): Component {
+  const { clock } = context
   const { syncPeriodMs = defaultSyncPeriodMs, dynamicProvisioning = true, provisionHostPaths = false } = options.volumeBinding ?? {}
   const volumeInformer = context.informers.of(persistentVolumes)
   const claimInformer = context.informers.of(persistentVolumeClaims)
@@ -51,7 +53,7 @@ function createBinder(context: ControllerContext): Component {
   const claimOf = (key: string) => claimInformer.store.get(key)
   const storageClass = (name: string) => classes.lister.get({ name })
   const makeHostPath = provisionHostPaths ? options.hostPaths?.make : undefined
-  const { reclaim, ended } = createReclaimer({ ...binding, context, metrics, claimOf, podsOf })
+  const { reclaim, ended } = createReclaimer({ ...binding, context, options, metrics, claimOf, podsOf })
   const view: ClaimView = {
     volume: (name) => volumeInformer.store.get(name),
     storageClass,

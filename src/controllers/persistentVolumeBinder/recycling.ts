@@ -14,7 +14,8 @@ import { messageOf } from '#base/messageOf'
 import { events, pods } from '#client/builtIn'
 import type { NewObject } from '#client/client'
 import { waitFor } from '#client/waitFor'
-import type { ControllerContext, RecyclerOptions, VolumeBindingOptions } from '../framework/controller.ts'
+import type { ControllerContext } from '../framework/controller.ts'
+import type { RecyclerOptions, VolumeBindingOptions } from './options.ts'
 
 const namespace = 'default'
 const gi = 2 ** 30
