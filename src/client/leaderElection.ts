@@ -10,6 +10,7 @@ import { isStatus } from '#api/machinery/status'
 import { abortScope, deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import { formatMicroTime } from '#base/time'
@@ -175,7 +176,7 @@ async function tryAcquireOrRenew(election: Election, signal: AbortSignal): Promi
     return true
   } catch (error) {
     if (!signal.aborted && !isStatus(error, 'Conflict')) {
-      deps.log.warn('Failed to acquire or renew the lease', { lease: options.lock, error: error instanceof Error ? error.message : String(error) })
+      deps.log.warn('Failed to acquire or renew the lease', { lease: options.lock, error: messageOf(error) })
     }
     return false
   }

@@ -2,12 +2,14 @@
  * Empties and removes namespaces that are being deleted (L3): pods first, then everything else that discovery knows, custom resources too;
  * what is left and why stands in the conditions. Upstream: pkg/controller/namespace (v1.36).
  */
+
 import type { Namespace, NamespaceCondition, Pod } from '#api/gen/types/core.v1'
 import type { APIGroupList, APIResourceList } from '#api/gen/types/meta.v1'
 import { findCondition } from '#api/machinery/conditions'
 import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { messageOf } from '#base/messageOf'
 import { formatTime } from '#base/time'
 import { namespaced, namespaces, pods } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
@@ -29,7 +31,7 @@ export const namespace: ControllerDescriptor<NamespaceOptions> = {
 }
 
 const kubernetesFinalizer = 'kubernetes'
-/** Content that is on its way out is looked at again this soon; upstream waits half its grace period. */
+/** Wait before checking content that is being deleted; upstream waits half its grace period. */
 const contentRemainingMs = 1_000
 const defaultSyncPeriodMs = 5 * 60_000
 
@@ -106,7 +108,7 @@ async function deletableResources(client: Client, failures: string[], signal: Ab
       try {
         return await get<APIResourceList>(groupVersion === 'v1' ? '/api/v1' : `/apis/${groupVersion}`)
       } catch (error) {
-        failures.push(`${groupVersion}: ${error instanceof Error ? error.message : String(error)}`)
+        failures.push(`${groupVersion}: ${messageOf(error)}`)
         return undefined
       }
     }),
@@ -145,7 +147,7 @@ async function deleteAll(client: Client, { resource, verbs }: Deletable, name: s
       remaining.failures.push(`unexpected items still remain in namespace: ${name} for gvr: ${group}/${version}, Resource=${plural}`)
     }
   } catch (error) {
-    if (!isStatus(error, 'NotFound') && !isStatus(error, 'MethodNotAllowed')) remaining.failures.push(error instanceof Error ? error.message : String(error))
+    if (!isStatus(error, 'NotFound') && !isStatus(error, 'MethodNotAllowed')) remaining.failures.push(messageOf(error))
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Removes pods that nobody else will (L3): on nodes that are gone, deleted before they were scheduled, or ended and too many.
+ * Removes pods that no other component removes (L3): on deleted nodes, deleted before they were scheduled, or ended and above the threshold.
  * Upstream: pkg/controller/podgc (v1.36).
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'

@@ -2,7 +2,9 @@
  * Gives back what nobody needs (L3): old containers of living pods, everything of pods that are gone. Images are images/imageGc.ts'.
  * Upstream: kuberuntime_gc.go, kubelet_pods.go HandlePodCleanups, kubelet.go StartGarbageCollection (v1.36).
  */
+
 import { rm } from 'node:fs/promises'
+import { messageOf } from '#base/messageOf'
 import type { Counter } from '#base/metrics'
 import type { PodSandbox, RuntimeContainer } from '#grpc/criTypes'
 import { listIfExists } from '#host/files'
@@ -66,7 +68,7 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
         await work()
         failed = false
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error)
+        const message = messageOf(error)
         log.warn('Garbage collection failed', { reason: failedReason, error: message })
         // Once may be chance: the file system's numbers were not there yet, for one.
         if (failed || failedReason === 'ContainerGCFailed')

@@ -3,6 +3,7 @@
  * enough nodes fit, extenders, PreScore, Score, NormalizeScore times weight, one of the best at random.
  * Upstream: pkg/scheduler/schedule_one.go schedulePod (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { Random } from '#base/random'
 import { CycleState } from './framework/cycleState.ts'
 import type { NodeInfo } from './framework/nodeInfo.ts'
@@ -315,7 +316,7 @@ function askFilters(
       }
     }
   } catch (error) {
-    throw new Error(`running "${asked}" filter plugin: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new Error(`running "${asked}" filter plugin: ${messageOf(error)}`, { cause: error })
   }
   return undefined
 }

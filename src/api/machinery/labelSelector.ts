@@ -2,9 +2,11 @@
  * Label selectors (L1): the query text (`a=b,c in (d,e),!f`) and the object form (matchLabels, matchExpressions), compiled to one predicate.
  * Upstream: apimachinery/pkg/labels/selector.go, apis/meta/v1/helpers.go and apis/meta/v1/validation (v1.36).
  */
+
 import type { LabelSelector } from '#api/gen/types/meta.v1'
 import { bareMap } from '#base/bareMap'
 import type { DeepReadonly } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { type FieldError, FieldPath, fieldError } from './fieldPath.ts'
 import { isLabelValue, isQualifiedName } from './names.ts'
 import { badRequest } from './status.ts'
@@ -283,7 +285,7 @@ class Parser {
       const values = operator === 'in' || operator === 'notin' ? this.#values() : this.#exactValue()
       return requirement(key.text, operator, [...new Set(values)].sort())
     } catch (error) {
-      throw badRequest(`unable to parse requirement: ${error instanceof Error ? error.message : String(error)}`)
+      throw badRequest(`unable to parse requirement: ${messageOf(error)}`)
     }
   }
 

@@ -9,6 +9,7 @@ import { isStatus } from '#api/machinery/status'
 import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import { createBackoff, reflectorBackoff } from '../backoff.ts'
@@ -90,7 +91,7 @@ function note<T extends KubeObject>(run: Run<T>, error: unknown): void {
     run.expired = true
     deps.log.v(4).info('Watch expired, starting over', { resource: client.resource.resource })
   } else {
-    deps.log.warn('Failed to list or watch', { resource: client.resource.resource, error: error instanceof Error ? error.message : String(error) })
+    deps.log.warn('Failed to list or watch', { resource: client.resource.resource, error: messageOf(error) })
   }
 }
 

@@ -1,7 +1,6 @@
 /**
- * Attaches volumes to the nodes where pods want them, and detaches them when nobody does (L3): it makes and deletes VolumeAttachments, drivers do
- * the work. What is attached stands in the node's status, where the kubelet waits for it.
- * Upstream: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go (v1.36).
+ * Attaches volumes to the nodes whose pods need them, and detaches them when no pod does (L3). It creates and deletes VolumeAttachments; drivers do
+ * the work. Attached volumes are listed in the node's status, where the kubelet waits for them. * Upstream: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go (v1.36).
  */
 
 import type { Node, PersistentVolume } from '#api/gen/types/core.v1'
@@ -99,7 +98,7 @@ function createAttachDetachController(context: ControllerContext, options: Attac
       unwantedForMs: (name) => clock.monotonicMs() - (since.get(name) ?? clock.monotonicMs()),
       neverForce,
     })
-    // First the node hears that they are not to be used any more.
+    // Report first that the volumes are not to be used any more, then detach.
     if (node) await reportAttached(nodeClient, node, plan.report, signal)
     for (const { name, forced } of plan.detach) {
       await detach(attachments, nodeName, name, signal)
@@ -114,7 +113,7 @@ function createAttachDetachController(context: ControllerContext, options: Attac
     return waits.length > 0 ? { requeueAfterMs: least(waits) } : undefined
   }
 
-  /** By the volume's unique name: what there is for this node, or its status speaks of. */
+  /** Attachments of this node and volumes in its status, by the volume's unique name. */
   function attachmentsOf(nodeName: string, node: Frozen<Node> | undefined): Map<string, Frozen<VolumeAttachment> | undefined> {
     const byName = new Map(attachmentInformer.store.byIndex(nodeNameIndex, nodeName).map((one) => [one.metadata.name, one]))
     const found = new Map<string, Frozen<VolumeAttachment> | undefined>()
@@ -139,7 +138,7 @@ function createAttachDetachController(context: ControllerContext, options: Attac
       .filter((one) => one !== nodeName)
   }
 
-  /** Since when nobody on the node wants them. */
+  /** Since when no pod on the node needs them. */
   function unwanted(nodeName: string, wanted: ReadonlyMap<string, Wanted>, there: ReadonlyMap<string, unknown>): ReadonlyMap<string, number> {
     const before = unwantedSince.get(nodeName)
     const names = [...there.keys()].filter((name) => !wanted.has(name))

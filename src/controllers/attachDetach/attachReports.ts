@@ -21,7 +21,7 @@ export interface Reports {
   taken(nodeName: string, name: string, wanted: Wanted | undefined, holders: readonly string[]): void
   /** @returns in how many milliseconds the next attachment may be late; undefined: none is awaited */
   late(nodeName: string, wanted: ReadonlyMap<string, Wanted>, attachments: ReadonlyMap<string, Attachment | undefined>, nowMs: number): number | undefined
-  /** What is neither wanted nor taken any more may be told of again. */
+  /** Forgets volumes that are neither wanted nor detached any more, so that they can be reported again. */
   keep(nodeName: string, wanted: ReadonlyMap<string, Wanted>, taken: readonly string[]): void
 }
 
@@ -30,7 +30,7 @@ const failed = 'FailedAttachVolume'
 
 export function createReports(events: EventRecorder, podsOf: (volume: Volume) => readonly Frozen<Pod>[]): Reports {
   const told = new Map<string, Set<string>>()
-  /** When it was last told that an attachment is late, by its uid. */
+  /** When a late attachment was last reported, by its uid. */
   const lateSince = new Map<string, Map<string, number>>()
 
   return {

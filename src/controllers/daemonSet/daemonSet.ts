@@ -122,7 +122,7 @@ function createDaemonSetController(context: ControllerContext) {
     const options = { context, owner: set, ownerResource: daemonSets, resource: pods, selector: selectorOf(set.spec.selector), signal }
     const byNode = new Map<string, Frozen<Pod>[]>()
     for (const pod of await claim([...owned, ...orphans], options)) {
-      // Over and on its way out: nobody need wait for it.
+      // The pod has ended and is being deleted: its replacement does not wait for it.
       if (isPodTerminal(pod) && pod.metadata.deletionTimestamp) continue
       const node = targetNode(pod)
       const there = byNode.get(node)

@@ -16,7 +16,7 @@ const initialMs = 1_000
 const maxMs = 15 * 60_000
 
 export interface EndedPods {
-  /** Those of `ended` that may go now, which it tells of; and when to look again at the others. */
+  /** Returns the pods of `ended` to delete now, after recording an event for each, and how long to wait for the others. */
   replaceable(set: Frozen<DaemonSet>, ended: DaemonPlan['ended']): { readonly pods: Frozen<Pod>[]; readonly waitMs: number | undefined }
 }
 

@@ -167,7 +167,7 @@ export function planUpdate(
     if (maxSurge > 0) {
       if (old && fresh && available(fresh)) remove.push(old)
       else if (old && fresh) surging++
-      // Beside one that does not serve a new one costs nothing.
+      // An additional pod next to an unavailable one does not count against maxSurge.
       else if (old) (available(old) ? surgeCandidates : createOn).push(name)
       continue
     }

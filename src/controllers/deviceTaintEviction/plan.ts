@@ -25,7 +25,7 @@ export function noExecuteTaints({ device }: Result, slicesOfPool: readonly Froze
     .filter(({ effect }) => effect === 'NoExecute')
 }
 
-/** When whoever uses the claim must go; undefined: never. */
+/** When to evict the pods that use the claim; undefined: never. */
 export function evictionTime(claim: Frozen<ResourceClaim>, slicesOf: (poolKey: string) => readonly Frozen<ResourceSlice>[], nowMs: number): number | undefined {
   let dueMs: number | undefined
   for (const result of claim.status?.allocation?.devices?.results ?? [])

@@ -105,7 +105,7 @@ function createEndpointSliceController(context: ControllerContext, options: Endp
   reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue, sliceBatchMs))
   reconciler.needs(nodeInformer)
   reconciler.watch(informer, {
-    // Somebody else's change or deletion of our slice is put right.
+    // Another client changed or deleted a slice of this controller: restore it.
     onUpdate: (old, slice) => {
       if (old.metadata.resourceVersion === slice.metadata.resourceVersion) return
       for (const key of new Set([...byService(old), ...byService(slice)])) reconciler.queue.add(key)
@@ -147,7 +147,7 @@ function createEndpointSliceController(context: ControllerContext, options: Endp
   }
 }
 
-/** What is told of spec.trafficDistribution: how many services say what, and how many slices each of their syncs changes. */
+/** Metrics of spec.trafficDistribution: services by value, and slices that each of their syncs changes. */
 function createDistributionMetrics(metrics: Metrics) {
   const known = new Map<string, string>()
   const changed = metrics.histogram({

@@ -108,7 +108,7 @@ export function trafficDistribution({ metadata, spec }: Frozen<Service>): string
   return isElsewise ? undefined : spec.trafficDistribution
 }
 
-/** Who should prefer the endpoint: clients of its zone, or of its node. Upstream: k8s.io/endpointslice/trafficdist. */
+/** Clients that should prefer the endpoint: those in its zone, or on its node. Upstream: k8s.io/endpointslice/trafficdist. */
 function hintsOf(service: Frozen<Service>, zone: string | undefined, nodeName: string | undefined): EndpointHints | undefined {
   const distribution = trafficDistribution(service)
   if (!distribution) return undefined

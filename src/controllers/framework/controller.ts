@@ -41,7 +41,7 @@ export interface ControllerDescriptor<Options = object> {
   readonly name: string
   /** Names that upstream used before. */
   readonly aliases: readonly string[]
-  /** Of kube-system: whom the controller acts as, with the rights that the bootstrap policy gives it. */
+  /** The service account of kube-system as which the controller acts; the bootstrap policy grants its rights. */
   readonly serviceAccount: string
   /** Acts as the manager itself, not as a service account. */
   readonly actsAsManager?: boolean | undefined

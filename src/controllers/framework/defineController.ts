@@ -28,7 +28,7 @@ export interface Predicate<T extends KubeObject> {
 /** Updates of the wish only: the server counts it up when the spec changes. Deletion counts it up too. */
 export const generationChanged: Predicate<KubeObject> = { update: (old, object) => old.metadata.generation !== object.metadata.generation }
 
-/** A resource that is neither ours nor owned, and whom its objects concern. Made by {@link watching}. */
+/** A resource that is neither the controller's own nor owned, with the objects that a change of it affects. Made by {@link watching}. */
 export interface Watch {
   readonly resource: Resource<KubeObject>
   readonly map: (object: Frozen<KubeObject>) => readonly ObjectRef[]
@@ -217,7 +217,7 @@ async function step<T extends KubeObject>(definition: ControllerDefinition<T>, r
   return undefined
 }
 
-/** Of a stale object it fails with Conflict: somebody else's finalizer must not be lost. */
+/** A stale object fails with Conflict, so that a finalizer of another controller is not lost. */
 async function writeFinalizers<T extends KubeObject>(resource: Resource<T>, request: ReconcileRequest<T>, finalizers: readonly string[]): Promise<void> {
   const { resourceVersion, uid } = request.object.metadata
   await request.client.of(resource).patch(request.ref, 'merge', { metadata: { resourceVersion, uid, finalizers } }, { signal: request.signal })

@@ -39,7 +39,7 @@ function setUp(reconcile: (key: string) => Promise<void>) {
   return { clock, put, manager: createControllerManager(deps, [descriptor], {}) }
 }
 
-test('CTL-01 a controller that fails is made anew, and works', async () => {
+test('CTL-01 a controller that fails is created again, and works', async () => {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const client = createClient(server)
@@ -78,7 +78,7 @@ test('CTL-01 a controller that fails is made anew, and works', async () => {
   assert.deepEqual(manager.running(), [])
 })
 
-test('a reconciler that is told to stop as its informers have synced stops', async () => {
+test('a reconciler stops, the signal aborts as its informers have synced', async () => {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const client = createClient(server)
@@ -126,7 +126,7 @@ test('CTL-01 one key that fails never holds up another, and its tries grow apart
   await running
 })
 
-test('CTL-22 a controller is switched off and on while the rest goes on, and catches up', async () => {
+test('CTL-22 a controller is switched off and on while the others continue, and catches up', async () => {
   const seen: string[] = []
   const { clock, put, manager } = setUp(async (key) => void seen.push(key))
   const stop = new AbortController()

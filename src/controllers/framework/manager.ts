@@ -1,5 +1,5 @@
 /**
- * Runs a chosen set of controllers over one set of informers (L3). Each can be switched off and on while the others go on.
+ * Runs a chosen set of controllers over one set of informers (L3). Each can be switched off and on while the others continue.
  * Upstream: cmd/kube-controller-manager/app/controllermanager.go, cmd/cloud-provider genericcontrollermanager IsControllerEnabled (v1.36).
  */
 import { type AbortScope, abortScope } from '#base/abortScope'
@@ -97,7 +97,7 @@ export function createControllerManager<Options extends object>(
   }
 }
 
-/** How soon a controller that failed is made anew. Upstream's process ends and is started again. */
+/** Pause before a failed controller is created again. Upstream's process exits and is restarted. */
 const restartPauseMs = 1_000
 
 async function keepRunning(create: () => Component, { clock, log }: Pick<ControllerManagerDeps, 'clock' | 'log'>, signal: AbortSignal): Promise<void> {

@@ -7,9 +7,11 @@
  * that layer, because they follow upstream where it differs: expectations instead of waiting for the cache, handlers that compare old and new pods,
  * several queues with upstream's metric names, retry limits, and their own order of status and finalizer writes.
  */
+
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Component } from '#base/component'
+import { messageOf } from '#base/messageOf'
 import type { EventHandler, HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
 import { createWorkQueue, type WorkQueue } from '#client/workqueue/workQueue'
 import type { ControllerContext } from './controller.ts'
@@ -34,11 +36,11 @@ export interface Reconciler extends Component {
   readonly queue: WorkQueue<string>
   /** Keys that are being reconciled now. */
   underWay(): readonly string[]
-  /** Hears of a resource, from when the reconciler runs until it stops; work waits for the informer's first state. */
+  /** Registers a handler while the reconciler runs; workers wait for the informer's first list. */
   watch<T extends KubeObject>(informer: SharedInformer<T>, handler: EventHandler<T>): void
   /** Work waits for this informer's first state, too. */
   needs<T extends KubeObject>(informer: SharedInformer<T>): void
-  /** Runs beside the workers. */
+  /** Runs in parallel with the workers. */
   also(task: (signal: AbortSignal) => Promise<void>): void
 }
 
@@ -115,7 +117,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
       const registrations = watches.map((register) => register())
       try {
         await Promise.all(synced.map((wait) => wait(signal)))
-        // An informer that has synced before does not tell of an abort, and who comes too late to listen would wait for work for ever.
+        // An informer that has synced before ignores an abort, and a listener added after the abort is never called.
         signal.throwIfAborted()
         signal.addEventListener('abort', () => queue.shutDown(), { once: true })
         await Promise.all([...Array.from({ length: workers }, () => work(signal)), ...tasks.map((task) => task(signal))])
@@ -148,7 +150,7 @@ export async function everyPeriod(context: ControllerContext, name: string, peri
       await fn()
     } catch (error) {
       if (signal.aborted) return
-      context.log.warn('A periodic task failed', { task: name, error: error instanceof Error ? error.message : String(error) })
+      context.log.warn('A periodic task failed', { task: name, error: messageOf(error) })
     }
     await context.clock.sleep(periodMs, signal).catch(() => {})
   }

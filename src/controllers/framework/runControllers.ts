@@ -19,18 +19,18 @@ export interface RunControllersDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** With `render`, they are served beside the health. */
+  /** With `render`, the health port also serves them. */
   readonly metrics?: (Metrics & { render?(): string }) | undefined
 }
 
 export interface RunControllersOptions {
-  /** Caches hold objects of this namespace only. Default: of all. */
+  /** Caches hold objects of this namespace only. Default: all namespaces. */
   readonly namespace?: string | undefined
-  /** Of several processes, one works. */
+  /** One of several processes works at a time. */
   readonly leaderElection?: LeaderElectionOptions | undefined
   /** Serves /healthz, /readyz and /metrics; port 0 takes a free one. */
   readonly health?: { readonly port: number; readonly host?: string | undefined; readonly onListening?: ((port: number) => void) | undefined } | undefined
-  /** How long reconciles may take after a stop. Then their signal aborts, and those that go on all the same are left behind. Default 30 s. */
+  /** How long reconciles may take after a stop. Then their signal aborts, and those that ignore it are abandoned. Default 30 s. */
   readonly gracefulStopMs?: number | undefined
 }
 
@@ -38,7 +38,7 @@ const defaultGracefulStopMs = 30_000
 
 /**
  * Works until `signal` aborts; resolves when everything has ended.
- * @throws Error when the lead is lost, or when reconciles go on after the graceful stop, with their names: start anew, best as a new process.
+ * @throws Error when the lead is lost, or when reconciles continue after the graceful stop, with their names. Start again, best as a new process.
  */
 export async function runControllers(
   deps: RunControllersDeps,
@@ -75,7 +75,7 @@ export async function runControllers(
   try {
     if (!options.leaderElection) await work(signal, client)
     else {
-      // Who stands by is ready to take over.
+      // A standby process is ready to take over.
       state.ready = true
       const lead = (leading: AbortSignal, { fence, lost }: { fence(of: Client): Client; lost: AbortSignal }) => work(leading, fence(client), lost)
       await runLeaderElected({ ...deps, metrics }, { releaseOnCancel: true, ...options.leaderElection }, lead, signal)

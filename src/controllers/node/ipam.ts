@@ -91,7 +91,7 @@ function createNodeIpamController(context: ControllerContext, options: NodeIpamO
     try {
       await context.client.of(nodes).patch({ name }, 'strategic', { spec: { podCIDR: podCIDRs[0], podCIDRs } }, { signal })
     } catch (error) {
-      // Where nobody answered, the node may have them all the same: its next state tells.
+      // Without an answer the write may have succeeded: keep the ranges and decide by the node's next state.
       if (isStatus(error, 'ServerTimeout') || isStatus(error, 'Timeout')) throw error
       release(podCIDRs)
       events.event(node, 'Normal', 'CIDRAssignmentFailed', `Node ${name} status is now: CIDRAssignmentFailed`)

@@ -66,7 +66,7 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
   const healths = new Map<string, NodeHealth>()
   const evictor = createZoneEvictor(clock, { ...defaultZoneOptions, ...options.nodeEviction })
   const zoneMetrics = createZoneMetrics(context.metrics, clock)
-  /** Nodes whose turn to be evicted from has come. */
+  /** Nodes that the rate limit has admitted for eviction. */
   const granted = new Set<string>()
   let turns: Timer | undefined
   const reconciler = createReconciler(context, { name: nodeLifecycle.name, queueName: 'node_lifecycle_controller', workers: 8, reconcile })
@@ -157,7 +157,7 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
     const census = censusOf(all)
     zoneMetrics.observe(census)
     if (evictor.update(census).recovered) {
-      // While all were out it was us who did not hear.
+      // While all nodes were unreachable, this controller was cut off: restart their grace periods.
       for (const [name, health] of healths) healths.set(name, { ...health, probeMs: clock.now() })
     }
     if (evictor.allOut()) granted.clear()

@@ -113,7 +113,7 @@ function createBinder(context: ControllerContext, options: BinderOptions): Compo
     if (claim) claimSync.queue.add(keyOf(claim))
     else if (old) {
       metrics.forget(keyOf(old))
-      // Nobody else says that its volume is free.
+      // The claim is gone: no other event reports that its volume is free.
       if (old.spec.volumeName) volumeSync.queue.add(old.spec.volumeName)
     }
   }

@@ -1,5 +1,5 @@
 /**
- * What becomes of a volume that nobody has a right to any more (L3): it stays, is emptied, or goes with what is behind it.
+ * Carries out the reclaim policy of a released volume (L3): retain, recycle, or delete together with its storage.
  * Upstream: pkg/controller/volume/persistentvolume/pv_controller.go reclaimVolume, recycleVolumeOperation, deleteVolumeOperation (v1.36).
  */
 import type { PersistentVolume, Pod } from '#api/gen/types/core.v1'
@@ -29,7 +29,7 @@ export interface Reclaiming extends Binding {
 }
 
 export interface Reclaimer {
-  /** Deleting is done when it returns; emptying goes on, once at a time for each volume. */
+  /** Deletion is complete when it returns; recycling continues in the background, once at a time for each volume. */
   reclaim(volume: BoundVolume, signal: AbortSignal): Promise<void>
   /** Resolves when nothing is being emptied any more. */
   ended(): Promise<void>

@@ -1,6 +1,6 @@
 /**
- * Marks tokens of secrets that were made for accounts automatically, long ago, and that nobody uses as invalid, and deletes them when nobody
- * missed them (L3). Upstream: pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go (v1.36).
+ * Marks auto-generated token secrets that have been unused for long as invalid, and deletes them when they stay unused after that (L3).
+ * Upstream: pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go (v1.36).
  */
 import type { Secret, ServiceAccount } from '#api/gen/types/core.v1'
 import { podSecretNames } from '#api/helpers/objectReferences'

@@ -22,7 +22,7 @@ export const serviceAccountTokens: ControllerDescriptor<TokensOptions> = {
   name: 'serviceaccount-token-controller',
   aliases: ['serviceaccount-token'],
   serviceAccount: 'tokens-controller',
-  // Nobody may hand out tokens but the manager itself.
+  // Only the manager itself may issue tokens.
   actsAsManager: true,
   create: createTokensController,
 }

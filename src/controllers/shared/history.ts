@@ -93,7 +93,7 @@ export async function ownRevisions(
   return claim(all, { context, owner: set, ownerResource, resource: controllerRevisions, selector: selectorOf(set.spec.selector), signal })
 }
 
-/** Revisions beyond the limit that no pod has, oldest first. Of a DaemonSet those that pods have count, too, as upstream has it. */
+/** Revisions beyond the limit that no pod has, oldest first. For a DaemonSet the revisions that pods use count too, as upstream. */
 export function revisionsToClean(
   set: RevisedSet,
   { old }: Pick<History, 'old'>,

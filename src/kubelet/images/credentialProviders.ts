@@ -2,11 +2,13 @@
  * Programs that hand out registry credentials (L3): configured by file, asked with JSON over their standard input, their answers kept as long as they say.
  * Upstream: pkg/credentialprovider/plugin (v1.36), API credentialprovider.kubelet.k8s.io/v1.
  */
+
 import { readFile } from 'node:fs/promises'
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import { parseDuration } from '#api/machinery/duration'
 import { parseJson } from '#api/machinery/json'
 import { parseYaml } from '#api/machinery/yaml'
+import { messageOf } from '#base/messageOf'
 import { serviceAccounts } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import type { KubeletHost } from '../host.ts'
@@ -170,7 +172,7 @@ function createProvider(context: KubeletContext, host: KubeletHost, provider: Pr
     } catch (error) {
       log.warn('Failed getting credential from external registry credential provider', {
         provider: provider.name,
-        error: error instanceof Error ? error.message : String(error),
+        error: messageOf(error),
       })
       return undefined
     }

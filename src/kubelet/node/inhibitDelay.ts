@@ -2,8 +2,10 @@
  * Sees to it that logind delays a shutdown for as long as the node's pods may take (L3): its own limit is five seconds unless somebody raised it, and a longer
  * lock is worth nothing. Upstream: kubelet/nodeshutdown/systemd/inhibit_linux.go, nodeshutdown_manager_linux.go start (v1.36).
  */
+
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { messageOf } from '#base/messageOf'
 import type { KubeletContext } from '../context.ts'
 import type { KubeletHost } from '../host.ts'
 
@@ -34,7 +36,7 @@ export async function ensureInhibitDelay({ clock, log }: Context, host: KubeletH
     await mkdir(dirname(path), { recursive: true, mode: 0o755 })
     await writeFile(path, `# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=${Math.round(wantedMs / 1000)}\n`, { mode: 0o644 })
   } catch (error) {
-    log.warn('Unable to override the inhibit delay of logind', { file, error: error instanceof Error ? error.message : String(error) })
+    log.warn('Unable to override the inhibit delay of logind', { file, error: messageOf(error) })
     return
   }
   await host.exec.run('busctl', ['--system', 'call', ...systemd, 'KillUnit', 'ssi', 'systemd-logind.service', 'all', hangUp], { timeoutMs })

@@ -2,11 +2,13 @@
  * Sends pod statuses to the API server (L3): the smallest patch that makes the server's status ours, never more often than it changes.
  * Upstream: kubelet/status/status_manager.go (v1.36).
  */
+
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { bareMap, emptyMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { pods } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenPod } from './containers.ts'
@@ -170,7 +172,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
           if (!current || current.metadata.uid !== uid) return
           entry.sent = current.status
         }
-        context.log.v(2).info('Pod status not sent, will retry', { name, namespace, error: error instanceof Error ? error.message : String(error) })
+        context.log.v(2).info('Pod status not sent, will retry', { name, namespace, error: messageOf(error) })
         entry.dirty = true
         await context.clock.sleep(retryMs, signal).catch(() => {})
       }

@@ -7,9 +7,10 @@ import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Timer } from '#base/clock'
 import { least } from '#base/extremes'
+import { messageOf } from '#base/messageOf'
 import { parseTime } from '#base/time'
-import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
+import { rpcErrorText } from '#grpc/grpcError'
 import type { KubeletContext } from '../context.ts'
 import { formatElapsed, type ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
@@ -249,7 +250,7 @@ async function prepareDynamicResources(context: KubeletContext, pod: FrozenPod):
   try {
     await context.resources().preparePod(pod)
   } catch (error) {
-    const message = `Failed to prepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`
+    const message = `Failed to prepare dynamic resources: ${messageOf(error)}`
     context.recorder.event(podReference(pod), 'Warning', 'FailedPrepareDynamicResources', message)
     throw error
   }

@@ -2,8 +2,10 @@
  * Gives pods of their own users their ids (L3), written beside the pod so that a restart gives none away twice.
  * Upstream: kubelet/userns/userns_manager.go (v1.36).
  */
+
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { messageOf } from '#base/messageOf'
 import { listIfExists, makeDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import type { KubeletContext } from '../context.ts'
 import { findHandler } from '../runtime/handlers.ts'
@@ -58,7 +60,7 @@ function recordKnown(ranges: IdRanges, uid: string, text: string): void {
   try {
     ranges.record(uid, rangeOf(text))
   } catch (error) {
-    throw new Error(`record pod mappings for existing pod "${uid}": ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`record pod mappings for existing pod "${uid}": ${messageOf(error)}`)
   }
 }
 

@@ -5,8 +5,9 @@ import type { Frozen } from '#api/machinery/meta'
 import { deadlineScope } from '#base/abortScope'
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
+import { messageOf } from '#base/messageOf'
 import { kubernetesVersion } from '#base/version'
-import { CriError } from '#grpc/criError'
+import { GrpcError } from '#grpc/grpcError'
 import type { KubeletContext } from '../context.ts'
 import type { FrozenContainer } from '../pods/containers.ts'
 import { expandWords } from '../pods/expansion.ts'
@@ -34,7 +35,6 @@ const maxOutputBytes = 10 * 1024
 
 const failure = (output: string): ProbeResult => ({ outcome: 'Failure', output })
 const success = (output = ''): ProbeResult => ({ outcome: 'Success', output })
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** Runs the probe within its timeout. Never rejects: an answer that says "no" is a failure, no answer from the machinery itself is unknown. */
 export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
@@ -43,7 +43,7 @@ export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, ta
     try {
       return await probeOnce(context, probe, target)
     } catch (error) {
-      last = { outcome: 'Unknown', output: words(error) }
+      last = { outcome: 'Unknown', output: messageOf(error) }
     }
   }
   return last
@@ -75,7 +75,7 @@ async function execProbe(context: KubeletContext, probe: Frozen<Probe>, target: 
     const output = Buffer.concat([stdout, stderr]).subarray(0, maxOutputBytes).toString()
     return exitCode === 0 ? success(output) : failure(output)
   } catch (error) {
-    if (error instanceof CriError && error.code === 'DEADLINE_EXCEEDED') return failure(`command ${JSON.stringify(command.join(' '))} timed out`)
+    if (error instanceof GrpcError && error.code === 'DEADLINE_EXCEEDED') return failure(`command ${JSON.stringify(command.join(' '))} timed out`)
     throw error
   }
 }
@@ -140,5 +140,5 @@ function causeOf(error: unknown, address: string): string {
   const known = dialErrors[code]
   if (known) return `dial tcp ${address}: ${known}`
   if (code === 'ECONNRESET') return 'read: connection reset by peer'
-  return words(error)
+  return messageOf(error)
 }

@@ -2,9 +2,11 @@
  * What each pod of the node has been given, and the resizes that wait for room (L3). A pod runs with its allocation, whatever its spec says, until the node
  * can give more; who waits is looked at again whenever something changes, and from time to time. Upstream: kubelet/allocation/allocation_manager.go (v1.36).
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import { ownValue } from '#base/bareMap'
 import { deepCopy, deepFreeze } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import type { KubeletContext } from '../context.ts'
 import { type FrozenContainer, type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
 import type { ConditionDraft } from '../pods/podConditions.ts'
@@ -186,7 +188,7 @@ async function restore(file: CheckpointFile): Promise<PodResourcesState> {
   try {
     return parsePodResources(text)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(
       `could not restore state from checkpoint: ${reason}, please drain this node and delete pod allocation checkpoint file "${file.path}" before restarting Kubelet`,
     )

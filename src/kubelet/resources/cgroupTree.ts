@@ -2,7 +2,9 @@
  * The cgroups above the pods' own (L3): kubepods with what the node gives to pods, a group per QoS class below it, and the limits of what is reserved for
  * others. The numbers are pure; setting them is the edge. Upstream: kubelet/cm/node_container_manager_linux.go, qos_container_manager_linux.go (v1.36).
  */
+
 import { amountsOf, podRequests } from '#api/helpers/podResources'
+import { messageOf } from '#base/messageOf'
 import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
 import type { KubeletContext } from '../context.ts'
 import { type FrozenPod, isTerminalPhase } from '../pods/containers.ts'
@@ -113,7 +115,7 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
       if (!(await host.cgroups.exists(cgroup))) throw new Error(`["${cgroup}"] does not exist`)
       await host.cgroups.ensure(cgroup, reservedLimits(reserved, compressible))
     } catch (error) {
-      const message = `Failed to enforce ${what} Cgroup Limits on "${cgroup}": ${error instanceof Error ? error.message : String(error)}`
+      const message = `Failed to enforce ${what} Cgroup Limits on "${cgroup}": ${messageOf(error)}`
       event('Warning', 'FailedNodeAllocatableEnforcement', message)
       throw new Error(message)
     }
@@ -144,7 +146,7 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
         event('Normal', 'NodeAllocatableEnforced', 'Updated Node Allocatable limit across pods')
       } catch (error) {
         // Pods of before may use more than they may now: eviction brings that down.
-        const message = `Failed to update Node Allocatable Limits ["kubepods"]: ${error instanceof Error ? error.message : String(error)}`
+        const message = `Failed to update Node Allocatable Limits ["kubepods"]: ${messageOf(error)}`
         event('Warning', 'FailedNodeAllocatableEnforcement', message)
         await host.cgroups.ensure(path('Guaranteed'))
       }

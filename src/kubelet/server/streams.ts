@@ -2,9 +2,11 @@
  * Upgrades of the kubelet's API (L3): exec, attach and port-forward, in WebSocket or SPDY, carried to the runtime's own streaming server
  * or served by the runtime. Upstream: kubelet/server/server.go getExec, getAttach, getPortForward (v1.36).
  */
+
 import type { RequestOptions } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { messageOf } from '#base/messageOf'
 import { acceptPortForward, acceptRemoteCommand } from '#streaming/remoteCommand'
 import { dialPortForward, dialRemoteCommand } from '#streaming/spdyClient'
 import type { PortForwardConnection, RemoteCommandOptions, RemoteCommandSession } from '#streaming/streams'
@@ -53,7 +55,7 @@ export async function remoteCommand(view: KubeletView, what: 'exec' | 'attach', 
   try {
     await serve(view, target, options, session)
   } catch (error) {
-    await session.finish({ error: error instanceof Error ? error.message : String(error) })
+    await session.finish({ error: messageOf(error) })
   }
 }
 
@@ -118,7 +120,7 @@ export async function portForward(
   }
   try {
     await acceptPortForward(upgrade, ports, (connection) => {
-      forward(connection, connect).catch((error: unknown) => connection.fail(error instanceof Error ? error.message : String(error)))
+      forward(connection, connect).catch((error: unknown) => connection.fail(messageOf(error)))
     })
   } finally {
     remote?.close()

@@ -2,11 +2,13 @@
  * The certificates of ClusterTrustBundles as one file (L3): of one bundle by its name, or of all of a signer's that labels select.
  * Each certificate comes once. Upstream: kubelet/clustertrustbundle (v1.36).
  */
+
 import type { ClusterTrustBundle } from '#api/gen/types/certificates.v1beta1'
 import type { ClusterTrustBundleProjection } from '#api/gen/types/core.v1'
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { messageOf } from '#base/messageOf'
 import { clusterScoped } from '#client/builtIn'
 import type { KubeletContext } from '../context.ts'
 import { gateEnabled } from '../resources/config.ts'
@@ -38,7 +40,7 @@ async function bundleNamed({ client }: KubeletContext, name: string, optional: b
     return [await client.of(clusterTrustBundles).get({ name })]
   } catch (error) {
     if (optional && isStatus(error, 'NotFound')) return []
-    throw new Error(`while getting ClusterTrustBundle: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new Error(`while getting ClusterTrustBundle: ${messageOf(error)}`, { cause: error })
   }
 }
 

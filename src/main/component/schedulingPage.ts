@@ -2,11 +2,13 @@
  * `/debug/scheduling?pod=namespace/name` (L5): why a pod is where it is, as JSON; `?spec=POD`: where a pod would fit that is not there. Whoever may read that path may ask; it tells of all nodes and of other
  * pods' names. Served by a local cluster's API server, and by the scheduler's own port.
  */
+
 import type { Pod } from '#api/gen/types/core.v1'
 import { StatusError } from '#api/machinery/status'
 import type { Answer } from '#apiserver/core/answer'
 import type { ServerRequest } from '#apiserver/core/request'
 import { deepFreeze } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { type Explainer, parsePodName } from '#scheduler/explain/explainer'
 
 export const schedulingPath = '/debug/scheduling'
@@ -45,7 +47,7 @@ function considered(explainer: Explainer, text: string): Answer {
     const found = explainer.consider(deepFreeze(pod))
     return found ? { type: 'value', status: 200, value: found, encoding: 'pretty' } : notRunning()
   } catch (error) {
-    return failure(new StatusError('BadRequest', `spec is no pod: ${error instanceof Error ? error.message : String(error)}`, { code: 400 }))
+    return failure(new StatusError('BadRequest', `spec is no pod: ${messageOf(error)}`, { code: 400 }))
   }
 }
 

@@ -1,7 +1,9 @@
 /**
  * Asks every filter about every node (L3): a cycle stops at a node's first refusal, whoever wants to know why needs them all. Changes nothing.
  */
+
 import type { PluginReasons } from '#api/debug/scheduling'
+import { messageOf } from '#base/messageOf'
 import { CycleState } from '../framework/cycleState.ts'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
 import type { SchedulerPlugin } from '../framework/plugin.ts'
@@ -55,7 +57,7 @@ function attempt<T>(ask: () => T): T | { readonly code: 'Unschedulable'; readonl
   try {
     return ask()
   } catch (error) {
-    return { code: 'Unschedulable', reasons: [error instanceof Error ? error.message : String(error)] }
+    return { code: 'Unschedulable', reasons: [messageOf(error)] }
   }
 }
 

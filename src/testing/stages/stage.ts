@@ -3,10 +3,12 @@
  * that what is not understood is refused when a file is read, with the Stage's name. What they do to an object is lifecycle.ts's work.
  * Upstream: kwok pkg/apis/v1alpha1/stage_types.go, pkg/apis/internalversion/conversion.go.
  */
+
 import { kubernetesEnvironment } from '#api/cel/environment'
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYamlDocuments } from '#api/machinery/yaml'
 import { bareMap, ownValue } from '#base/bareMap'
+import { messageOf } from '#base/messageOf'
 import { dynamicValue, toJson } from '#cel/json'
 import { dynType } from '#cel/types'
 import { compileJsonQuery } from './jsonQuery.ts'
@@ -137,7 +139,7 @@ export function compileStage(stage: Stage, functionNames: ReadonlySet<string>): 
   try {
     return compile(name, stage.spec, functionNames)
   } catch (error) {
-    throw new StageError(name, error instanceof Error ? error.message : String(error))
+    throw new StageError(name, messageOf(error))
   }
 }
 

@@ -2,7 +2,9 @@
  * Protobuf message → JSON object, in one pass over the schema (L1). Zero values that Go writes for absent fields are dropped again, so the
  * object is what the same client would have sent as JSON. Unknown field numbers are skipped, as Go does.
  */
+
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { messageOf } from '#base/messageOf'
 import { formatMicroTime, formatTime } from '#base/time'
 import { schemaOfDefinition } from '../../schema/builtIn.ts'
 import type { Field, Schema } from '../../schema/schema.ts'
@@ -28,7 +30,7 @@ export function decodeMessage(bytes: Uint8Array, schema: Schema): JsonObject {
     return readObject(new BinaryReader(bytes), bytes.length, planOf(schema), {}, 0)
   } catch (error) {
     if (error instanceof ProtobufError) throw error
-    throw new ProtobufError(`proto: ${error instanceof Error ? error.message : String(error)}`, error)
+    throw new ProtobufError(`proto: ${messageOf(error)}`, error)
   }
 }
 

@@ -2,7 +2,9 @@
  * Objects in Kubernetes' protobuf form (L1): the magic `k8s\0` and a runtime.Unknown that names the kind, and the frames of a watch.
  * Upstream: apimachinery/pkg/runtime/serializer/protobuf (v1.36).
  */
+
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import { messageOf } from '#base/messageOf'
 import { schemaOfDefinition } from '../../schema/builtIn.ts'
 import type { Schema } from '../../schema/schema.ts'
 import type { JsonObject } from '../patch/objects.ts'
@@ -39,7 +41,7 @@ export function openEnvelope(bytes: Uint8Array): Envelope {
       else reader.skip(wire, number)
     }
   } catch (error) {
-    throw new ProtobufError(`proto: ${error instanceof Error ? error.message : String(error)}`, error)
+    throw new ProtobufError(`proto: ${messageOf(error)}`, error)
   }
   return envelope
 }

@@ -2,10 +2,12 @@
  * The device plugins of a node (L3, edge): their registrations at kubelet.sock, what they say of their devices, and what is still known of those
  * that have gone. Upstream: kubelet/cm/devicemanager/plugin/v1beta1/server.go, handler.go, endpoint.go, manager.go GetCapacity (v1.36).
  */
+
 import { readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import { connectDevicePlugin, type DevicePluginClient, type PluginDevice, type PluginOptions } from '#grpc/devicePlugin'
 import { devicePluginProto } from '#grpc/proto/devicePlugin'
 import { GrpcRefusal, serveUnix, type UnixServer } from '#grpc/unixServer'
@@ -118,7 +120,7 @@ export function createPluginRegistry(deps: RegistryDeps): PluginRegistry {
         deps.onChange(resource)
       }
     } catch (error) {
-      log.warn('Listening to a device plugin failed', { resource, error: error instanceof Error ? error.message : String(error) })
+      log.warn('Listening to a device plugin failed', { resource, error: messageOf(error) })
     }
     disconnected(resource, endpoint)
   }

@@ -2,8 +2,10 @@
  * The memory manager (L3): a policy with its remembered state, and on which NUMA nodes a container's memory must be.
  * Upstream: kubelet/cm/memorymanager/memory_manager.go, policy_none.go (v1.36).
  */
+
 import { amountsOf } from '#api/helpers/podResources'
 import { emptyMap, ownValue } from '#base/bareMap'
+import { messageOf } from '#base/messageOf'
 import type { MachineTopology } from '../machineTopology.ts'
 import type { CheckpointFile } from '../state/checkpointFile.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
@@ -82,7 +84,7 @@ export async function createMemoryManager(topology: MachineTopology, settings: M
   try {
     if (text !== undefined) state = parseMemoryState(text, settings.policy)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(
       `could not restore state from checkpoint: ${reason}, please drain this node and delete the memory manager checkpoint file "${file.path}" before restarting Kubelet`,
     )

@@ -2,15 +2,17 @@
  * What a kubelet asks of the machine for its own process (L5): how late the kernel may kill it, how many files it may have open; and whether the node may
  * have swap. Upstream: cmd/kubelet/app/server.go run, RunKubelet, kubelet/cm/container_manager_linux.go (v1.36).
  */
+
 import { execFile } from 'node:child_process'
 import fs from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import type { ConfigurationDocument } from '#kubelet/configuration/document'
 
 /** What cannot be had is told and done without, as upstream does. */
 export async function applyProcessLimits({ oomScoreAdj, maxOpenFiles }: ConfigurationDocument, log: Logger): Promise<void> {
-  const failed = (what: string) => (error: unknown) => log.warn(what, { error: error instanceof Error ? error.message : String(error) })
+  const failed = (what: string) => (error: unknown) => log.warn(what, { error: messageOf(error) })
   await fs.writeFile('/proc/self/oom_score_adj', String(oomScoreAdj)).catch(failed('Failed to apply the OOM score adjustment of oomScoreAdj'))
   const limit = ['--pid', String(process.pid), `--nofile=${maxOpenFiles}:${maxOpenFiles}`]
   await promisify(execFile)('prlimit', limit).catch(failed('Failed to set the limit of maxOpenFiles'))

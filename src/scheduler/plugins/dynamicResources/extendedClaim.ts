@@ -2,11 +2,13 @@
  * The claim that the scheduler itself makes for a pod's extended resources (L3): kept in memory while a node is sought, made in the API before the pod is
  * bound, deleted when it is not bound after all. Upstream: plugins/dynamicresources/extendeddynamicresources.go (v1.36).
  */
+
 import type { ContainerExtendedResourceRequest, Pod } from '#api/gen/types/core.v1'
 import type { AllocationResult, ResourceClaim } from '#api/gen/types/resource.v1'
 import { type Frozen, keyOf, refOfKey } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { type Random, randomUid } from '#base/random'
 import { pods, resourceClaims } from '#client/builtIn'
 import { retryOnConflict } from '#client/retryOnConflict'
@@ -105,7 +107,7 @@ export async function makeExtendedClaim(
   const calls = handle.client.of(resourceClaims)
   const made = await calls.create({ metadata, spec: deepCopy<ResourceClaim>(chosen.claim).spec }, { signal }).catch((error: unknown) => {
     creates('failure')
-    throw new Error(`create claim for extended resources of pod ${pod.key}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`create claim for extended resources of pod ${pod.key}: ${messageOf(error)}`)
   })
   creates('success')
   extended.made = made
