@@ -63,7 +63,7 @@ export function createEventRecorder(
             decision.seen(await client.patch(ref, 'strategic', decision.patch, { signal }))
             return
           } catch (error) {
-            // The event has expired meanwhile: it starts anew.
+            // The event has expired meanwhile: create a new one.
             if (!isStatus(error, 'NotFound')) throw error
           }
         }

@@ -89,7 +89,7 @@ export async function runLeaderElected(
   const lost = new AbortController()
   using over = abortScope(signal, lost.signal)
   using ended = abortScope(signal)
-  // Work that goes on after `lead` has ended must write nothing: the lease is released then.
+  // Work that continues after `lead` has ended must not write: the lease is released then.
   let isOver = false
   const held = () => !isOver && !lost.signal.aborted && isHolder(election) && clock.monotonicMs() < election.renewedMs + renewDeadlineMs
   const leading = lead(over.signal, { held, lost: lost.signal, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
@@ -170,7 +170,7 @@ async function tryAcquireOrRenew(election: Election, signal: AbortSignal): Promi
       acquireTime: takingOver ? now : there.spec?.acquireTime,
       leaseTransitions: (there.spec?.leaseTransitions ?? 0) + (takingOver ? 1 : 0),
     }
-    // The resourceVersion fences: of two that try at once, one gets Conflict.
+    // The resourceVersion decides between two processes that try at once: one gets Conflict.
     observe(election, await client.update({ ...there, spec } as Frozen<Lease>, { signal }))
     election.renewedMs = sentMs
     return true

@@ -41,7 +41,7 @@ export interface NoFit {
   readonly pendingOn: Set<string>
 }
 
-/** What else has a say: extension servers over HTTP. */
+/** Extenders that take part in the cycle over HTTP. */
 export interface CycleExtenders {
   filter(pod: PodInfo, nodes: readonly NodeInfo[], refusals: NodeRefusals): Promise<readonly NodeInfo[]>
   /** Added to the nodes' scores. */
@@ -51,10 +51,10 @@ export interface CycleExtenders {
 /** The extension points as metrics name them. */
 export type CyclePoint = 'PreFilter' | 'Filter' | 'PostFilter' | 'PreScore' | 'Score' | 'Reserve' | 'Permit' | 'PreBind' | 'Bind' | 'PostBind'
 
-/** Hears when a point is done; its time is that since the one before. */
+/** Notified when an extension point has ended; its time is counted from the end of the one before. */
 export interface CycleTimer {
   done(point: CyclePoint, status: 'Success' | Refusal['code']): void
-  /** A plugin was asked so often and had a say: for Filter and Score once for each node. */
+  /** Counts the calls of a plugin that were not skipped: for Filter and Score one for each node. */
   asked(point: 'PreFilter' | 'Filter' | 'PreScore' | 'Score', plugin: string, times: number): void
 }
 
@@ -64,7 +64,7 @@ export interface ScheduleOptions {
   readonly startIndex: number
   /** 0: adaptive, as upstream's default. */
   readonly percentageOfNodesToScore: number
-  /** Pods nominated to a node; absent when nobody is nominated anywhere. */
+  /** Pods nominated to a node; absent when no pod is nominated to any node. */
   readonly nominatedTo?: ((nodeName: string) => readonly PodInfo[]) | undefined
   /** Present when some extender is interested in the pod. */
   readonly extenders?: CycleExtenders | undefined
@@ -208,7 +208,7 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
   let at = total === 0 ? 0 : options.startIndex % total
   let evaluated = 0
   const tally = new FilterTally(filters)
-  // Pods that are nominated to a node count there beside what the node itself has.
+  // Pods that are nominated to a node count in addition to the node's own pods.
   const known = options.nominatedTo ? undefined : options.answers?.filters(filters, pod)
   for (; evaluated < total && count < enough; evaluated++) {
     const node = nodes[at] as NodeInfo
@@ -321,7 +321,7 @@ function askFilters(
   return undefined
 }
 
-/** The filters that have a say about the pod of a state. */
+/** The filters that PreFilter did not skip for the pod of a state. */
 export function filtersOf(profile: Profile, state: CycleState): readonly FilterPlugin[] {
   return activeFilters(profile, state)
 }

@@ -38,7 +38,7 @@ export interface HandleDeps {
   readonly waiting: WaitingPods
   readonly signal: AbortSignal
   readonly activate: (keys: Iterable<string>) => void
-  /** Hears which filters were asked beside the cycles: to make room. */
+  /** Counts filters that preemption runs outside of a cycle's own extension points. */
   readonly timer?: ((profile: string) => CycleTimer) | undefined
   readonly background: (work: Promise<void>) => void
 }

@@ -1,6 +1,6 @@
 /**
- * A whole cluster in this process, for tests: memory store, API server, controllers, scheduler, simulated nodes. Under virtual time it does nothing
- * until told, a day passes in seconds, and one seed gives one history. Published as skiff/testing.
+ * A whole cluster in this process, for tests: memory store, API server, controllers, scheduler, simulated nodes. Under virtual time nothing
+ * happens until the test moves the time, a day passes in seconds, and one seed gives one history. Published as skiff/testing.
  */
 import { toYaml } from '#api/machinery/yaml'
 import type { ApiServer } from '#apiserver/apiServer'
@@ -56,7 +56,7 @@ export interface ClusterOptions {
   readonly profile?: Partial<SimulatedProfile> | undefined
   /**
    * Nodes annotated kwok.x-k8s.io/node=fake, and the pods bound to them, change as Stages say: true for the built-in ones, or Stages of one's own as
-   * YAML. Default: none, and nobody cares for such nodes.
+   * YAML. Default: none, and no component updates such nodes.
    */
   readonly stages?: true | string | undefined
   /** Whether every change is kept for history(). Default false. */
@@ -76,7 +76,7 @@ export interface TestCluster {
   readonly clock: ClusterClock
   /** As an administrator. */
   readonly client: Client
-  /** As anybody; the API server believes it. */
+  /** As any user; the API server accepts the identity. */
   clientAs(user: UserInfo): Client
   /** Resolves when nothing is under way any more: only time, or a call, can bring something about. */
   idle(): Promise<void>
@@ -147,7 +147,7 @@ class Cluster implements TestCluster {
   readonly #parts = new Map<string, Part>()
   readonly #nodes = new Map<string, SimulatedNode>()
   readonly #history: History | undefined
-  /** Of the API server of this moment, one per user and agent. */
+  /** Transports of the current API server, one per user and agent. */
   readonly #transports = new Map<string, Transport>()
   #server: ApiServer | undefined
   #kubeletCredentials: KubeletCredentials | undefined
@@ -356,7 +356,7 @@ class Cluster implements TestCluster {
     await running
   }
 
-  /** From here on nobody reaches it, and watches are over. */
+  /** From here on no client reaches it, and watches have ended. */
   #loseServer(): void {
     this.#server = undefined
     this.#transports.clear()

@@ -9,7 +9,7 @@ import type { Activity } from './settle.ts'
 
 /** A request as faults see it. */
 export interface Call {
-  /** Whose call: kube-controller-manager, kube-scheduler, kubelet/NODE, test. */
+  /** The caller: kube-controller-manager, kube-scheduler, kubelet/NODE, test. */
   readonly component: string
   readonly verb: string
   readonly resource: string
@@ -92,7 +92,7 @@ export class Faults {
 
   /**
    * The component dies at its Nth call from now, before the call goes out (or, `after`, when it has been carried out and the answer is lost), without
-   * tidying up, and is made anew.
+   * tidying up, and is started again.
    */
   crashAt(component: string, nth: number, when: 'before' | 'after' = 'before'): Fault {
     return this.#add({ component, nth }, { type: 'die', when })

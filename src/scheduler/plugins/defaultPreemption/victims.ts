@@ -111,7 +111,7 @@ export function pickCandidate(candidates: readonly Candidate[], nowMs: number): 
   return left[0]
 }
 
-/** Of the victims with the highest priority. */
+/** The earliest start among the victims with the highest priority. */
 function earliestStart(victims: readonly PodInfo[], nowMs: number): number {
   const highest = greatest(victims.map(({ priority }) => priority))
   return least(victims.filter(({ priority }) => priority === highest).map((victim) => startedMs(victim, nowMs)))

@@ -23,7 +23,7 @@ export interface AffinityQuestion {
   readonly held: readonly HeldTerm[]
 }
 
-/** The held terms that still have a say where there is nobody whom the pod wants away: `away` has counted the pods of those that it holds itself. */
+/** The held terms that the check of the pod's own anti-affinity does not cover: `away` has counted the pods of the terms that the pod holds itself. */
 function heldByOthers({ pod, held }: AffinityQuestion): readonly HeldTerm[] {
   return held.filter(({ term, isMutual }) => !isMutual || !pod.requiredAntiAffinity.some(({ text }) => text === term.text))
 }
