@@ -89,15 +89,24 @@ export function schedulePod(profile: Profile, pod: PodInfo, snapshot: Snapshot, 
     return prepared
   }
   options.timer?.done('PreFilter', 'Success')
+  const cycle: Cycle = { profile, state, pod, snapshot, options }
   const nominated = pod.pod.status?.nominatedNodeName
   const first = nominated ? snapshot.get(nominated) : undefined
   const found =
-    (first && !options.extenders && (!prepared.nodeNames || prepared.nodeNames.has(first.name))
-      ? tryNominated(profile, state, pod, first, options)
-      : undefined) ?? findFeasible(profile, prepared, state, pod, snapshot, options)
+    (first && !options.extenders && (!prepared.nodeNames || prepared.nodeNames.has(first.name)) ? tryNominated(cycle, first) : undefined) ??
+    findFeasible(cycle, prepared)
   options.timer?.done('Filter', found.feasible.length > 0 ? 'Success' : 'Unschedulable')
-  if (options.extenders && found.feasible.length > 0) return askExtenders(profile, state, pod, snapshot, options, options.extenders, found)
-  return choose(profile, state, pod, snapshot, options, found)
+  if (options.extenders && found.feasible.length > 0) return askExtenders(cycle, options.extenders, found)
+  return choose(cycle, found)
+}
+
+/** One scheduling cycle of a pod. */
+interface Cycle {
+  readonly profile: Profile
+  readonly state: CycleState
+  readonly pod: PodInfo
+  readonly snapshot: Snapshot
+  readonly options: ScheduleOptions
 }
 
 interface Found {
@@ -107,34 +116,20 @@ interface Found {
   readonly evaluated: number
 }
 
-async function askExtenders(
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  snapshot: Snapshot,
-  options: ScheduleOptions,
-  extenders: CycleExtenders,
-  found: Found,
-): Promise<ScheduleResult> {
+async function askExtenders(cycle: Cycle, extenders: CycleExtenders, found: Found): Promise<ScheduleResult> {
+  const { pod } = cycle
   const feasible = await extenders.filter(pod, found.feasible, found.refusals)
   const extra = feasible.length > 1 ? await extenders.prioritize(pod, feasible) : undefined
   const refusedBy = feasible.length < found.feasible.length ? new Set([...found.refusedBy, extendersName]) : found.refusedBy
-  return choose(profile, state, pod, snapshot, options, { ...found, feasible, refusedBy }, extra)
+  return choose(cycle, { ...found, feasible, refusedBy }, extra)
 }
 
-function choose(
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  snapshot: Snapshot,
-  options: ScheduleOptions,
-  { feasible, refusals, refusedBy, evaluated }: Found,
-  extra?: readonly number[],
-): ScheduleResult {
+function choose(cycle: Cycle, { feasible, refusals, refusedBy, evaluated }: Found, extra?: readonly number[]): ScheduleResult {
+  const { state, options } = cycle
   if (feasible.length === 0) return { refused: { state, refusals, refusedBy, pendingOn: new Set(), evaluatedNodes: evaluated } }
   const common = { state, evaluatedNodes: evaluated, feasibleNodes: feasible.length }
   if (feasible.length === 1) return { placed: { ...common, node: feasible[0] as NodeInfo, scores: [] } }
-  const { totals, parts } = score(profile, state, pod, feasible, snapshot, options)
+  const { totals, parts } = score(cycle, feasible)
   if (extra) for (let i = 0; i < totals.length; i++) totals[i] = (totals[i] as number) + (extra[i] ?? 0)
   const winner = selectHost(totals, options.random)
   const scores = parts.map(({ plugin, weight, scores: given }) => ({ plugin, score: (given[winner] as number) * weight }))
@@ -180,11 +175,11 @@ function refusedBeforehand(state: CycleState, refusal: Refusal, by: readonly str
 }
 
 /** The node that was made free for the pod is taken when it fits now, without looking at others. */
-function tryNominated(profile: Profile, state: CycleState, pod: PodInfo, node: NodeInfo, options: ScheduleOptions): Found | undefined {
+function tryNominated({ profile, state, pod, options: { nominatedTo, timer } }: Cycle, node: NodeInfo): Found | undefined {
   const filters = activeFilters(profile, state)
   const tally = new FilterTally(filters)
-  const refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
-  tally.tell(options.timer)
+  const refused = filterNode({ filters, profile, state, pod, nominatedTo, tally }, node)
+  tally.tell(timer)
   if (refused) return undefined
   return { feasible: [node], refusals: new NodeRefusals(), refusedBy: new Set(), evaluated: 0 }
 }
@@ -195,7 +190,7 @@ function activeFilters(profile: Profile, state: CycleState): readonly FilterPlug
   return profile.points.filter.filter((plugin) => !state.skipFilter.has(plugin.name))
 }
 
-function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, pod: PodInfo, snapshot: Snapshot, options: ScheduleOptions): Found {
+function findFeasible({ profile, state, pod, snapshot, options }: Cycle, prepared: Prepared): Found {
   const filters = activeFilters(profile, state)
   const nodes = prepared.nodeNames ? namedNodes(prepared.nodeNames, snapshot) : snapshot.nodes
   const total = nodes.length
@@ -208,6 +203,7 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
   let at = total === 0 ? 0 : options.startIndex % total
   let evaluated = 0
   const tally = new FilterTally(filters)
+  const trial: FilterTrial = { filters, profile, state, pod, nominatedTo: options.nominatedTo, tally }
   // Pods that are nominated to a node count in addition to the node's own pods.
   const known = options.nominatedTo ? undefined : options.answers?.filters(filters, pod)
   for (; evaluated < total && count < enough; evaluated++) {
@@ -216,7 +212,7 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
     let refused: NodeRefusal | undefined
     if (known?.has(node)) refused = known.get(node)
     else {
-      refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
+      refused = filterNode(trial, node)
       known?.set(node, refused)
     }
     if (!refused) feasible[count++] = node
@@ -263,19 +259,21 @@ function namedNodes(names: ReadonlySet<string>, snapshot: Snapshot): NodeInfo[] 
   return found
 }
 
+/** The filters and the pod that nodes are tried for. */
+export interface FilterTrial {
+  readonly filters: readonly FilterPlugin[]
+  readonly profile: Profile
+  readonly state: CycleState
+  readonly pod: PodInfo
+  readonly nominatedTo: ScheduleOptions['nominatedTo']
+  readonly tally?: FilterTally | undefined
+}
+
 /**
  * Asks the filters about one node. Where pods are nominated that matter as much, the pod has to fit both with them (they may get there first) and
  * without them (they may go elsewhere, and pods that must be together would not be). Upstream: RunFilterPluginsWithNominatedPods.
  */
-export function filterNode(
-  filters: readonly FilterPlugin[],
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  node: NodeInfo,
-  nominatedTo: ScheduleOptions['nominatedTo'],
-  tally?: FilterTally,
-): NodeRefusal | undefined {
+export function filterNode({ filters, profile, state, pod, nominatedTo, tally }: FilterTrial, node: NodeInfo): NodeRefusal | undefined {
   const nominated = nominatedTo ? rivals(pod, nominatedTo(node.name)) : nobody
   if (nominated.length > 0) {
     const stateWith = state.clone()
@@ -341,14 +339,9 @@ interface ScorePart {
   readonly scores: readonly number[]
 }
 
-function score(
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  nodes: readonly NodeInfo[],
-  snapshot: Snapshot,
-  { timer, answers, scoreRows = [] }: ScheduleOptions,
-): { totals: number[]; parts: ScorePart[] } {
+function score(cycle: Cycle, nodes: readonly NodeInfo[]): { totals: number[]; parts: ScorePart[] } {
+  const { profile, state, pod, snapshot, options } = cycle
+  const { timer, answers, scoreRows = [] } = options
   for (const plugin of profile.points.preScore) {
     if (plugin.preScore(state, pod, nodes, snapshot) === 'skip') state.skipScore.add(plugin.name)
     else timer?.asked('PreScore', plugin.name, 1)
@@ -361,7 +354,7 @@ function score(
     if (state.skipScore.has(plugin.name)) continue
     const weight = profile.weights[i] as number
     const scores = rowOf(scoreRows, i, nodes.length)
-    const asked = scoreNodes(plugin, state, pod, nodes, snapshot, answers?.scores(plugin, pod), scores)
+    const asked = scoreNodes(cycle, plugin, nodes, answers?.scores(plugin, pod), scores)
     timer?.asked('Score', plugin.name, asked)
     plugin.normalize?.(scores, state, pod, nodes)
     for (let n = 0; n < scores.length; n++) totals[n] = (totals[n] as number) + checked(scores[n] as number, plugin) * weight
@@ -373,11 +366,9 @@ function score(
 
 /** Fills in the scores. Returns about how many of the nodes the plugin was asked. */
 function scoreNodes(
+  { state, pod, snapshot }: Cycle,
   plugin: ScorePlugin,
-  state: CycleState,
-  pod: PodInfo,
   nodes: readonly NodeInfo[],
-  snapshot: Snapshot,
   known: NodeAnswers<number> | undefined,
   scores: number[],
 ): number {

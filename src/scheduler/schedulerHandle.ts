@@ -116,7 +116,7 @@ export class SchedulerHandle implements Handle {
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
     const filters = filtersOf(profile, state)
     const tally = this.#timer && new FilterTally(filters)
-    const refused = filterNode(filters, profile, state, pod, node, nominatedTo, tally)
+    const refused = filterNode({ filters, profile, state, pod, nominatedTo, tally }, node)
     tally?.tell(this.#timer)
     return refused?.refusal
   }

@@ -180,7 +180,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   const actions = computePodActions(pod, before, probes)
   // A step that did nothing to the pod has nothing to find out: events tell what happens by itself.
   const isQuiet = !resized && isNothing(actions)
-  const retryInMs = isQuiet ? undefined : await carryOut(machinery, pod, before, actions, volumes, memory, signal)
+  const retryInMs = isQuiet ? undefined : await carryOut(machinery, { pod, status: before, actions, volumes, memory }, signal)
   const after = isQuiet ? before : await readPod(machinery, uid, memory)
   if (!isQuiet) probes.update(pod, after)
   const reached = currentStatus(machinery, pod, after, memory, false)
@@ -256,16 +256,17 @@ async function prepareDynamicResources(context: KubeletContext, pod: FrozenPod):
   }
 }
 
-/** Does what the plan says. Returns when to try again what could not be done. */
-async function carryOut(
-  machinery: PodMachinery,
-  pod: FrozenPod,
-  status: PodRuntimeStatus,
-  actions: PodActions,
-  volumes: MountedVolumes,
-  memory: PodMemory,
-  signal: AbortSignal,
-): Promise<number | undefined> {
+interface PodStep {
+  readonly pod: FrozenPod
+  readonly status: PodRuntimeStatus
+  readonly actions: PodActions
+  readonly volumes: MountedVolumes
+  readonly memory: PodMemory
+}
+
+/** Carries out the planned actions. Returns after how many milliseconds to repeat the failed ones. */
+async function carryOut(machinery: PodMachinery, step: PodStep, signal: AbortSignal): Promise<number | undefined> {
+  const { pod, status, actions, volumes, memory } = step
   const { context } = machinery
   if (actions.killPod) {
     if (actions.createSandbox && actions.sandboxId) {
