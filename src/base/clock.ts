@@ -13,6 +13,11 @@ export interface Clock {
   timer(ms: number, fn: () => void): Timer
   /** Resolves in a later turn of the event loop. Long work awaits it, so that requests are answered in between. */
   turn(): Promise<void>
+  /**
+   * Reports work that continues without end at one instant and so keeps virtual time from moving. Only a virtual clock has it; the caller who moves
+   * the time gets the error.
+   */
+  readonly runaway?: ((error: Error) => void) | undefined
 }
 
 export interface Timer {

@@ -1,7 +1,7 @@
 /**
  * A clock that only `advance` moves (L0), for tests and for clusters under virtual time.
  * Invariants: timers fire in order of due time, then of creation; promises settle before the next timer fires;
- * a timer that keeps re-arming itself at one instant is reported as a runaway.
+ * a timer that keeps re-arming itself at one instant is reported as a runaway, as is work that reports itself.
  */
 import type { Clock, Timer } from './clock.ts'
 import { Heap } from './heap.ts'
@@ -27,15 +27,25 @@ const maxTimersPerInstant = 100_000
 export class VirtualClock implements Clock {
   readonly #order = new Heap<Instant>((a, b) => a.atMs - b.atMs)
   readonly #instants = new Map<number, Instant>()
-  readonly #yield: () => Promise<void>
+  readonly #settle: () => Promise<void>
+  readonly turn: () => Promise<void>
   #nowMs: number
   readonly #startMs: number
+  #runaway: Error | undefined
 
-  /** @param settle lets pending promises and I/O callbacks run; the default drains microtasks only. */
-  constructor(start: string | number = '2026-01-01T00:00:00Z', settle: () => Promise<void> = drainMicrotasks) {
+  /**
+   * @param settle lets pending promises and I/O callbacks run; the default drains microtasks only.
+   * @param turn resolves in a later turn of the event loop; the default only lets due promises run.
+   */
+  constructor(
+    start: string | number = '2026-01-01T00:00:00Z',
+    settle: () => Promise<void> = drainMicrotasks,
+    turn: () => Promise<void> = () => Promise.resolve(),
+  ) {
     this.#nowMs = typeof start === 'number' ? start : (parseTime(start) ?? 0)
     this.#startMs = this.#nowMs
-    this.#yield = settle
+    this.#settle = settle
+    this.turn = turn
   }
 
   now(): number {
@@ -75,12 +85,21 @@ export class VirtualClock implements Clock {
     })
   }
 
-  /** Virtual time has no turns: only promises that are already due come first. */
-  turn(): Promise<void> {
-    return Promise.resolve()
+  readonly runaway = (error: Error): void => {
+    this.#runaway ??= error
   }
 
-  /** Moves the time on by `ms`, firing every timer that falls due, in order. */
+  /** @throws the Error of a runaway, once */
+  throwRunaway(): void {
+    const error = this.#runaway
+    this.#runaway = undefined
+    if (error) throw error
+  }
+
+  /**
+   * Moves the time on by `ms`, firing every timer that falls due, in order.
+   * @throws Error of a runaway
+   */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms
     await this.#yield()
@@ -101,6 +120,11 @@ export class VirtualClock implements Clock {
   nextTimerMs(): number | undefined {
     const next = this.#peek()
     return next && next.atMs - this.#nowMs
+  }
+
+  async #yield(): Promise<void> {
+    await this.#settle()
+    this.throwRunaway()
   }
 
   #instantAt(atMs: number): Instant {

@@ -6,7 +6,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { CallOptions, ResourceClient } from './client.ts'
 
 export interface ApplyOptions extends CallOptions {
-  /** Who applies: fields that it applied before and leaves out now are removed. */
+  /** The field manager: fields that it applied before and omits now are removed. */
   readonly fieldManager: string
   /** Takes fields that others own; absent, they are a Conflict. */
   readonly force?: boolean | undefined

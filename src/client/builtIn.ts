@@ -32,7 +32,7 @@ export function namespaced<T extends KubeObject>(group: string, version: string,
   return { group, version, resource, kind, namespaced: true }
 }
 
-/** Declares a resource whose objects live beside the namespaces. */
+/** Declares a resource whose objects are in no namespace. */
 export function clusterScoped<T extends KubeObject>(group: string, version: string, resource: string, kind: string): Resource<T> {
   return { group, version, resource, kind, namespaced: false }
 }

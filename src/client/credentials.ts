@@ -1,5 +1,5 @@
 /**
- * Who one is, when it changes while one works (L2): what a transport asks before each call, and tells when a server did not accept it.
+ * Credentials that change while a process runs (L2): a transport gets them before each call, and reports those that a server refused.
  */
 export interface Credentials {
   readonly token?: string | undefined

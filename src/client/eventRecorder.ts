@@ -63,7 +63,7 @@ export function createEventRecorder(
             decision.seen(await client.patch(ref, 'strategic', decision.patch, { signal }))
             return
           } catch (error) {
-            // The event has expired meanwhile: it starts anew.
+            // The event has expired meanwhile: create a new one.
             if (!isStatus(error, 'NotFound')) throw error
           }
         }
@@ -85,7 +85,7 @@ export function createEventRecorder(
   return {
     event: (regarding, type, reason, message, annotations) => {
       if (lanes.size >= maxQueued || signal?.aborted) return
-      const event = makeEvent(deps, source, referenceOf(regarding), type, reason, message, annotations)
+      const event = makeEvent(deps, source, referenceOf(regarding), { type, reason, message, annotations })
       const { involvedObject: on } = event
       // Whatever the correlator compares is about one object, so its events are written one after the other.
       lanes.add([on.uid, on.kind, on.namespace, on.name].join('/'), () => write(event))
@@ -112,14 +112,18 @@ export function eventName({ clock, random }: Pick<EventRecorderDeps, 'clock' | '
   return `${regarding.name ?? 'unknown'}.${nanoseconds.toString(16)}`
 }
 
+interface EventText {
+  readonly type: EventType
+  readonly reason: string
+  readonly message: string
+  readonly annotations: Readonly<Record<string, string>> | undefined
+}
+
 function makeEvent(
   deps: EventRecorderDeps,
   source: { readonly component: string; readonly host?: string },
   involvedObject: ObjectReference,
-  type: EventType,
-  reason: string,
-  message: string,
-  annotations: Readonly<Record<string, string>> | undefined,
+  { type, reason, message, annotations }: EventText,
 ): Event {
   const now = deps.clock.now()
   const timestamp = formatTime(now)

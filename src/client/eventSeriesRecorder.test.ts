@@ -49,7 +49,7 @@ test('the first event is written whole, the second begins a series, and more are
   assert.deepEqual(calls().sort(), ['PATCH 2', 'POST 1', 'POST 1'])
 })
 
-test('a series is refreshed every half hour while it goes on, and its count is written when it has ended; then it starts anew', async () => {
+test('a series is refreshed every half hour while it continues, its count is written at its end, and the next event starts another', async () => {
   const { clock, record, calls, written } = setUp()
   record()
   for (let i = 1; i <= 32; i++) {
@@ -66,7 +66,7 @@ test('a series is refreshed every half hour while it goes on, and its count is w
   assert.deepEqual([calls(), clock.nextTimerMs()], [[], undefined], 'a single event leaves nothing to write, and no timer')
 })
 
-test('what has expired is written anew; a server that is away is tried twelve times, ten seconds apart at least', async () => {
+test('an expired event is created again; an unreachable server is tried twelve times, at least ten seconds apart', async () => {
   const { server, clock, record, calls, written } = setUp()
   record()
   await clock.advance(0)

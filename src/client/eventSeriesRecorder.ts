@@ -38,7 +38,7 @@ const maxQueued = 1000
 const workers = 32
 /** A series ends when nothing has come for this long. */
 const finishMs = 6 * 60_000
-/** A series that goes on is written this often, so that it does not expire. */
+/** A series that continues is written this often, so that it does not expire. */
 const refreshMs = 30 * 60_000
 
 export function createEventSeriesRecorder(
@@ -76,7 +76,7 @@ export function createEventSeriesRecorder(
           await client.patch({ namespace, name }, 'strategic', { series: event.series }, { signal })
           return false
         } catch (error) {
-          // It has expired meanwhile: it starts anew.
+          // The event has expired meanwhile: create a new one.
           if (!isStatus(error, 'NotFound')) throw error
         }
       }

@@ -42,7 +42,7 @@ test('AUN-10 CGO-06 a credential program runs once for all who wait, again when 
   assert.equal(runs.length, 4, 'what was refused is not what is used any more')
 })
 
-test('AUN-10 CGO-06 the program is told what it needs, and may ask only where somebody can answer', async () => {
+test('AUN-10 CGO-06 the program gets its configuration, and may prompt only on a terminal', async () => {
   const { runs, source } = plugin([answer({ token: 't' })], { args: ['-a'], env: [{ name: 'E', value: '1' }], provideClusterInfo: true }, true)
   await source().get()
   const { KUBERNETES_EXEC_INFO: info = '', ...env } = runs[0]?.env ?? {}

@@ -18,7 +18,7 @@ export interface ExecConfig {
 }
 
 export interface PluginRunner {
-  /** Whether somebody can answer a program's questions: standard input is a terminal. */
+  /** Whether a user can answer a program's questions: standard input is a terminal. */
   readonly interactive: boolean
   /** What the program wrote to its standard output. @throws Error with code ENOENT when there is no such program, any other when it failed. */
   run(command: string, args: readonly string[], env: Readonly<Record<string, string>>, interactive: boolean): Promise<string>
@@ -37,7 +37,7 @@ interface ExecCredential {
   }
 }
 
-/** `cluster` is told to programs that ask for it. @throws Error for a configuration that cannot work. */
+/** Programs with provideClusterInfo get `cluster`. @throws Error for a configuration that cannot work. */
 export function execCredentials(config: ExecConfig, cluster: object, deps: { readonly clock: Clock; readonly plugins: PluginRunner }): CredentialSource {
   const { apiVersion = '' } = config
   if (!versions.includes(apiVersion)) throw new Error(`exec plugin: invalid apiVersion ${JSON.stringify(apiVersion)}`)

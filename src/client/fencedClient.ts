@@ -1,14 +1,14 @@
 /**
- * A client for who leads (L2): writes are refused from the moment that somebody else might lead, and those under way are cut off. The server
+ * A client for a leader (L2): writes are refused from the moment that another process might lead, and those under way are cut off. The server
  * cannot know who leads, so a write that was sent in time and hangs in the network may still arrive; the lease's last third is there for that.
- * Upstream has nothing of the kind: its processes exit.
+ * Upstream has no counterpart: its processes exit.
  */
 import { abortScope } from '#base/abortScope'
 import type { Client } from './client.ts'
 import { createClient } from './clientOverTransport.ts'
 import type { Transport } from './transport.ts'
 
-/** The write was not sent, or its outcome is not known: somebody else may lead. */
+/** The write was not sent, or its outcome is unknown: another process may lead. */
 export class LeadershipLostError extends Error {
   constructor(message: string) {
     super(message)

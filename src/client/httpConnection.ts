@@ -146,7 +146,7 @@ class Connection implements HttpConnection {
     for (;;) {
       signal?.throwIfAborted()
       if (this.#http1) return this.#sendHttp1(call, signal)
-      // Between finding room and taking it nothing may wait: of many that wait for one session, some need another.
+      // No await between finding a free stream and taking it: when many calls wait for one session, some need another.
       const session = this.#sessionWithRoom()
       if (session) return this.#sendHttp2(session, call, signal)
       this.#opening ??= this.#open().finally(() => {

@@ -176,7 +176,7 @@ test('CGO-06 a busy server is waited for as long as it asks', async () => {
   assert.deepEqual(slept, [2000, 2000])
 })
 
-test('acting as somebody else is one header a group and an extra value', async () => {
+test('impersonation sends one header for each group and each extra value', async () => {
   let seen: string[] = []
   const { port } = await serve('http', (request, answer) => {
     seen = request.rawHeaders.filter((_, i) => /^impersonate-/i.test(request.rawHeaders[i - (i % 2)] ?? ''))
@@ -242,7 +242,7 @@ test('CGO-01 a peer that falls silent is noticed by pings within 25 s', async ()
   assert.equal((await failed) - opened.at <= 25_000, true)
 })
 
-test('CGO-08 whoever wants no nulls gets objects as they are in process: answers, lists and what is watched', async () => {
+test('CGO-08 with tidy, answers, lists and watch events have the same objects as in process, without nulls', async () => {
   const type = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' }
   const role = { ...type, metadata: { name: 'a' }, rules: null }
   const answers: Record<string, unknown> = {

@@ -29,9 +29,9 @@ export interface HttpTransportOptions {
   readonly requestTimeoutMs?: number | undefined
   /** Lets the server compress long answers: for slow networks. */
   readonly compression?: boolean | undefined
-  /** Hears the warnings that come with answers. */
+  /** Gets the warnings that come with answers. */
   readonly onWarning?: ((text: string) => void) | undefined
-  /** Puts right each object that arrives, in place, before anybody sees it: components take out the nulls that Go's JSON is full of. */
+  /** Changes each received object in place before any reader gets it: components remove the nulls that Go writes. */
   readonly tidy?: ((object: object) => void) | undefined
   readonly clock: Clock
 }
@@ -51,7 +51,7 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
     Object.defineProperty(tls, 'cert', { get: () => current.credentials.cert ?? options.tls?.cert, enumerable: true })
     Object.defineProperty(tls, 'key', { get: () => current.credentials.key ?? options.tls?.key, enumerable: true })
   }
-  // Without credentials that change, the caller's own object: its members may be asked for anew with each connection.
+  // Without credentials that change, the caller's own object: its members may be getters, which are read for each connection.
   const connection = createHttpConnection(server, options.credentials ? tls : (options.tls ?? {}), options.clock)
   const wire: Wire = { options, connection, prefix: server.pathname.replace(/\/+$/, ''), current }
   return {

@@ -145,7 +145,7 @@ test('long answers come compressed where that was asked for, and warnings are he
   assert.deepEqual((await plain.transport.request(get)).body, { encoding: 'none' })
 })
 
-/** A proxy that notes whom it was asked for. */
+/** A proxy that records the targets of its requests. */
 async function proxy(kind: 'http' | 'socks5'): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = []
   const onward = (client: net.Socket, port: number, hello: Buffer | string) => {

@@ -1,6 +1,6 @@
-/** How a request says who makes it (L2): credentials, and whom to act as. Upstream: client-go/transport/round_trippers.go (v1.36). */
+/** Headers that identify the caller of a request (L2): credentials and impersonation. Upstream: client-go/transport/round_trippers.go (v1.36). */
 
-/** Whom to act as. Upstream: ImpersonationConfig. */
+/** The user to impersonate. Upstream: ImpersonationConfig. */
 export interface Impersonate {
   readonly user: string
   readonly uid?: string | undefined

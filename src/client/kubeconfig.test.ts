@@ -48,7 +48,7 @@ test('AUN-10 a token file goes before a token, which holds while the file cannot
   assert.equal(await token(), 'file')
 })
 
-test('AUN-10 whom to act as is taken over whole', async () => {
+test('AUN-10 the impersonation of a kubeconfig is used with all its fields', async () => {
   const user = { as: 'jane', 'as-uid': '7', 'as-groups': ['a', 'b'], 'as-user-extra': { scopes: ['x'] } }
   const { transport } = await resolveKubeconfig(config(user), deps)
   assert.deepEqual(transport.impersonate, { user: 'jane', uid: '7', groups: ['a', 'b'], extra: { scopes: ['x'] } })

@@ -104,17 +104,17 @@ export async function resolveKubeconfig(
 const material = async (data: string | undefined, file: string | undefined, { readFile }: KubeconfigDeps) =>
   data ? Buffer.from(data, 'base64') : file ? await readFile(file) : undefined
 
-/** Who one is by a kubeconfig, in the parts of which a transport is told. */
+/** The user of a kubeconfig, as options of a transport. */
 export interface ResolvedUser extends Pick<HttpTransportOptions, 'credentials' | 'bearerToken' | 'basicAuth' | 'impersonate'> {
   readonly cert?: Buffer | undefined
   readonly key?: Buffer | undefined
 }
 
-/** @param cluster what credential programs are told of the cluster, where one is known */
+/** @param cluster the cluster as credential programs get it, where one is known */
 export async function resolveUser(user: KubeconfigUser, name: string, deps: KubeconfigDeps, cluster: object = {}): Promise<ResolvedUser> {
   if (user['auth-provider']) throw new Error(`user "${name}" names an auth provider: there are none any more`)
   if (user.exec && !deps.plugins) throw new Error(`user "${name}" needs a credential plugin, which is not supported`)
-  // Whoever has given credentials of another sort means those.
+  // Credentials of another kind take precedence.
   const ownCredentials = user.token || user.tokenFile || user.username || user['client-certificate'] || user['client-certificate-data']
   const cert = await material(user['client-certificate-data'], user['client-certificate'], deps)
   const key = await material(user['client-key-data'], user['client-key'], deps)
@@ -139,7 +139,7 @@ function fromFiles(user: KubeconfigUser, cert: Buffer | undefined, key: Buffer |
 /** The extension in which a cluster keeps what credential programs want to know. */
 const execExtension = 'client.authentication.k8s.io/exec'
 
-/** The cluster as credential programs are told of it. */
+/** The cluster as credential programs get it. */
 function clusterInfo(cluster: KubeconfigCluster, ca: Buffer | undefined): object {
   const config = cluster.extensions?.find(({ name }) => name === execExtension)?.extension
   return {

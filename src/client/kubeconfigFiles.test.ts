@@ -33,7 +33,7 @@ users: [{name: u, user: {token: t}}, {name: v, user: {exec: {command: login}}}]
 contexts: [{name: a, context: {cluster: d, user: v}}, {name: b, context: {cluster: d, user: v}}]
 `
 
-test('of several kubeconfigs the first that names something holds, and files are seen from where they are named', async () => {
+test('the first of several kubeconfigs that has an entry wins, and relative files start at the kubeconfig that names them', async () => {
   const files = { '/etc/k/one': one, '/two': two }
   const config = await findKubeconfig(place(files, { KUBECONFIG: '/nowhere:/etc/k/one:/two' }))
   assert.equal(config['current-context'], 'a')

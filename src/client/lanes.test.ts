@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLanes } from './lanes.ts'
 
-/** Tasks that end when told. */
+/** Tasks that end when the test ends them. */
 function tasks() {
   const under: string[] = []
   const ends = new Map<string, () => void>()
@@ -48,7 +48,7 @@ test('tasks of one lane run in order, those of different lanes side by side up t
   assert.equal(lanes.size, 0)
 })
 
-test('a task that fails holds up nobody', async () => {
+test('a task that fails delays no other task', async () => {
   const lanes = createLanes(1)
   let ran = false
   lanes.add('a', () => Promise.reject(new Error('fault')))

@@ -14,7 +14,7 @@ export interface Lanes {
 export function createLanes(limit: number): Lanes {
   /** Lanes with work; the first task of each is next. */
   const waiting = new Map<string, (() => Promise<void>)[]>()
-  /** Lanes whose turn has come but for the limit. */
+  /** Lanes that could run if the limit allowed it. */
   const ready: string[] = []
   const idlers: (() => void)[] = []
   let size = 0

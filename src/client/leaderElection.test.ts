@@ -127,7 +127,7 @@ test('HA-04 a process that slept through its lease refuses to write before it kn
   await clock.advance(9_999)
   assert.equal(leadership.held(), true)
   const nowMs = clock.monotonicMs.bind(clock)
-  // No timer fires while a process is asleep, but the time goes on.
+  // No timer fires while a process is suspended, but time passes.
   clock.monotonicMs = () => nowMs() + 1
   assert.equal(leadership.held(), false)
   await assert.rejects(of.create(aMap('a')), /was not sent/)

@@ -9,6 +9,7 @@ import { isStatus } from '#api/machinery/status'
 import { abortScope, deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import { formatMicroTime } from '#base/time'
@@ -86,10 +87,15 @@ export async function runLeaderElected(
   status.set(1)
   const lost = new AbortController()
   using over = abortScope(signal, lost.signal)
-  const held = () => !lost.signal.aborted && isHolder(election) && clock.monotonicMs() < election.renewedMs + renewDeadlineMs
-  const leading = lead(over.signal, { held, lost: lost.signal, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
   using ended = abortScope(signal)
-  const done = leading.finally(() => ended.abort())
+  // Work that continues after `lead` has ended must not write: the lease is released then.
+  let isOver = false
+  const held = () => !isOver && !lost.signal.aborted && isHolder(election) && clock.monotonicMs() < election.renewedMs + renewDeadlineMs
+  const leading = lead(over.signal, { held, lost: lost.signal, fence: (client) => fencedClient(client, { held, lost: lost.signal }) })
+  const done = leading.finally(() => {
+    isOver = true
+    ended.abort()
+  })
   const renewing = renew(election, renewDeadlineMs, retryPeriodMs, ended.signal, lost)
   try {
     await done
@@ -163,13 +169,13 @@ async function tryAcquireOrRenew(election: Election, signal: AbortSignal): Promi
       acquireTime: takingOver ? now : there.spec?.acquireTime,
       leaseTransitions: (there.spec?.leaseTransitions ?? 0) + (takingOver ? 1 : 0),
     }
-    // The resourceVersion fences: of two that try at once, one gets Conflict.
+    // The resourceVersion decides between two processes that try at once: one gets Conflict.
     observe(election, await client.update({ ...there, spec } as Frozen<Lease>, { signal }))
     election.renewedMs = sentMs
     return true
   } catch (error) {
     if (!signal.aborted && !isStatus(error, 'Conflict')) {
-      deps.log.warn('Failed to acquire or renew the lease', { lease: options.lock, error: error instanceof Error ? error.message : String(error) })
+      deps.log.warn('Failed to acquire or renew the lease', { lease: options.lock, error: messageOf(error) })
     }
     return false
   }

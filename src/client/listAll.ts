@@ -1,6 +1,6 @@
 /**
- * Long lists in pages (L2): one page in memory at a time, or all of them as one list. When the server has forgotten the list's version on the
- * way, the rest cannot be had; the list is then asked for anew, whole. Upstream: client-go/tools/pager (v1.36).
+ * Long lists in pages (L2): one page in memory at a time, or all of them as one list. When the server has compacted the list's version
+ * meanwhile, the remaining pages are lost; the whole list is then requested again. Upstream: client-go/tools/pager (v1.36).
  */
 import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'

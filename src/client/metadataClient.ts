@@ -1,5 +1,5 @@
 /**
- * A client that asks for objects' metadata only (L2): for caches of resources whose contents nobody reads, custom ones above all.
+ * A client that asks for objects' metadata only (L2): for caches of resources whose content no reader needs, mainly custom ones.
  * Upstream: client-go/metadata (v1.36).
  */
 import type { KubeObject } from '#api/machinery/meta'

@@ -1,5 +1,5 @@
 /**
- * Tries a read-change-write again when somebody else was faster (L2). Upstream: client-go/util/retry (v1.36).
+ * Repeats a read-change-write when another client was faster (L2). Upstream: client-go/util/retry (v1.36).
  */
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
@@ -18,7 +18,7 @@ export const defaultRetry: RetryOptions = { steps: 5, initialMs: 10, factor: 1, 
 /** For conflicts with many active writers. */
 export const defaultBackoff: RetryOptions = { steps: 4, initialMs: 10, factor: 5, jitter: 0.1 }
 
-/** `write` must read the object itself: with the version it wrote before it would conflict for ever. @throws the last Conflict, or any other error at once. */
+/** `write` must read the object itself: the version of the last attempt would conflict again each time. @throws the last Conflict, or any other error at once. */
 export async function retryOnConflict<T>(
   deps: { readonly clock: Clock; readonly random: Random },
   write: () => Promise<T>,

@@ -9,7 +9,7 @@ import type { ReflectorDeps } from './cache/reflector.ts'
 import { runReflector } from './cache/reflector.ts'
 import type { ResourceClient } from './client.ts'
 
-/** Resolves as soon as `holds` says so of the object, or of its absence (undefined); looks at every state the server tells of. Abort to give up. */
+/** Resolves as soon as `holds` is true for the object, or for its absence (undefined); checks every state that the server sends. Abort to give up. */
 export async function waitFor<T extends KubeObject>(
   client: ResourceClient<T>,
   ref: ObjectRef,

@@ -16,7 +16,14 @@ import { byContainerPorts } from './shared/byContainerPorts.ts'
 import { isNamespaceTerminating } from './shared/podControl.ts'
 import { podServiceHandler } from './shared/podServiceHandler.ts'
 
-export const endpoints: ControllerDescriptor = {
+export interface EndpointsOptions {
+  readonly endpoints?: {
+    /** Changes of pods are collected for this long before Endpoints are written. Default 0. */
+    readonly batchMs?: number | undefined
+  }
+}
+
+export const endpoints: ControllerDescriptor<EndpointsOptions> = {
   name: 'endpoints-controller',
   aliases: ['endpoint'],
   serviceAccount: 'endpoint-controller',
@@ -29,13 +36,13 @@ const managedByLabel = 'endpoints.kubernetes.io/managed-by'
 const managedBy = 'endpoint-controller'
 const headlessLabel = 'service.kubernetes.io/headless'
 
-function createEndpointsController(context: ControllerContext) {
+function createEndpointsController(context: ControllerContext, options: EndpointsOptions) {
   const serviceInformer = context.informers.of(services)
   const podInformer = context.informers.of(pods)
   const informer = context.informers.of(endpointsResource)
   const reconciler = createReconciler(context, { name: endpoints.name, queueName: 'endpoint', workers: 5, maxRetries: 15, reconcile })
   reconciler.watch(serviceInformer, enqueueSelf(reconciler.queue))
-  reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue, context.options.endpoints?.batchMs))
+  reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue, options.endpoints?.batchMs))
   reconciler.watch(informer, { onDelete: ({ metadata }) => reconciler.queue.add(`${metadata.namespace}/${metadata.name}`) })
   return reconciler
 

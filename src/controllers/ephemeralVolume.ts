@@ -61,7 +61,7 @@ function createEphemeralVolumeController(context: ControllerContext) {
     }
   }
 
-  /** @throws Error when the name is taken by a claim of somebody else, or the server refuses */
+  /** @throws Error when a claim of another owner has the name, or the server refuses */
   async function ensureClaim(pod: Frozen<Pod>, volume: Frozen<Volume>, signal: AbortSignal): Promise<void> {
     const name = claimNameOf(pod, volume) ?? ''
     const there = claims.lister.get({ namespace: pod.metadata.namespace, name })

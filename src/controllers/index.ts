@@ -1,49 +1,71 @@
 /** All controllers, in the order in which they start (L3). */
-import { attachDetach } from './attachDetach/attachDetach.ts'
+import { type AttachDetachOptions, attachDetach } from './attachDetach/attachDetach.ts'
 import { bootstrapSigner } from './bootstrap/signer.ts'
 import { tokenCleaner } from './bootstrap/tokenCleaner.ts'
 import { certificateApproving } from './certificates/approving.ts'
 import { certificateCleaner } from './certificates/cleaner.ts'
-import { certificateSigning } from './certificates/signing.ts'
+import { certificateSigning, type SigningOptions } from './certificates/signing.ts'
 import { clusterRoleAggregation } from './clusterRoleAggregation.ts'
 import { cronJob } from './cronJob/cronJob.ts'
 import { daemonSet } from './daemonSet/daemonSet.ts'
 import { deployment } from './deployment/deployment.ts'
 import { deviceTaintEviction } from './deviceTaintEviction/deviceTaintEviction.ts'
 import { disruption } from './disruption/disruption.ts'
-import { endpointSlice } from './endpointSlice/endpointSlice.ts'
-import { endpointSliceMirroring } from './endpointSlice/mirroring.ts'
-import { endpoints } from './endpoints.ts'
+import { type EndpointSliceOptions, endpointSlice } from './endpointSlice/endpointSlice.ts'
+import { endpointSliceMirroring, type MirroringOptions } from './endpointSlice/mirroring.ts'
+import { type EndpointsOptions, endpoints } from './endpoints.ts'
 import { ephemeralVolume } from './ephemeralVolume.ts'
-import type { ControllerDescriptor } from './framework/controller.ts'
+import type { ControllerDescriptor, WorkerOptions } from './framework/controller.ts'
 import { garbageCollector } from './garbageCollector/garbageCollector.ts'
 import { job } from './job/job.ts'
-import { namespace } from './namespace.ts'
-import { nodeIpam } from './node/ipam.ts'
-import { nodeLifecycle } from './node/lifecycle.ts'
+import { type NamespaceOptions, namespace } from './namespace.ts'
+import { type NodeIpamOptions, nodeIpam } from './node/ipam.ts'
+import { type NodeLifecycleOptions, nodeLifecycle } from './node/lifecycle.ts'
 import { taintEviction } from './node/taintEviction.ts'
 import { ttl } from './node/ttl.ts'
+import type { BinderOptions } from './persistentVolumeBinder/options.ts'
 import { persistentVolumeBinder } from './persistentVolumeBinder/persistentVolumeBinder.ts'
 import { persistentVolumeClaimProtection } from './persistentVolumeClaimProtection.ts'
 import { persistentVolumeExpander } from './persistentVolumeExpander.ts'
 import { persistentVolumeProtection } from './persistentVolumeProtection.ts'
-import { podGc } from './podGc.ts'
+import { type PodGcOptions, podGc } from './podGc.ts'
 import { replicaSet } from './replicaSet/replicaSet.ts'
 import { replicationController } from './replicationController.ts'
 import { resourceClaim } from './resourceClaim/resourceClaim.ts'
-import { resourceQuota } from './resourceQuota.ts'
-import { rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
+import { type ResourceQuotaOptions, resourceQuota } from './resourceQuota.ts'
+import { type RootCaPublisherOptions, rootCaCertificatePublisher } from './rootCaCertificatePublisher.ts'
 import { serviceAccount } from './serviceAccount.ts'
-import { legacyTokenCleaner } from './serviceAccountTokens/legacyCleaner.ts'
-import { serviceAccountTokens } from './serviceAccountTokens/tokens.ts'
+import { type LegacyCleanerOptions, legacyTokenCleaner } from './serviceAccountTokens/legacyCleaner.ts'
+import { serviceAccountTokens, type TokensOptions } from './serviceAccountTokens/tokens.ts'
 import { serviceCidr } from './serviceCidr.ts'
 import { serviceLoadBalancer } from './serviceLoadBalancer/serviceLoadBalancer.ts'
-import { statefulSet } from './statefulSet/statefulSet.ts'
+import { type StatefulSetOptions, statefulSet, statefulSetFeatures } from './statefulSet/statefulSet.ts'
 import { ttlAfterFinished } from './ttlAfterFinished.ts'
 import { validatingAdmissionPolicyStatus } from './validatingAdmissionPolicyStatus/validatingAdmissionPolicyStatus.ts'
 import { volumeAttributesClassProtection } from './volumeAttributesClassProtection.ts'
 
-export const controllers: readonly ControllerDescriptor[] = [
+/** The options of all controllers together; each controller's file says what its own mean. */
+export type ControllerOptions = WorkerOptions &
+  SigningOptions &
+  LegacyCleanerOptions &
+  TokensOptions &
+  RootCaPublisherOptions &
+  StatefulSetOptions &
+  PodGcOptions &
+  ResourceQuotaOptions &
+  EndpointsOptions &
+  EndpointSliceOptions &
+  MirroringOptions &
+  AttachDetachOptions &
+  NamespaceOptions &
+  NodeLifecycleOptions &
+  NodeIpamOptions &
+  BinderOptions
+
+/** Feature gates that controllers read. */
+export const turnableFeatures = [...statefulSetFeatures] as const
+
+export const controllers: readonly ControllerDescriptor<ControllerOptions>[] = [
   // Others wait for their tokens.
   serviceAccountTokens,
   serviceAccount,

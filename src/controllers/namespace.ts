@@ -8,13 +8,19 @@ import { findCondition } from '#api/machinery/conditions'
 import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { messageOf } from '#base/messageOf'
 import { formatTime } from '#base/time'
 import { namespaced, namespaces, pods } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf, everyPeriod, type Result } from './framework/reconciler.ts'
 
-export const namespace: ControllerDescriptor = {
+export interface NamespaceOptions {
+  /** Namespaces that are being deleted are reconciled this often, also without a change. Default 5 min. */
+  readonly namespaceSyncPeriodMs?: number | undefined
+}
+
+export const namespace: ControllerDescriptor<NamespaceOptions> = {
   name: 'namespace-controller',
   aliases: ['namespace'],
   serviceAccount: 'namespace-controller',
@@ -24,7 +30,7 @@ export const namespace: ControllerDescriptor = {
 }
 
 const kubernetesFinalizer = 'kubernetes'
-/** Content that is on its way out is looked at again this soon; upstream waits half its grace period. */
+/** Wait before checking content that is being deleted; upstream waits half its grace period. */
 const contentRemainingMs = 1_000
 const defaultSyncPeriodMs = 5 * 60_000
 
@@ -36,9 +42,8 @@ interface Remaining {
   readonly discoveryFailures: string[]
 }
 
-function createNamespaceController(context: ControllerContext) {
+function createNamespaceController(context: ControllerContext, { namespaceSyncPeriodMs: syncPeriodMs = defaultSyncPeriodMs }: NamespaceOptions) {
   const { client, clock } = context
-  const syncPeriodMs = context.options.namespaceSyncPeriodMs ?? defaultSyncPeriodMs
   const informer = context.informers.of(namespaces)
   const reconciler = createReconciler(context, { name: namespace.name, queueName: 'namespace', workers: 10, reconcile })
   reconciler.watch(
@@ -102,7 +107,7 @@ async function deletableResources(client: Client, failures: string[], signal: Ab
       try {
         return await get<APIResourceList>(groupVersion === 'v1' ? '/api/v1' : `/apis/${groupVersion}`)
       } catch (error) {
-        failures.push(`${groupVersion}: ${error instanceof Error ? error.message : String(error)}`)
+        failures.push(`${groupVersion}: ${messageOf(error)}`)
         return undefined
       }
     }),
@@ -141,7 +146,7 @@ async function deleteAll(client: Client, { resource, verbs }: Deletable, name: s
       remaining.failures.push(`unexpected items still remain in namespace: ${name} for gvr: ${group}/${version}, Resource=${plural}`)
     }
   } catch (error) {
-    if (!isStatus(error, 'NotFound') && !isStatus(error, 'MethodNotAllowed')) remaining.failures.push(error instanceof Error ? error.message : String(error))
+    if (!isStatus(error, 'NotFound') && !isStatus(error, 'MethodNotAllowed')) remaining.failures.push(messageOf(error))
   }
 }
 

@@ -55,7 +55,7 @@ function createProtection(context: ControllerContext) {
   }
 }
 
-/** Only pods with a node: a kubelet does not start a pod whose claim is on its way out. */
+/** Only pods with a node: a kubelet does not start a pod whose claim is being deleted. */
 export function podUses(pod: Frozen<Pod>, claim: Frozen<PersistentVolumeClaim>): boolean {
   if (!pod.spec.nodeName) return false
   return (pod.spec.volumes ?? []).some(({ name, persistentVolumeClaim, ephemeral }) => {
@@ -64,7 +64,7 @@ export function podUses(pod: Frozen<Pod>, claim: Frozen<PersistentVolumeClaim>):
   })
 }
 
-/** The kubelet has done with it, or somebody deleted it by force; finalizers may still hold the object. */
+/** The kubelet has finished with the pod, or it was force-deleted; finalizers may still keep the object. */
 function isShutDown({ metadata }: Frozen<Pod>): boolean {
   return metadata.deletionTimestamp !== undefined && metadata.deletionGracePeriodSeconds === 0
 }

@@ -1,6 +1,6 @@
 /**
- * Sees to it that a claim which asks for more gets more (L3): no plugin in this process makes volumes larger, so it tells whose turn it is.
- * Conditions and sizes are the resizers' and the kubelet's to write. Upstream: pkg/controller/volume/expand (v1.36).
+ * Starts the expansion of a claim that requests more storage (L3). No plugin in this process resizes volumes, so it only reports the driver that must.
+ * The external resizers and the kubelet write conditions and sizes. Upstream: pkg/controller/volume/expand (v1.36).
  */
 import type { PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import { volumeAnnotations } from '#api/helpers/volumes'

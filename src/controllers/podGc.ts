@@ -1,5 +1,5 @@
 /**
- * Removes pods that nobody else will (L3): on nodes that are gone, deleted before they were scheduled, or ended and too many.
+ * Removes pods that no other component removes (L3): on deleted nodes, deleted before they were scheduled, or ended and above the threshold.
  * Upstream: pkg/controller/podgc (v1.36).
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
@@ -14,7 +14,12 @@ import { createReconciler } from './framework/reconciler.ts'
 import { endPod } from './shared/endPod.ts'
 import { nodeNameIndex, podNodeIndexers } from './shared/indexes.ts'
 
-export const podGc: ControllerDescriptor = {
+export interface PodGcOptions {
+  /** Ended pods that are kept. Default 12,500. */
+  readonly terminatedPodGcThreshold?: number | undefined
+}
+
+export const podGc: ControllerDescriptor<PodGcOptions> = {
   name: 'pod-garbage-collector-controller',
   aliases: ['podgc'],
   serviceAccount: 'pod-garbage-collector',
@@ -25,8 +30,8 @@ const periodMs = 20_000
 /** A node may come back under its name: pods wait this long before they count as orphaned. */
 const quarantineMs = 40_000
 
-function createPodGcController(context: ControllerContext): Component {
-  const { client, clock, options } = context
+function createPodGcController(context: ControllerContext, { terminatedPodGcThreshold: threshold = 12_500 }: PodGcOptions): Component {
+  const { client, clock } = context
   const podInformer = context.informers.of(pods)
   const nodeInformer = context.informers.of(nodes)
   podInformer.addIndexers(podNodeIndexers)
@@ -52,7 +57,6 @@ function createPodGcController(context: ControllerContext): Component {
   /** @returns when to look again though nothing changes: at the next turn while something is to be ended, or a node is missing */
   async function collect(signal: AbortSignal): Promise<number> {
     const all = podInformer.store.list()
-    const threshold = options.terminatedPodGcThreshold ?? 12_500
     const surplus = surplusTerminated(all, threshold)
     await end(surplus, 'terminated', undefined, signal)
     const outOfService = onNodesOutOfService(all, (name) => nodeInformer.store.get(name))

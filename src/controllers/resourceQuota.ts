@@ -14,7 +14,12 @@ import type { ControllerContext, ControllerDescriptor } from './framework/contro
 import { createReconciler, enqueueSelf, everyPeriod } from './framework/reconciler.ts'
 import { createResourceDiscovery, type Discovered, followDiscovery } from './garbageCollector/resources.ts'
 
-export const resourceQuota: ControllerDescriptor = {
+export interface ResourceQuotaOptions {
+  /** Every quota is recalculated this often, also without a change. Default 5 min. */
+  readonly resourceQuotaSyncPeriodMs?: number | undefined
+}
+
+export const resourceQuota: ControllerDescriptor<ResourceQuotaOptions> = {
   name: 'resourcequota-controller',
   aliases: ['resourcequota'],
   serviceAccount: 'resourcequota-controller',
@@ -28,8 +33,8 @@ interface Monitor {
   readonly registration: HandlerRegistration
 }
 
-function createResourceQuotaController(context: ControllerContext): Component {
-  const { clock, options } = context
+function createResourceQuotaController(context: ControllerContext, { resourceQuotaSyncPeriodMs = fullResyncMs }: ResourceQuotaOptions): Component {
+  const { clock } = context
   const client = context.client.of(resourceQuotas)
   const informer = context.informers.of(resourceQuotas)
   const monitors = new Map<string, Monitor>()
@@ -37,7 +42,7 @@ function createResourceQuotaController(context: ControllerContext): Component {
   let discovered: Discovered | undefined
   const reconciler = createReconciler(context, { name: resourceQuota.name, queueName: 'resourcequota_primary', workers: 5, reconcile })
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
-  reconciler.also((signal) => everyPeriod(context, resourceQuota.name, options.resourceQuotaSyncPeriodMs ?? fullResyncMs, async () => enqueueAll(), signal))
+  reconciler.also((signal) => everyPeriod(context, resourceQuota.name, resourceQuotaSyncPeriodMs, async () => enqueueAll(), signal))
   return {
     name: resourceQuota.name,
     async run(signal) {

@@ -10,7 +10,12 @@ import type { ControllerContext, ControllerDescriptor } from './framework/contro
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
 import { isNamespaceTerminating } from './shared/podControl.ts'
 
-export const rootCaCertificatePublisher: ControllerDescriptor = {
+export interface RootCaPublisherOptions {
+  /** PEM of the cluster's CA, for the kube-root-ca.crt ConfigMaps. */
+  readonly rootCa?: string | undefined
+}
+
+export const rootCaCertificatePublisher: ControllerDescriptor<RootCaPublisherOptions> = {
   name: 'root-ca-certificate-publisher-controller',
   aliases: ['root-ca-cert-publisher'],
   serviceAccount: 'root-ca-cert-publisher',
@@ -23,8 +28,7 @@ const annotations = {
     'Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.',
 }
 
-function createPublisher(context: ControllerContext): Component {
-  const rootCa = context.options.rootCa
+function createPublisher(context: ControllerContext, { rootCa }: RootCaPublisherOptions): Component {
   // Without a CA there is nothing to publish.
   if (rootCa === undefined) return { name: rootCaCertificatePublisher.name, run: async () => {} }
   const namespaceInformer = context.informers.of(namespaces)

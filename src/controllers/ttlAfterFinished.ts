@@ -36,7 +36,7 @@ function createTtlController(context: ControllerContext) {
       if (dueInMs > 0) return { requeueAfterMs: dueInMs }
       const { namespace, name = '', uid, resourceVersion } = job.metadata
       try {
-        // Somebody may have lengthened the time meanwhile: the resourceVersion tells.
+        // Another client may have raised ttlSecondsAfterFinished meanwhile: the resourceVersion makes the deletion fail then.
         await client.of(jobs).delete({ namespace, name }, { propagationPolicy: 'Foreground', preconditions: { uid, resourceVersion }, signal })
         deletions.observe(Math.max(0, clock.now() - (expiryMs(job) ?? clock.now())) / 1000)
       } catch (error) {
@@ -52,7 +52,7 @@ function createTtlController(context: ControllerContext) {
   return reconciler
 }
 
-/** Undefined: not finished, without a time to live, or on its way out. */
+/** Undefined: not finished, without a time to live, or being deleted. */
 function expiryMs(job: Frozen<Job>): number | undefined {
   const finished = job.status?.conditions?.find(({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True')
   const finishedMs = parseTime(finished?.lastTransitionTime ?? '')

@@ -6,12 +6,12 @@ import { test } from 'node:test'
 import { type handleUnaryCall, loadPackageDefinition, Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js'
 import { fromJSON } from '@grpc/proto-loader'
 import { connectCri, encodeContainerConfig } from './criClient.ts'
-import { CriError } from './criError.ts'
 import type { ContainerConfig } from './criTypes.ts'
+import { GrpcError } from './grpcError.ts'
 import { criProto } from './proto/cri.ts'
 import { parseProto } from './protoText.ts'
 
-test('calls carry camelCase both ways; refusals become CriError with the code by name', async () => {
+test('calls carry camelCase both ways; refusals become GrpcError with the code by name', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'cri-'))
   const socket = join(directory, 'cri.sock')
   const loaded = loadPackageDefinition(fromJSON(parseProto(criProto) as never, { longs: Number, enums: String, defaults: true, bytes: Buffer }))
@@ -34,7 +34,7 @@ test('calls carry camelCase both ways; refusals become CriError with the code by
     assert.equal(seen?.config.envs[0]?.value.toString(), 'ü')
     await assert.rejects(
       client.call('RuntimeService', 'StartContainer', { containerId: 'x' }),
-      (error) => error instanceof CriError && error.code === 'NOT_FOUND' && /not found/.test(error.message),
+      (error) => error instanceof GrpcError && error.code === 'NOT_FOUND' && /not found/.test(error.message),
     )
   } finally {
     client.close()

@@ -2,10 +2,9 @@
  * Speaks CRI v1 and containerd's events over a unix socket (L1). One connection, thin methods, no policy: the kubelet's runtime/ decides.
  * Upstream: k8s.io/cri-client (v1.36).
  */
-import { CriError } from './criError.ts'
 import type * as cri from './criTypes.ts'
 import { connectGrpc, type GrpcConnection } from './grpcConnection.ts'
-import { GrpcError } from './grpcWire.ts'
+import { GrpcError } from './grpcError.ts'
 import { containerdEventsProto } from './proto/containerdEvents.ts'
 import { criProto } from './proto/cri.ts'
 import { loadService, type ServiceMethod } from './protoMessage.ts'
@@ -46,12 +45,8 @@ export function connectCri(socket: string, requestTimeoutMs = defaultTimeoutMs):
   return {
     call: async (service, name, request, { timeoutMs = requestTimeoutMs, signal } = {}) => {
       const method = services[service].get(name)
-      if (!method) throw new CriError('UNIMPLEMENTED', `no method ${service}/${name}`)
-      try {
-        return method.response.decode(await connection.unary(method.path, method.request.encode(request), { timeoutMs, signal })) as never
-      } catch (error) {
-        throw error instanceof GrpcError ? new CriError(error.code, error.message, error) : error
-      }
+      if (!method) throw new GrpcError('UNIMPLEMENTED', `no method ${service}/${name}`)
+      return method.response.decode(await connection.unary(method.path, method.request.encode(request), { timeoutMs, signal })) as never
     },
     events: (signal) => containerdEvents(connection, signal),
     close: () => connection.close(),

@@ -15,7 +15,7 @@ import {
 } from '@grpc/grpc-js'
 import { fromJSON } from '@grpc/proto-loader'
 import { connectGrpc } from './grpcConnection.ts'
-import { GrpcError, statusNames } from './grpcWire.ts'
+import { GrpcError, statusNames } from './grpcError.ts'
 import { loadService } from './protoMessage.ts'
 import { parseProto } from './protoText.ts'
 

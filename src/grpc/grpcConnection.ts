@@ -12,7 +12,8 @@ import {
 } from 'node:http2'
 import { connect as connectSocket, type NetConnectOpts } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { contentType, errorOf, errorOfHttpStatus, errorOfReset, FrameReader, frame, GrpcError } from './grpcWire.ts'
+import { GrpcError } from './grpcError.ts'
+import { contentType, errorOf, errorOfHttpStatus, errorOfReset, FrameReader, frame } from './grpcWire.ts'
 
 export interface GrpcCallOptions {
   readonly timeoutMs: number

@@ -1,39 +1,6 @@
 /** What gRPC adds to HTTP/2 (L1): a prefix before each message, a status in the trailers. Upstream: grpc/doc/PROTOCOL-HTTP2.md. */
 import { constants, type IncomingHttpHeaders } from 'node:http2'
-
-/** By number. */
-export const statusNames = [
-  'OK',
-  'CANCELLED',
-  'UNKNOWN',
-  'INVALID_ARGUMENT',
-  'DEADLINE_EXCEEDED',
-  'NOT_FOUND',
-  'ALREADY_EXISTS',
-  'PERMISSION_DENIED',
-  'RESOURCE_EXHAUSTED',
-  'FAILED_PRECONDITION',
-  'ABORTED',
-  'OUT_OF_RANGE',
-  'UNIMPLEMENTED',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'DATA_LOSS',
-  'UNAUTHENTICATED',
-] as const
-
-export type StatusName = (typeof statusNames)[number]
-
-/** A call that did not end with OK: the status by name, and the other side's words. */
-export class GrpcError extends Error {
-  readonly code: StatusName
-
-  constructor(code: StatusName, message: string, cause?: unknown) {
-    super(message, { cause })
-    this.name = 'GrpcError'
-    this.code = code
-  }
-}
+import { GrpcError, type StatusName, statusNames } from './grpcError.ts'
 
 export const contentType = 'application/grpc'
 const prefixBytes = 5

@@ -5,7 +5,9 @@
 import { chmod, mkdir, rm } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { dirname } from 'node:path'
-import { contentType, encodeMessage, FrameReader, frame, GrpcError, type StatusName, statusNames } from './grpcWire.ts'
+import { messageOf } from '#base/messageOf'
+import { GrpcError, type StatusName, statusNames } from './grpcError.ts'
+import { contentType, encodeMessage, FrameReader, frame } from './grpcWire.ts'
 import { loadService, type ServiceMethod } from './protoMessage.ts'
 
 /** A call that is answered with an error. */
@@ -121,7 +123,7 @@ function answerWith(stream: ServerHttp2Stream, message: Uint8Array): void {
 function refuse(stream: ServerHttp2Stream, error: unknown): void {
   if (stream.destroyed || stream.headersSent) return
   const code = error instanceof GrpcRefusal || error instanceof GrpcError ? error.code : 'UNKNOWN'
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   const status = { 'grpc-status': String(statusNames.indexOf(code)), 'grpc-message': encodeMessage(message) }
   stream.respond({ ':status': 200, 'content-type': contentType, ...status }, { endStream: true })
   stream.resume()

@@ -2,9 +2,8 @@
  * Calls a gRPC service behind a unix socket (L1): one connection, which is opened lazily and again by itself; calls wait for the service to come.
  * Upstream: k8s.io/kms/pkg/util, the dialing of pkg/serviceaccount/externaljwt/plugin (v1.36).
  */
-import { goCodeName } from './criError.ts'
 import { connectGrpc } from './grpcConnection.ts'
-import { GrpcError } from './grpcWire.ts'
+import { GrpcError, goCodeName } from './grpcError.ts'
 import { loadService, type ServiceMethod } from './protoMessage.ts'
 
 export interface UnixService {

@@ -3,6 +3,7 @@
  * Upstream: kuberuntime_gc.go, kubelet_pods.go HandlePodCleanups, kubelet.go StartGarbageCollection (v1.36).
  */
 import { rm } from 'node:fs/promises'
+import { messageOf } from '#base/messageOf'
 import type { Counter } from '#base/metrics'
 import type { PodSandbox, RuntimeContainer } from '#grpc/criTypes'
 import { listIfExists } from '#host/files'
@@ -66,7 +67,7 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
         await work()
         failed = false
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error)
+        const message = messageOf(error)
         log.warn('Garbage collection failed', { reason: failedReason, error: message })
         // Once may be chance: the file system's numbers were not there yet, for one.
         if (failed || failedReason === 'ContainerGCFailed')

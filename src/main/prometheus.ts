@@ -4,6 +4,7 @@
  * Upstream: k8s.io/component-base/metrics over client_golang.
  */
 import { type Labels, type MetricOptions, type Metrics, noMetrics } from '#base/metrics'
+import { familyText, labelPair, numberText, sampleLine } from '#base/prometheusText'
 
 export interface PrometheusMetrics extends Metrics {
   /** The exposition text. */
@@ -42,16 +43,9 @@ export function createPrometheusMetrics(disabled: readonly string[] = []): Prome
     gauge: orNothing((options) => once(options, () => gaugeFamily(options)), noMetrics.gauge),
     histogram: orNothing((options) => once(options, () => histogramFamily(options, options.buckets ?? defaultBuckets)), noMetrics.histogram),
     summary: orNothing((options) => once(options, () => summaryFamily(options)), noMetrics.summary),
-    render: () => [...families.values()].map(familyText).join(''),
+    render: () => [...families.values()].map(({ options, type, lines }) => familyText({ ...options, type }, [...lines()])).join(''),
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
   }
-}
-
-function familyText(family: Family): string {
-  const { name, help } = family.options
-  const lines = [...family.lines()]
-  if (lines.length === 0) return ''
-  return `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}\n# TYPE ${name} ${family.type}\n${lines.join('\n')}\n`
 }
 
 interface Cell {
@@ -73,7 +67,7 @@ class SeriesTable<C> {
     const key = this.#keyOf(labels)
     let series = this.#cells.get(key)
     if (!series) {
-      series = { cell: this.#make(), labels: this.#names.flatMap((name) => (labels[name] === undefined ? [] : [`${name}="${escaped(labels[name])}"`])) }
+      series = { cell: this.#make(), labels: this.#names.flatMap((name) => (labels[name] === undefined ? [] : [labelPair(name, labels[name])])) }
       this.#cells.set(key, series)
     }
     return series.cell
@@ -92,18 +86,6 @@ class SeriesTable<C> {
     for (const name of this.#names) key += `${labels[name] ?? ''}\n`
     return key
   }
-}
-
-function escaped(value: string | number): string {
-  return String(value).replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
-}
-
-function line(name: string, labels: readonly string[], value: number): string {
-  return `${name}${labels.length > 0 ? `{${labels.join(',')}}` : ''} ${numberText(value)}`
-}
-
-function numberText(value: number): string {
-  return value === Number.POSITIVE_INFINITY ? '+Inf' : value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value)
 }
 
 function counterFamily(options: MetricOptions) {
@@ -157,7 +139,7 @@ function gaugeFamily(options: MetricOptions) {
 }
 
 function* valueLines(name: string, table: SeriesTable<Cell>): Iterable<string> {
-  for (const { cell, labels } of table.entries()) yield line(name, labels, cell.value)
+  for (const { cell, labels } of table.entries()) yield sampleLine(name, labels, cell.value)
 }
 
 interface HistogramCell {
@@ -187,10 +169,10 @@ function histogramFamily(options: MetricOptions, bounds: readonly number[]) {
         let total = 0
         for (const [at, count] of cell.counts.entries()) {
           total += count
-          yield line(`${options.name}_bucket`, [...labels, `le="${numberText(bounds[at] ?? Number.POSITIVE_INFINITY)}"`], total)
+          yield sampleLine(`${options.name}_bucket`, [...labels, labelPair('le', numberText(bounds[at] ?? Number.POSITIVE_INFINITY))], total)
         }
-        yield line(`${options.name}_sum`, labels, cell.sum)
-        yield line(`${options.name}_count`, labels, total)
+        yield sampleLine(`${options.name}_sum`, labels, cell.sum)
+        yield sampleLine(`${options.name}_count`, labels, total)
       }
     },
   }
@@ -212,8 +194,8 @@ function summaryFamily(options: MetricOptions) {
     },
     *lines() {
       for (const { cell, labels } of table.entries()) {
-        yield line(`${options.name}_sum`, labels, cell.sum)
-        yield line(`${options.name}_count`, labels, cell.count)
+        yield sampleLine(`${options.name}_sum`, labels, cell.sum)
+        yield sampleLine(`${options.name}_count`, labels, cell.count)
       }
     },
   }

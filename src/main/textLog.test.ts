@@ -20,3 +20,10 @@ for (const format of ['text', 'json'] as const) {
     }
   })
 }
+
+test('OBS-15 an error is logged with its stack on one line, the log of a program of its own', () => {
+  const lines: string[] = []
+  const log = createTextLog({ write: (line) => void lines.push(line), verbosity: 0, nowMs: () => 0, pid: 1, stacks: true })
+  log.error(new Error('no luck'), 'Failed')
+  assert.match(lines.join(''), /^E.*"Failed" err="no luck" stack="Error: no luck\\n +at .*textLog\.test\.ts.*"\n$/)
+})

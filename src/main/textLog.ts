@@ -11,6 +11,8 @@ export interface TextLogOptions {
   readonly format?: 'text' | 'json'
   readonly nowMs: () => number
   readonly pid: number
+  /** Adds the stack to errors: for programs that are developed with it. Default false. */
+  readonly stacks?: boolean | undefined
 }
 
 export function createTextLog(options: TextLogOptions, name = '', bound: LogFields = {}): Logger {
@@ -23,7 +25,8 @@ export function createTextLog(options: TextLogOptions, name = '', bound: LogFiel
   return {
     info,
     warn: (message, fields) => emit('W', message, fields),
-    error: (error, message, fields) => emit('E', message, { err: describeError(error), ...fields }),
+    error: (error, message, fields) =>
+      emit('E', message, { err: describeError(error), ...(options.stacks && error instanceof Error ? { stack: error.stack } : {}), ...fields }),
     v: (level) => (level <= options.verbosity ? { info } : { info: () => {}, enabled: false }),
     with: (child, fields) => createTextLog(options, name ? `${name}.${child}` : child, { ...bound, ...fields }),
   }

@@ -156,8 +156,8 @@ export class BindingCycle {
     if (isStatus(error, 'NotFound') || isStatus(error, 'Conflict')) reports.forget(uid ?? '')
     if (isStatus(error, 'NotFound') && queued.pod.metadata.uid === uid) queue.drop(queued)
     else if (isStatus(error, 'NotFound') || isStatus(error, 'Conflict')) {
-      // Another scheduler has bound it, it is being deleted, or it is another pod of that name by now. The watch will report it;
-      // until then nothing may be written about a pod that can have a node.
+      // Another client has bound the pod, it is being deleted, or it was replaced by another pod of its name. The watch will report that;
+      // until then write nothing about a pod that can have a node.
       metrics.attempt('error', profile.name, (clock.monotonicMs() - startedMs) / 1000)
       queue.failed(queued, nobody)
     } else this.error(queued, profile, new Error(`binding rejected: ${messageOf(error)}`, { cause: error }), startedMs)

@@ -4,7 +4,7 @@ import { podRequests } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
 import { actions } from './framework/clusterEvent.ts'
 
-/** 0: nothing that matters; heartbeats do not free anybody. */
+/** 0: no relevant change; heartbeats make no pod schedulable. */
 export function nodeUpdateAction(old: Frozen<Node>, node: Frozen<Node>): number {
   let changed = 0
   if (!same(old.status?.allocatable, node.status?.allocatable)) changed |= actions.UpdateNodeAllocatable

@@ -1,5 +1,5 @@
 /**
- * Tells cache and queue what happens in the cluster (L3): nodes and pods always, other kinds where a plugin wants to hear of them.
+ * Passes changes of the cluster to cache and queue (L3): nodes and pods always, other kinds where a plugin registers for them.
  * Upstream: pkg/scheduler/eventhandlers.go (v1.36).
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
@@ -56,7 +56,7 @@ export interface ClusterWatchDeps {
   /** The pod is gone: nothing about it has to be remembered. */
   readonly onPodGone: (pod: Frozen<Pod>) => void
   readonly clock: Clock
-  /** Hears how long taking an event in has taken. */
+  /** Gets the time that the handling of an event took. */
   readonly handled?: ((event: string, seconds: number) => void) | undefined
 }
 
@@ -216,7 +216,7 @@ class PodHandler {
       if (cache.forget(key, pod.metadata.uid)) this.#freed(pod)
       return
     }
-    // One that has been placed is in nobody's queue any more: its binding is on its way.
+    // A placed pod is in no queue any more: its binding is under way.
     if (cache.isAssumed(key, pod.metadata.uid)) return
     const nominated = pod.status?.nominatedNodeName ?? ''
     if (nominated !== '' && (!old || old.status?.nominatedNodeName !== nominated)) nominator.set(podInfo(pod), nominated)

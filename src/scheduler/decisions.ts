@@ -1,6 +1,6 @@
 /**
- * Why pods are where they are, or nowhere (L3): the last decision about each, kept for those who ask; old ones make room for new ones.
- * Nothing is computed for it: a decision is kept as the cycle left it, and put into words when somebody reads it.
+ * The last scheduling decision about each pod (L3), kept for readers; the oldest are dropped for new ones.
+ * Keeping one costs no computation: a decision is stored as the cycle left it, and put into words when it is read.
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -50,7 +50,7 @@ export interface DecisionLog {
   refused(pod: Frozen<Pod>, decision: RefusedDecision): void
   forget(uid: string): void
   of(uid: string): PodDecisions | undefined
-  /** By name: of several pods of that name the last. */
+  /** By name: the last of several pods of that name. */
   find(namespace: string, name: string): PodDecisions | undefined
 }
 

@@ -51,7 +51,7 @@ export class AnswerMemory {
   readonly #filters = new LruCache<string, Kind<NodeRefusal | undefined>>(maxKinds)
   readonly #scores = new LruCache<string, Kind<number>>(maxKinds)
 
-  /** The first refusal of these filters, or none; undefined when one of them looks at more than the node, or nobody has asked the same before. */
+  /** The first refusal of these filters, or none; undefined when one of them depends on more than the node, or no earlier pod had the same signature. */
   filters(plugins: readonly SchedulerPlugin[], pod: PodInfo): NodeAnswers<NodeRefusal | undefined> | undefined {
     let kind = ''
     for (const plugin of plugins) {

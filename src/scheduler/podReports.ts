@@ -72,7 +72,7 @@ export class PodReports {
     return this.#afterOthers(pod, () => this.#patch(pod, { nominatedNodeName: nodeName }))
   }
 
-  /** The pod is gone, or somebody else's: what was said of it no longer matters. */
+  /** The pod is gone, or belongs to another scheduler: forget what was reported of it. */
   forget(uid: string): void {
     this.#expected.delete(uid)
   }

@@ -10,7 +10,7 @@ export class EventLog {
   #events: ClusterEvent[] = []
   /** The number of the first event kept. */
   #base = 0
-  /** Hears of what is kept: pods in flight as `PodPopped`, events by their labels. */
+  /** Counts the kept entries: pods in flight as `PodPopped`, events by their labels. */
   readonly #onKept: ((label: string, by: number) => void) | undefined
 
   constructor(onKept?: (label: string, by: number) => void) {

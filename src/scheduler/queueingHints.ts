@@ -69,7 +69,7 @@ function hintSays({ hint }: Requeue, event: ClusterEvent, pod: Frozen<Pod>): Sai
   }
 }
 
-/** Hears how long hints take: of one in {@link everyNthHint}, as upstream samples them. */
+/** Gets the time of one hint in {@link everyNthHint}, as upstream samples them. */
 export interface HintTimer {
   nowMs(): number
   took(plugin: string, event: string, hint: Said, seconds: number): void

@@ -3,6 +3,7 @@
  * enough nodes fit, extenders, PreScore, Score, NormalizeScore times weight, one of the best at random.
  * Upstream: pkg/scheduler/schedule_one.go schedulePod (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { Random } from '#base/random'
 import { CycleState } from './framework/cycleState.ts'
 import type { NodeInfo } from './framework/nodeInfo.ts'
@@ -40,7 +41,7 @@ export interface NoFit {
   readonly pendingOn: Set<string>
 }
 
-/** What else has a say: extension servers over HTTP. */
+/** Extenders that take part in the cycle over HTTP. */
 export interface CycleExtenders {
   filter(pod: PodInfo, nodes: readonly NodeInfo[], refusals: NodeRefusals): Promise<readonly NodeInfo[]>
   /** Added to the nodes' scores. */
@@ -50,10 +51,10 @@ export interface CycleExtenders {
 /** The extension points as metrics name them. */
 export type CyclePoint = 'PreFilter' | 'Filter' | 'PostFilter' | 'PreScore' | 'Score' | 'Reserve' | 'Permit' | 'PreBind' | 'Bind' | 'PostBind'
 
-/** Hears when a point is done; its time is that since the one before. */
+/** Notified when an extension point has ended; its time is counted from the end of the one before. */
 export interface CycleTimer {
   done(point: CyclePoint, status: 'Success' | Refusal['code']): void
-  /** A plugin was asked so often and had a say: for Filter and Score once for each node. */
+  /** Counts the calls of a plugin that were not skipped: for Filter and Score one for each node. */
   asked(point: 'PreFilter' | 'Filter' | 'PreScore' | 'Score', plugin: string, times: number): void
 }
 
@@ -63,7 +64,7 @@ export interface ScheduleOptions {
   readonly startIndex: number
   /** 0: adaptive, as upstream's default. */
   readonly percentageOfNodesToScore: number
-  /** Pods nominated to a node; absent when nobody is nominated anywhere. */
+  /** Pods nominated to a node; absent when no pod is nominated to any node. */
   readonly nominatedTo?: ((nodeName: string) => readonly PodInfo[]) | undefined
   /** Present when some extender is interested in the pod. */
   readonly extenders?: CycleExtenders | undefined
@@ -88,15 +89,24 @@ export function schedulePod(profile: Profile, pod: PodInfo, snapshot: Snapshot, 
     return prepared
   }
   options.timer?.done('PreFilter', 'Success')
+  const cycle: Cycle = { profile, state, pod, snapshot, options }
   const nominated = pod.pod.status?.nominatedNodeName
   const first = nominated ? snapshot.get(nominated) : undefined
   const found =
-    (first && !options.extenders && (!prepared.nodeNames || prepared.nodeNames.has(first.name))
-      ? tryNominated(profile, state, pod, first, options)
-      : undefined) ?? findFeasible(profile, prepared, state, pod, snapshot, options)
+    (first && !options.extenders && (!prepared.nodeNames || prepared.nodeNames.has(first.name)) ? tryNominated(cycle, first) : undefined) ??
+    findFeasible(cycle, prepared)
   options.timer?.done('Filter', found.feasible.length > 0 ? 'Success' : 'Unschedulable')
-  if (options.extenders && found.feasible.length > 0) return askExtenders(profile, state, pod, snapshot, options, options.extenders, found)
-  return choose(profile, state, pod, snapshot, options, found)
+  if (options.extenders && found.feasible.length > 0) return askExtenders(cycle, options.extenders, found)
+  return choose(cycle, found)
+}
+
+/** One scheduling cycle of a pod. */
+interface Cycle {
+  readonly profile: Profile
+  readonly state: CycleState
+  readonly pod: PodInfo
+  readonly snapshot: Snapshot
+  readonly options: ScheduleOptions
 }
 
 interface Found {
@@ -106,34 +116,20 @@ interface Found {
   readonly evaluated: number
 }
 
-async function askExtenders(
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  snapshot: Snapshot,
-  options: ScheduleOptions,
-  extenders: CycleExtenders,
-  found: Found,
-): Promise<ScheduleResult> {
+async function askExtenders(cycle: Cycle, extenders: CycleExtenders, found: Found): Promise<ScheduleResult> {
+  const { pod } = cycle
   const feasible = await extenders.filter(pod, found.feasible, found.refusals)
   const extra = feasible.length > 1 ? await extenders.prioritize(pod, feasible) : undefined
   const refusedBy = feasible.length < found.feasible.length ? new Set([...found.refusedBy, extendersName]) : found.refusedBy
-  return choose(profile, state, pod, snapshot, options, { ...found, feasible, refusedBy }, extra)
+  return choose(cycle, { ...found, feasible, refusedBy }, extra)
 }
 
-function choose(
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  snapshot: Snapshot,
-  options: ScheduleOptions,
-  { feasible, refusals, refusedBy, evaluated }: Found,
-  extra?: readonly number[],
-): ScheduleResult {
+function choose(cycle: Cycle, { feasible, refusals, refusedBy, evaluated }: Found, extra?: readonly number[]): ScheduleResult {
+  const { state, options } = cycle
   if (feasible.length === 0) return { refused: { state, refusals, refusedBy, pendingOn: new Set(), evaluatedNodes: evaluated } }
   const common = { state, evaluatedNodes: evaluated, feasibleNodes: feasible.length }
   if (feasible.length === 1) return { placed: { ...common, node: feasible[0] as NodeInfo, scores: [] } }
-  const { totals, parts } = score(profile, state, pod, feasible, snapshot, options)
+  const { totals, parts } = score(cycle, feasible)
   if (extra) for (let i = 0; i < totals.length; i++) totals[i] = (totals[i] as number) + (extra[i] ?? 0)
   const winner = selectHost(totals, options.random)
   const scores = parts.map(({ plugin, weight, scores: given }) => ({ plugin, score: (given[winner] as number) * weight }))
@@ -179,11 +175,11 @@ function refusedBeforehand(state: CycleState, refusal: Refusal, by: readonly str
 }
 
 /** The node that was made free for the pod is taken when it fits now, without looking at others. */
-function tryNominated(profile: Profile, state: CycleState, pod: PodInfo, node: NodeInfo, options: ScheduleOptions): Found | undefined {
+function tryNominated({ profile, state, pod, options: { nominatedTo, timer } }: Cycle, node: NodeInfo): Found | undefined {
   const filters = activeFilters(profile, state)
   const tally = new FilterTally(filters)
-  const refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
-  tally.tell(options.timer)
+  const refused = filterNode({ filters, profile, state, pod, nominatedTo, tally }, node)
+  tally.tell(timer)
   if (refused) return undefined
   return { feasible: [node], refusals: new NodeRefusals(), refusedBy: new Set(), evaluated: 0 }
 }
@@ -194,7 +190,7 @@ function activeFilters(profile: Profile, state: CycleState): readonly FilterPlug
   return profile.points.filter.filter((plugin) => !state.skipFilter.has(plugin.name))
 }
 
-function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, pod: PodInfo, snapshot: Snapshot, options: ScheduleOptions): Found {
+function findFeasible({ profile, state, pod, snapshot, options }: Cycle, prepared: Prepared): Found {
   const filters = activeFilters(profile, state)
   const nodes = prepared.nodeNames ? namedNodes(prepared.nodeNames, snapshot) : snapshot.nodes
   const total = nodes.length
@@ -207,7 +203,8 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
   let at = total === 0 ? 0 : options.startIndex % total
   let evaluated = 0
   const tally = new FilterTally(filters)
-  // Pods that are nominated to a node count there beside what the node itself has.
+  const trial: FilterTrial = { filters, profile, state, pod, nominatedTo: options.nominatedTo, tally }
+  // Pods that are nominated to a node count in addition to the node's own pods.
   const known = options.nominatedTo ? undefined : options.answers?.filters(filters, pod)
   for (; evaluated < total && count < enough; evaluated++) {
     const node = nodes[at] as NodeInfo
@@ -215,7 +212,7 @@ function findFeasible(profile: Profile, prepared: Prepared, state: CycleState, p
     let refused: NodeRefusal | undefined
     if (known?.has(node)) refused = known.get(node)
     else {
-      refused = filterNode(filters, profile, state, pod, node, options.nominatedTo, tally)
+      refused = filterNode(trial, node)
       known?.set(node, refused)
     }
     if (!refused) feasible[count++] = node
@@ -262,19 +259,21 @@ function namedNodes(names: ReadonlySet<string>, snapshot: Snapshot): NodeInfo[] 
   return found
 }
 
+/** The filters and the pod that nodes are tried for. */
+export interface FilterTrial {
+  readonly filters: readonly FilterPlugin[]
+  readonly profile: Profile
+  readonly state: CycleState
+  readonly pod: PodInfo
+  readonly nominatedTo: ScheduleOptions['nominatedTo']
+  readonly tally?: FilterTally | undefined
+}
+
 /**
  * Asks the filters about one node. Where pods are nominated that matter as much, the pod has to fit both with them (they may get there first) and
  * without them (they may go elsewhere, and pods that must be together would not be). Upstream: RunFilterPluginsWithNominatedPods.
  */
-export function filterNode(
-  filters: readonly FilterPlugin[],
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  node: NodeInfo,
-  nominatedTo: ScheduleOptions['nominatedTo'],
-  tally?: FilterTally,
-): NodeRefusal | undefined {
+export function filterNode({ filters, profile, state, pod, nominatedTo, tally }: FilterTrial, node: NodeInfo): NodeRefusal | undefined {
   const nominated = nominatedTo ? rivals(pod, nominatedTo(node.name)) : nobody
   if (nominated.length > 0) {
     const stateWith = state.clone()
@@ -315,12 +314,12 @@ function askFilters(
       }
     }
   } catch (error) {
-    throw new Error(`running "${asked}" filter plugin: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new Error(`running "${asked}" filter plugin: ${messageOf(error)}`, { cause: error })
   }
   return undefined
 }
 
-/** The filters that have a say about the pod of a state. */
+/** The filters that PreFilter did not skip for the pod of a state. */
 export function filtersOf(profile: Profile, state: CycleState): readonly FilterPlugin[] {
   return activeFilters(profile, state)
 }
@@ -340,14 +339,9 @@ interface ScorePart {
   readonly scores: readonly number[]
 }
 
-function score(
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  nodes: readonly NodeInfo[],
-  snapshot: Snapshot,
-  { timer, answers, scoreRows = [] }: ScheduleOptions,
-): { totals: number[]; parts: ScorePart[] } {
+function score(cycle: Cycle, nodes: readonly NodeInfo[]): { totals: number[]; parts: ScorePart[] } {
+  const { profile, state, pod, snapshot, options } = cycle
+  const { timer, answers, scoreRows = [] } = options
   for (const plugin of profile.points.preScore) {
     if (plugin.preScore(state, pod, nodes, snapshot) === 'skip') state.skipScore.add(plugin.name)
     else timer?.asked('PreScore', plugin.name, 1)
@@ -360,7 +354,7 @@ function score(
     if (state.skipScore.has(plugin.name)) continue
     const weight = profile.weights[i] as number
     const scores = rowOf(scoreRows, i, nodes.length)
-    const asked = scoreNodes(plugin, state, pod, nodes, snapshot, answers?.scores(plugin, pod), scores)
+    const asked = scoreNodes(cycle, plugin, nodes, answers?.scores(plugin, pod), scores)
     timer?.asked('Score', plugin.name, asked)
     plugin.normalize?.(scores, state, pod, nodes)
     for (let n = 0; n < scores.length; n++) totals[n] = (totals[n] as number) + checked(scores[n] as number, plugin) * weight
@@ -372,11 +366,9 @@ function score(
 
 /** Fills in the scores. Returns about how many of the nodes the plugin was asked. */
 function scoreNodes(
+  { state, pod, snapshot }: Cycle,
   plugin: ScorePlugin,
-  state: CycleState,
-  pod: PodInfo,
   nodes: readonly NodeInfo[],
-  snapshot: Snapshot,
   known: NodeAnswers<number> | undefined,
   scores: number[],
 ): number {

@@ -1,6 +1,6 @@
 /**
  * The scheduler (L3): watches the cluster, finds a node for each pod that has none, and binds it through the API. Cycles run one at a time on
- * the cache; bindings run beside them. Upstream: pkg/scheduler (v1.36).
+ * the cache; bindings run in parallel. Upstream: pkg/scheduler (v1.36).
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '#base/clock'
@@ -38,9 +38,9 @@ export interface SchedulerDeps {
   readonly metrics: Metrics
   /** The recorder of one profile: its name is who reports. */
   readonly events: (profile: string) => EventSeriesRecorder
-  /** Where decisions are kept for those who ask why. Absent: nobody asks. */
+  /** Keeps decisions for explanations. Absent: none are kept. */
   readonly decisions?: DecisionLog | undefined
-  /** Answers questions about pods for as long as the scheduler runs. Absent: nobody asks. */
+  /** Explains placements as long as the scheduler runs. Absent: no explanations. */
   readonly explainer?: Explainer | undefined
 }
 
@@ -51,7 +51,7 @@ export interface SchedulerConfig {
   readonly podMaxBackoffMs: number
   /** 0: adaptive. */
   readonly percentageOfNodesToScore: number
-  /** Plugins beside Skiff's own, that profiles may enable. */
+  /** Plugins in addition to Skiff's own, which profiles may enable. */
   readonly otherPlugins: readonly PluginDefinition[]
   readonly extenders: readonly Extender[]
 }

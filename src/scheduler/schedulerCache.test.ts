@@ -62,7 +62,7 @@ test('SCH-19 nodes have slots of their own, used again when they are gone with t
   assert.deepEqual(slots(), ['c@2', 'd@1', 'e@0', 'f@3'])
 })
 
-test('SCH-19 an index hears of what is there, and then of each change once', () => {
+test('SCH-19 an index gets the current pods and nodes, and then each change once', () => {
   const cache = new SchedulerCache()
   cache.setNode(nodeOf({ name: 'n' }))
   cache.setPod(podOf('there', { nodeName: 'n' }, cpu))
@@ -102,7 +102,7 @@ test('SCH-19 claims, affinities and clones are counted with the pods', () => {
   assert.deepEqual([cache.isPvcUsed('default/data'), node.pvcRefCounts.size, cache.nodesWithRequiredAntiAffinityPods.size], [false, 0, 0])
 })
 
-test('SCH-19 a pod whose labels change while it is bound is counted once, and those who select pods hear of the new labels', () => {
+test('SCH-19 a pod whose labels change while it is bound is counted once, and indexes that select pods get the new labels', () => {
   const cache = new SchedulerCache()
   cache.setNode(nodeOf({ name: 'n' }))
   const told: string[] = []

@@ -38,7 +38,7 @@ export interface HandleDeps {
   readonly waiting: WaitingPods
   readonly signal: AbortSignal
   readonly activate: (keys: Iterable<string>) => void
-  /** Hears which filters were asked beside the cycles: to make room. */
+  /** Counts filters that preemption runs outside of a cycle's own extension points. */
   readonly timer?: ((profile: string) => CycleTimer) | undefined
   readonly background: (work: Promise<void>) => void
 }
@@ -116,7 +116,7 @@ export class SchedulerHandle implements Handle {
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
     const filters = filtersOf(profile, state)
     const tally = this.#timer && new FilterTally(filters)
-    const refused = filterNode(filters, profile, state, pod, node, nominatedTo, tally)
+    const refused = filterNode({ filters, profile, state, pod, nominatedTo, tally }, node)
     tally?.tell(this.#timer)
     return refused?.refusal
   }

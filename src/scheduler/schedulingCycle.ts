@@ -37,7 +37,7 @@ export class SchedulingCycle {
     this.#deps = deps
   }
 
-  /** A promise only when an extender or a PostFilter is called; the next cycle begins after it. */
+  /** A promise only where an extender or the API had to be called; the next cycle begins after it. */
   run(queued: QueuedPod): Promise<void> | undefined {
     const { cache, queue, profiles, clock, binding } = this.#deps
     const { pod } = queued
@@ -190,7 +190,7 @@ export class SchedulingCycle {
     const { refusals, evaluatedNodes, preFilterMessage } = refused
     const decision = { atMs: clock.now(), message, totalNodes, evaluatedNodes, refusals, preFilterMessage, nominatedNodeName: answer?.nominatedNodeName }
     decisions.refused(pod.pod, { ...decision, refusedBy: [...refused.refusedBy, ...refused.pendingOn] })
-    // Without nodes no plugin refused the pod, so no event brings it back: it is retried after a while.
+    // Without nodes no plugin refused the pod: it is tried again after a time, without an event.
     const failure = totalNodes === 0 ? nobody : refused
     binding.refuse(queued, profile, pod, message, failure, startedMs, answer?.nominatedNodeName)
   }

@@ -93,7 +93,7 @@ test('SCH-17 an event during the try is not lost, and back-off doubles', async (
   assert.equal(queue.tryPop()?.attempts, want.length + 1)
 })
 
-test('SCH-19 an error is retried by time alone; five minutes bring everybody back', async () => {
+test('SCH-19 a pod that failed by an error is retried by time alone; every pod is retried after five minutes', async () => {
   const { clock, queue } = create()
   queue.add(pod('p'))
   const tried = queue.tryPop()
@@ -124,7 +124,7 @@ test('a deleted pod never comes out; our own condition is no reason to try again
   assert.deepEqual(queue.counts(), { active: 0, backoff: 0, unschedulable: 1, gated: 0, inFlight: 0 })
 })
 
-test('SCH-17 a refused pod that backs off is tried early when nobody else waits; one that failed by an error is not', async () => {
+test('SCH-17 a refused pod in back-off is tried early when no other pod waits; one that failed by an error is not', async () => {
   const { queue, nodeAdded, incoming } = create()
   queue.add(pod('refused'))
   const refused = queue.tryPop()
@@ -154,7 +154,7 @@ test('SCH-17 a pod that only waits for what a plugin has begun is tried at once 
   queue.close()
 })
 
-test('pop waits for a pod and gives up when told', async () => {
+test('pop waits for a pod, and resolves without one when its signal aborts', async () => {
   const { queue } = create()
   const stop = new AbortController()
   const waiting = queue.pop(stop.signal)
@@ -165,7 +165,7 @@ test('pop waits for a pod and gives up when told', async () => {
   assert.equal(await nothing, undefined)
 })
 
-test('OBS-08 what is kept for pods in flight is counted, and whom only the limit of waiting brought back is known', async () => {
+test('OBS-08 events in flight and requeues by timeout are counted', async () => {
   const { clock, queue, kept, nodeAdded } = create()
   queue.add(pod('p'))
   nodeAdded('2')

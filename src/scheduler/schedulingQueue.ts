@@ -4,7 +4,7 @@
  *
  * A pod that failed goes to `unschedulable`, unless a helpful event came while it was being tried: then straight to back-off. An event moves
  * only those pods whose refusing plugins say that it may help, and only their pods are looked at. A pod that backs off after a refusal is tried
- * early when nobody else waits.
+ * early when no other pod waits.
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
@@ -50,11 +50,11 @@ export interface SchedulingQueueOptions {
   readonly profiles: ReadonlyMap<string, QueueProfile>
   readonly initialBackoffMs: number
   readonly maxBackoffMs: number
-  /** Hears of each plugin because of which a pod begins (1) or ceases (-1) to wait: scheduler_unschedulable_pods. */
+  /** Called for each plugin because of which a pod begins (1) or ceases (-1) to wait: scheduler_unschedulable_pods. */
   readonly onWaiting?: ((plugin: string, profile: string, by: 1 | -1) => void) | undefined
-  /** Hears of each pod that enters a queue: scheduler_queue_incoming_pods_total. */
+  /** Called for each pod that enters a queue: scheduler_queue_incoming_pods_total. */
   readonly onIncoming?: ((place: 'active' | 'backoff' | 'unschedulable' | 'gated', event: string) => void) | undefined
-  /** Hears of each event that is kept for pods in flight (1), and forgotten (-1): scheduler_inflight_events. */
+  /** Called for each event that is kept for pods in flight (1), and forgotten (-1): scheduler_inflight_events. */
   readonly onKept?: ((event: string, by: number) => void) | undefined
   readonly hintTimer?: HintTimer | undefined
 }
@@ -172,7 +172,7 @@ export class SchedulingQueue {
     if (this.#pods.get(queued.key)?.queued === queued) this.delete(queued.key)
   }
 
-  /** Nobody will pop again: no timer stays behind. */
+  /** No caller will pop again: leave no timer. */
   close(): void {
     this.#timer.cancel()
   }
@@ -219,7 +219,7 @@ export class SchedulingQueue {
     queued.refusedBy = refusedBy
     queued.pendingOn = pendingOn
     queued.sinceMs = this.#options.clock.now()
-    // Nobody refused it: something went wrong, so only time helps.
+    // No plugin refused it: an error occurred, so only time helps.
     const isError = refusedBy.size === 0 && pendingOn.size === 0
     queued.consecutiveErrors = isError ? queued.consecutiveErrors + 1 : 0
     if (refusedBy.size > 0) queued.refusals++
@@ -353,7 +353,7 @@ export class SchedulingQueue {
       heap.push({ entry, wakeAtMs: entry.wakeAtMs })
       this.#timer.arm(entry.wakeAtMs)
     }
-    // One that backs off may be tried early, when nobody else waits.
+    // A pod in back-off may be tried early when no other pod waits.
     this.#waiter?.()
   }
 

@@ -26,7 +26,7 @@ function timedOf(plugin: Partial<SchedulerPlugin>) {
 const nothing = undefined as never
 const refusal = unschedulable('no')
 
-test('OBS-08 a timed plugin answers as before; status and time are told', async () => {
+test('OBS-08 a timed plugin returns the same result, and its status and time are recorded', async () => {
   const { seen, of } = timedOf({
     preFilter: () => 'skip',
     postFilter: async () => ({ refusal }),
@@ -40,7 +40,7 @@ test('OBS-08 a timed plugin answers as before; status and time are told', async 
   assert.deepEqual(seen, ['P PreFilter Skip 1', 'P PostFilter Unschedulable 1', 'P Permit Wait 1', 'P Bind Error 1'])
 })
 
-test('OBS-08 of what is asked for each node one call in 32 is told', () => {
+test('OBS-08 one call in 32 is recorded, the point runs for each node', () => {
   const answers = Array.from({ length: 64 }, (_, i) => (i < 32 ? undefined : refusal))
   const { seen, plugin } = timedOf({ filter: () => answers.shift() })
   for (const wanted of [...answers]) assert.equal(plugin.filter?.(nothing, nothing, nothing), wanted)

@@ -10,7 +10,7 @@ export type PluginObserver = (plugin: string, point: string, status: string, sec
 /** The share of cycles whose plugins are timed, in percent: upstream's pluginMetricsSamplePercent. */
 export const timedPercent = 10
 
-/** Of the calls that are made for every node, one in so many is timed: two looks at the clock cost more than most of them. */
+/** One in so many of the calls for every node is timed: two clock reads cost more than most of the calls. */
 const everyNth = 32
 
 /** No method of a plugin has more arguments. */

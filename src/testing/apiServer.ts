@@ -1,6 +1,6 @@
 /**
- * A real API server in this process, for integration tests: the memory store, both transports, nothing imitated. Security is what the test
- * plugs in; by default everybody may do everything.
+ * A real API server in this process, for integration tests: the memory store, both transports, nothing imitated. The test passes
+ * authenticators and authorizers; by default every user may do everything.
  */
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
 import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
@@ -27,7 +27,7 @@ const testAdmin: UserInfo = { name: 'test-admin', groups: ['system:masters', 'sy
 export interface TestApiServerOptions {
   readonly clock?: Clock | undefined
   readonly metrics?: Metrics | undefined
-  /** Whose client certificates the port takes; absent: nobody's. */
+  /** Authorities whose client certificates the port accepts; absent: none. */
   readonly authorities?: ClientAuthorities | undefined
   readonly store?: Store | undefined
   /** Anything of the server's, made with the registry at hand: authenticators, authorizers, admission, tokens. */
@@ -51,7 +51,7 @@ export interface TestApiServer {
   readonly clock: Clock
   /** In process, as `testAdmin`. */
   readonly client: Client
-  /** A client in process as somebody else. */
+  /** A client in process as another user. */
   clientAs(user: UserInfo): Client
   /** Starts the TLS port on first use. */
   listen(): Promise<TestListener>

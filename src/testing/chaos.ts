@@ -1,4 +1,4 @@
-/** Faults at random, all from one seed: what broke once breaks again the same way. Everything is mended at the end. */
+/** Random faults, all from one seed: the same seed gives the same faults. All faults are removed at the end. */
 import { type Random, seededRandom } from '#base/random'
 import type { TestCluster } from './cluster.ts'
 import type { SimulatedNode } from './node.ts'
@@ -30,7 +30,7 @@ function withNode({ cluster, random }: Stage, act: (node: SimulatedNode) => void
   return node.name
 }
 
-/** Each does its harm and says to whom. Those of the test itself are spared: it shall see what is. */
+/** Each injects a fault and returns its target. Calls of the test itself are spared, so that it sees the real state. */
 const harms = {
   refuse: (stage: Stage) => {
     const [component, verb, reason] = [crashable(stage), pick(stage.random, verbs), pick(stage.random, reasons)]
@@ -81,7 +81,7 @@ const harms = {
 
 export type FaultName = keyof typeof harms
 
-/** Harms the cluster for a while, then mends everything; says what it did, in order. */
+/** Injects faults for `forMs`, then removes them all; returns what it did, in order. */
 export async function chaos(cluster: TestCluster, { seed, forMs, everyMs = 4_000, only }: ChaosOptions): Promise<string[]> {
   const random = seededRandom(seed)
   const stage = { cluster, random }

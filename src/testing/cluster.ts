@@ -1,6 +1,6 @@
 /**
- * A whole cluster in this process, for tests: memory store, API server, controllers, scheduler, simulated nodes. Under virtual time it does nothing
- * until told, a day passes in seconds, and one seed gives one history. Published as skiff/testing.
+ * A whole cluster in this process, for tests: memory store, API server, controllers, scheduler, simulated nodes. Under virtual time nothing
+ * happens until the test moves the time, a day passes in seconds, and one seed gives one history. Published as skiff/testing.
  */
 import { toYaml } from '#api/machinery/yaml'
 import type { ApiServer } from '#apiserver/apiServer'
@@ -8,13 +8,14 @@ import type { UserInfo } from '#apiserver/core/request'
 import type { Listener } from '#apiserver/server/listener'
 import type { Clock } from '#base/clock'
 import { type Logger, noLog } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import { nodes } from '#client/builtIn'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
-import type { Transport } from '#client/transport'
-import type { ControllerOptions } from '#controllers/framework/controller'
+import type { ApiRequest, Transport } from '#client/transport'
+import type { ControllerOptions } from '#controllers/index'
 import { defaultProfile, type SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createOwnKubelets } from '#main/layouts/ownKubelets'
 import { kubeletClientUser } from '#main/pki/pki'
@@ -25,6 +26,7 @@ import { adminToken, adminUser, apiServerSetup, type ClusterTools, liveAsControl
 import { Faults, Link } from './faults.ts'
 import { type Change, History } from './history.ts'
 import type { KubeletCredentials } from './kubeletPort.ts'
+import { LastSeen } from './lastSeen.ts'
 import { type NodeSpec, SimulatedNode } from './node.ts'
 import { type Life, Part, type PartDeps } from './part.ts'
 import { realClock } from './realClock.ts'
@@ -54,7 +56,7 @@ export interface ClusterOptions {
   readonly profile?: Partial<SimulatedProfile> | undefined
   /**
    * Nodes annotated kwok.x-k8s.io/node=fake, and the pods bound to them, change as Stages say: true for the built-in ones, or Stages of one's own as
-   * YAML. Default: none, and nobody cares for such nodes.
+   * YAML. Default: none, and no component updates such nodes.
    */
   readonly stages?: true | string | undefined
   /** Whether every change is kept for history(). Default false. */
@@ -74,13 +76,14 @@ export interface TestCluster {
   readonly clock: ClusterClock
   /** As an administrator. */
   readonly client: Client
-  /** As anybody; the API server believes it. */
+  /** As any user; the API server accepts the identity. */
   clientAs(user: UserInfo): Client
   /** Resolves when nothing is under way any more: only time, or a call, can bring something about. */
   idle(): Promise<void>
   /**
    * Lets time pass, from one event to the next, until `check` gives something other than false or undefined, and gives it back.
-   * @throws what `check` threw last, or an Error, when `withinMs` of the cluster's time have passed. Default 10 minutes.
+   * @throws Error when `withinMs` of the cluster's time have passed (default 10 minutes). Its message has the objects that `check` read last, with
+   * their conditions and events, and what was logged meanwhile; its cause is the error that `check` threw last.
    */
   until<T>(check: () => Promise<T | false | undefined>, withinMs?: number): Promise<T>
   readonly faults: Faults
@@ -96,13 +99,17 @@ export interface TestCluster {
   compact(): Promise<void>
   /** All changes since the start, with recordHistory. */
   history(): readonly Change[]
-  /** What components logged as warnings and errors. */
+  /** Warnings and errors that components logged. */
   readonly complaints: readonly string[]
+  /** For controllers of the test's own: keeps warnings and errors in `complaints`. */
+  readonly log: Logger
   /** Serves the API on a port of 127.0.0.1, chosen by the system, on first use. */
   listen(): Promise<{ readonly url: string; readonly ca: string; readonly token: string }>
   /** A kubeconfig for listen(), as YAML. */
   kubeconfig(): Promise<string>
   close(): Promise<void>
+  /** As close(), for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Ready when it returns: system objects are there, controllers and scheduler follow the API, all nodes are Ready. */
@@ -120,6 +127,7 @@ const virtualWatchSeconds = 86_400
 /** A hundred watches of one process would do little else. Each cache keeps its last thousand changes, so that a broken watch resumes from this long ago. */
 const virtualBookmarkMs = 30 * 60_000
 const clusterCidr = '10.128.0.0/9'
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 /** How often `until` looks under the real clock. */
 const lookEveryMs = 5
 
@@ -128,6 +136,9 @@ class Cluster implements TestCluster {
   readonly client: Client
   readonly faults: Faults
   readonly complaints: string[] = []
+  readonly log: Logger = listeningLog(this.complaints)
+  readonly #lastSeen = new LastSeen()
+  #isClosing = false
   readonly #options: ClusterOptions
   readonly #activity = new Activity()
   readonly #virtual: VirtualClock | undefined
@@ -136,7 +147,7 @@ class Cluster implements TestCluster {
   readonly #parts = new Map<string, Part>()
   readonly #nodes = new Map<string, SimulatedNode>()
   readonly #history: History | undefined
-  /** Of the API server of this moment, one per user and agent. */
+  /** Transports of the current API server, one per user and agent. */
   readonly #transports = new Map<string, Transport>()
   #server: ApiServer | undefined
   #kubeletCredentials: KubeletCredentials | undefined
@@ -145,7 +156,7 @@ class Cluster implements TestCluster {
 
   constructor(options: ClusterOptions) {
     this.#options = options
-    this.#virtual = options.clock === 'real' ? undefined : new VirtualClock(options.start, () => this.idle())
+    this.#virtual = options.clock === 'real' ? undefined : new VirtualClock(options.start, () => settle(this.#activity), turn)
     this.clock = this.#virtual ?? { ...realClock, advance: (ms) => realClock.sleep(ms) }
     this.faults = new Faults(this.clock, this.#activity)
     this.faults.onCrash((component) => this.#crashAndRestart(component))
@@ -153,7 +164,7 @@ class Cluster implements TestCluster {
     this.#tools = {
       clock: this.clock,
       requestClock: pausingClock(this.clock, this.#activity),
-      log: listeningLog(this.complaints),
+      log: this.log,
       metrics: noMetrics,
       random: partRandom(options.seed ?? 1),
       minWatchSeconds: this.#virtual ? virtualWatchSeconds : realWatchSeconds,
@@ -186,28 +197,38 @@ class Cluster implements TestCluster {
 
   clientAs(user: UserInfo): Client {
     const { faults } = this
-    return createClient(new Link({ component: 'test', faults, activity: this.#activity, server: () => this.#transport(user, 'test') }))
+    const onAnswer = (request: ApiRequest, body: unknown) => this.#lastSeen.note(request, body)
+    return createClient(new Link({ component: 'test', faults, activity: this.#activity, server: () => this.#transport(user, 'test'), onAnswer }))
   }
 
-  readonly idle = (): Promise<void> => {
-    return settle(this.#activity)
+  readonly idle = async (): Promise<void> => {
+    await settle(this.#activity)
+    this.#virtual?.throwRunaway()
   }
 
   readonly until = async <T>(check: () => Promise<T | false | undefined>, withinMs = defaultUntilMs): Promise<T> => {
     const deadlineMs = this.clock.monotonicMs() + withinMs
+    const complaintsBefore = this.complaints.length
     for (;;) {
       if (this.#virtual) await this.idle()
-      let complaint: unknown = new Error(`not within ${withinMs} ms: ${check.toString()}`)
+      this.#lastSeen.clear()
+      let failure: unknown
       try {
         const value = await check()
         if (value !== false && value !== undefined) return value
       } catch (error) {
-        complaint = error
+        failure = error
       }
       const nextMs = this.#virtual ? this.#virtual.nextTimerMs() : lookEveryMs
-      if (nextMs === undefined || this.clock.monotonicMs() + nextMs > deadlineMs) throw complaint
+      if (nextMs === undefined || this.clock.monotonicMs() + nextMs > deadlineMs) throw await this.#notWithin(withinMs, check, failure, complaintsBefore)
       await this.clock.advance(nextMs)
     }
+  }
+
+  async #notWithin(withinMs: number, check: () => unknown, failure: unknown, complaintsBefore: number): Promise<Error> {
+    const what = failure === undefined ? check.toString() : messageOf(failure)
+    const seen = await this.#lastSeen.describe(this.client, this.complaints.slice(complaintsBefore))
+    return new Error(`not within ${withinMs} ms: ${what}${seen === '' ? '' : `\n${seen}`}`, failure === undefined ? undefined : { cause: failure })
   }
 
   readonly node = (name: string): SimulatedNode => {
@@ -284,9 +305,14 @@ class Cluster implements TestCluster {
       users: [{ name, user: { token } }],
       contexts: [{ name, context: { cluster: name, user: name } }],
     })
+  };
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true
     this.faults.clear()
     await this.#letGo(Promise.all(this.nodes.map((node) => node.gone())))
     for (const name of ['kwok-controller', 'kube-scheduler', 'kube-controller-manager', 'kube-apiserver']) {
@@ -330,7 +356,7 @@ class Cluster implements TestCluster {
     await running
   }
 
-  /** From here on nobody reaches it, and watches are over. */
+  /** From here on no client reaches it, and watches have ended. */
   #loseServer(): void {
     this.#server = undefined
     this.#transports.clear()
@@ -361,7 +387,10 @@ class Cluster implements TestCluster {
       state.isOver = true
     })
     for (let nextMs = this.#virtual ? 0 : undefined; nextMs !== undefined && !state.isOver; nextMs = this.#virtual?.nextTimerMs())
-      await this.clock.advance(nextMs)
+      await this.clock.advance(nextMs).catch((error: unknown) => {
+        // A controller that the test still runs must not keep the cluster from closing.
+        if (!this.#isClosing) throw error
+      })
     await over
   }
 }

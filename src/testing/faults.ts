@@ -9,7 +9,7 @@ import type { Activity } from './settle.ts'
 
 /** A request as faults see it. */
 export interface Call {
-  /** Whose call: kube-controller-manager, kube-scheduler, kubelet/NODE, test. */
+  /** The caller: kube-controller-manager, kube-scheduler, kubelet/NODE, test. */
   readonly component: string
   readonly verb: string
   readonly resource: string
@@ -92,7 +92,7 @@ export class Faults {
 
   /**
    * The component dies at its Nth call from now, before the call goes out (or, `after`, when it has been carried out and the answer is lost), without
-   * tidying up, and is made anew.
+   * tidying up, and is started again.
    */
   crashAt(component: string, nth: number, when: 'before' | 'after' = 'before'): Fault {
     return this.#add({ component, nth }, { type: 'die', when })
@@ -203,8 +203,10 @@ export interface LinkDeps {
   readonly component: string
   readonly faults: Faults
   readonly activity: Activity
-  /** The API server of this moment, as this caller; undefined: nobody listens. */
+  /** The API server of this moment, as this caller; undefined: none is running. */
   server(): Transport | undefined
+  /** Gets each answer that arrives. */
+  readonly onAnswer?: ((request: ApiRequest, body: unknown) => void) | undefined
 }
 
 /** A component's way to the API server, which can be cut: for the component the server is gone, and for the server the component. */
@@ -227,7 +229,7 @@ export class Link implements Transport {
   }
 
   async request(request: ApiRequest, signal?: AbortSignal): Promise<ApiResponse> {
-    const { activity, faults, component } = this.#deps
+    const { activity, faults, component, onAnswer } = this.#deps
     activity.begin()
     try {
       const outcome = faults.active ? await faults.before(callOf(component, request, false), signal) : 'deliver'
@@ -235,7 +237,12 @@ export class Link implements Transport {
       const answer = await this.#answer(server, request, signal)
       if (outcome === 'die') faults.crash(component)
       if (this.#isCut || outcome === 'lose' || this.#deps.server() !== server) throw connectionLost()
+      onAnswer?.(request, answer.body)
       return answer
+    } catch (error) {
+      // Made where the server refuses; the reader looks for the line of the test or controller that made the call.
+      if (error instanceof StatusError) Error.captureStackTrace(error)
+      throw error
     } finally {
       activity.end()
     }

@@ -11,7 +11,7 @@ import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer } from '#kubelet/server/kubeletServer'
 import type { Activity } from './settle.ts'
 
-/** Of the API server, which kubelets believe; they serve with the same one. PEM. */
+/** Certificate and key of the API server, which kubelets trust and serve with themselves. PEM. */
 export interface KubeletCredentials {
   readonly cert: string
   readonly key: string

@@ -63,7 +63,7 @@ export class SimulatedNode {
     this.kubelet.start()
   }
 
-  /** The power fails: kubelet and containers are gone, and nobody is told. */
+  /** Power failure: kubelet and containers end at once, without a message to the API server. */
   crash(): void {
     this.kubelet.crash()
     this.#runtime = this.#boot()
@@ -103,7 +103,7 @@ export class SimulatedNode {
     return this.#runtime.log(pod, text, container)
   }
 
-  /** For the cluster: resolves when nothing of it is left. */
+  /** For the cluster: resolves when all its parts have ended. */
   gone(): Promise<void> {
     return this.kubelet.gone()
   }
@@ -138,7 +138,7 @@ export class SimulatedNode {
           registerWithTaints: taints,
           maxPods,
           nodeLeaseDurationSeconds: leaseSeconds,
-          // Nothing escapes a simulated runtime, so nobody has to look again.
+          // A simulated runtime reports every change, so no relist is needed.
           relistPeriodMs: 0,
           syncFrequencyMs: 0,
           ...(port === undefined ? {} : { port }),

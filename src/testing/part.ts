@@ -1,6 +1,6 @@
 /**
- * A component of a test cluster that can end in two ways: told to stop, it tidies up; when it crashes, its connection is cut first, so that nothing
- * it still does reaches anybody. Either way it can be started again, with nothing of what it knew.
+ * A component of a test cluster that can end in two ways: a stop lets it tidy up; a crash cuts its connection first, so that none of its later
+ * writes arrives. After either it can be started again, without its memory.
  */
 import { setMaxListeners } from 'node:events'
 import type { UserInfo } from '#apiserver/core/request'
@@ -14,7 +14,7 @@ export interface PartDeps {
   readonly log: Logger
   readonly faults: Faults
   readonly activity: Activity
-  /** The API server of this moment, as that user; undefined: nobody listens. */
+  /** The API server of this moment, as that user; undefined: none is running. */
   server(user: UserInfo, userAgent: string): ReturnType<ConstructorParameters<typeof Link>[0]['server']>
 }
 
@@ -84,7 +84,7 @@ export class Part {
     this.#ghosts.add(ghost)
   }
 
-  /** Cuts it off from the API server, or mends the connection; it goes on running. */
+  /** Cuts its connection to the API server, or restores it; it keeps running. */
   partition(cut: boolean): void {
     this.#isPartitioned = cut
     for (const link of this.#life?.links ?? []) {
@@ -93,7 +93,7 @@ export class Part {
     }
   }
 
-  /** Resolves when nothing of it is left. */
+  /** Resolves when all its instances have ended. */
   async gone(): Promise<void> {
     await Promise.all([this.stop(), ...this.#ghosts])
   }

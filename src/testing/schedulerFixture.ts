@@ -105,7 +105,7 @@ export function schedulerFixture(options: SchedulerFixtureOptions = {}): Schedul
   }
 }
 
-/** The objects of each kind, with those who want to hear of them. */
+/** The objects of each kind, and the handlers of their changes. */
 class Stores {
   readonly #stores = new Map<string, { readonly store: Indexer<KubeObject>; readonly handlers: EventHandler<KubeObject>[] }>()
 
@@ -162,7 +162,7 @@ export interface NodeShape {
   readonly status?: Partial<Node['status']>
 }
 
-/** A node with 4 CPUs, 8 GiB and room for 110 pods, unless told otherwise. */
+/** A node with 4 CPUs, 8 GiB and room for 110 pods by default. */
 export function nodeOf({ name, cpu = '4', memory = '8Gi', pods = '110', labels, spec = {}, status }: NodeShape): Node {
   return {
     apiVersion: 'v1',

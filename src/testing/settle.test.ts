@@ -23,7 +23,7 @@ test('X2 a request that waits for the clock within the server is not under way m
   assert.deepEqual([state.isOver, activity.inFlight], [true, 0])
 })
 
-test('X2 the wait of a request that nobody counted leaves the count right', async () => {
+test('X2 the wait of an uncounted request leaves the count correct', async () => {
   const activity = new Activity()
   const clock = new VirtualClock(undefined, () => settle(activity))
   const waiting = pausingClock(clock, activity).sleep(1_000)

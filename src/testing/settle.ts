@@ -8,7 +8,7 @@ import type { Clock } from '#base/clock'
 /** Counts the requests under way; those that only wait for time to pass do not count. */
 export class Activity {
   #inFlight = 0
-  /** Grows with each beginning and end: whether anything moves can be told. */
+  /** Grows with each beginning and end, which shows whether anything moves. */
   #changes = 0
 
   /** How many of those under way were found to wait for the clock after all. */
@@ -76,7 +76,7 @@ const looks = { waiting: 0 }
 
 /**
  * A request that is under way while the event loop has nothing to do waits for another thread (a signature, a file), which takes milliseconds, or
- * for the clock, which would take for ever. This long without any change means the clock.
+ * for the clock, which would never end. This long without any change means the clock.
  */
 const patienceMs = 2_000
 const lookAgainMs = 1

@@ -1,4 +1,4 @@
-/** A self-signed certificate for 127.0.0.1 and localhost, made anew for each test run. */
+/** A self-signed certificate for 127.0.0.1 and localhost, created for each test run. */
 import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'

@@ -34,7 +34,7 @@ interface Texts {
 /** Names that the parts export with one of these types and that the list does not mention outside its imports. */
 function unlisted({ list, parts }: Texts, type: string): { found: number; missing: string[] } {
   const exported = parts.flatMap((text) => [
-    ...text.matchAll(new RegExp(`^export const (\\w+)(?:: (?:${type}) = |(?:: [\\w<>]+)? = (?:${type})[<(])`, 'gm')),
+    ...text.matchAll(new RegExp(`^export const (\\w+)(?:: (?:${type})(?:<\\w+>)? = |(?:: [\\w<>]+)? = (?:${type})[<(])`, 'gm')),
     ...text.matchAll(new RegExp(`^export function (\\w+)\\(.*\\): (?:${type}) \\{$`, 'gm')),
   ])
   const body = list.replaceAll(/^import [^;]*? from '.*'$/gm, '')

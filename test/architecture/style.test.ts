@@ -66,6 +66,11 @@ const rules: readonly Rule[] = [
     planted: { name: 'a.ts', text: 'const limited = AbortSignal.any([signal, AbortSignal.timeout(1000)])\n' },
   },
   {
+    name: 'the message of anything thrown comes from base/messageOf',
+    breaks: (name, text) => name !== 'base/messageOf.ts' && /(\w+) instanceof Error \? \1\.message : String\(\1\)/.test(text),
+    planted: { name: 'a.ts', text: 'const text = error instanceof Error ? error.message : String(error)\n' },
+  },
+  {
     name: 'nothing is left for later',
     breaks: (_, text) => /\b(TODO|FIXME|XXX)\b|@ts-ignore|@ts-expect-error|biome-ignore|\bas any\b/.test(text),
     planted: { name: 'a.ts', text: '// TODO\n' },

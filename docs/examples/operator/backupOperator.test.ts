@@ -1,7 +1,7 @@
 /** The operator's test: a whole cluster in this process, whose time it moves. Run it with: node --test */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { customResourceDefinitions, hasCondition, jobs, noLog, seededRandom, waitFor } from 'skiff/client'
+import { customResourceDefinitions, hasCondition, jobs, seededRandom, waitFor } from 'skiff/client'
 import { runControllers } from 'skiff/controller'
 import { type ClusterOptions, startCluster, type TestCluster } from 'skiff/testing'
 import { backupController, backupDefinition, backups } from './backupOperator.ts'
@@ -9,9 +9,9 @@ import { backupController, backupDefinition, backups } from './backupOperator.ts
 const ref = { namespace: 'default', name: 'db' }
 
 async function withOperator(options: ClusterOptions, use: (cluster: TestCluster, restart: () => Promise<void>) => Promise<void>): Promise<void> {
-  const cluster = await startCluster(options)
-  const { client, clock } = cluster
-  const deps = { client, clock, random: seededRandom(1), log: noLog }
+  await using cluster = await startCluster(options)
+  const { client, clock, log } = cluster
+  const deps = { client, clock, random: seededRandom(1), log }
   const controller = backupController(() => clock.now())
   let stop = new AbortController()
   const start = () => {
@@ -32,7 +32,6 @@ async function withOperator(options: ClusterOptions, use: (cluster: TestCluster,
     })
   } finally {
     await end()
-    await cluster.close()
   }
 }
 

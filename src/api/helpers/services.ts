@@ -40,10 +40,6 @@ export function internalPolicyLocal(service: Frozen<Service>): boolean {
   return service.spec.internalTrafficPolicy === 'Local'
 }
 
-export function needsHealthCheck(service: Frozen<Service>): boolean {
-  return service.spec.type === 'LoadBalancer' && externalPolicyLocal(service)
-}
-
 /** loadBalancerSourceRanges, or the annotation that preceded it; without either, all addresses may connect. */
 export function loadBalancerSourceRanges(service: Frozen<Service>): readonly string[] {
   const ranges = service.spec.loadBalancerSourceRanges

@@ -109,7 +109,7 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
         readonly required?: boolean | undefined
       }
     | undefined
-  /** Graceful deletion: the grace period in seconds that a delete without one gets; absent: immediate. `checkGrace` may shorten it. */
+  /** Graceful deletion: the grace period in seconds that a delete without one gets; absent: immediate. */
   readonly deletion?: { gracePeriodSeconds(obj: Frozen<T>, requested: number | undefined): number } | undefined
   /** spec is what generation counts; absent: everything but metadata and status. False: no generation at all. */
   readonly generation?: boolean | undefined

@@ -5,6 +5,7 @@
  * Numbers become doubles. Integers that a double cannot hold exactly are refused where the schema says integer (schema/decode.ts); in
  * free-form parts of an object they are rounded.
  */
+import { messageOf } from '#base/messageOf'
 
 /** As deep as upstream's parser goes. */
 const maxDepth = 10_000
@@ -39,7 +40,7 @@ export function parseJson(input: Uint8Array | string, options: { duplicates?: bo
   } catch (error) {
     new Scanner(text, false).scan()
     // V8 refuses what the scanner accepts: never seen, but the caller must get an error.
-    throw new JsonSyntaxError(error instanceof Error ? error.message : String(error))
+    throw new JsonSyntaxError(messageOf(error))
   }
   return { value, duplicates: options.duplicates ? new Scanner(text, true).scan() : [] }
 }

@@ -5,6 +5,7 @@
 import type { LabelSelector } from '#api/gen/types/meta.v1'
 import { bareMap } from '#base/bareMap'
 import type { DeepReadonly } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { type FieldError, FieldPath, fieldError } from './fieldPath.ts'
 import { isLabelValue, isQualifiedName } from './names.ts'
 import { badRequest } from './status.ts'
@@ -313,7 +314,7 @@ class Parser {
       const values = operator === 'in' || operator === 'notin' ? this.#values() : this.#exactValue()
       return requirement(key.text, operator, [...new Set(values)].sort())
     } catch (error) {
-      throw badRequest(`unable to parse requirement: ${error instanceof Error ? error.message : String(error)}`)
+      throw badRequest(`unable to parse requirement: ${messageOf(error)}`)
     }
   }
 

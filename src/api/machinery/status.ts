@@ -2,6 +2,7 @@
  * The one catalogue of errors that leave the server (L1): each is a metav1.Status with upstream's code, reason, message and causes.
  * Callers test the reason, never the text. Upstream: apimachinery/pkg/api/errors (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { GroupResource } from './meta.ts'
 
 /** metav1.StatusReason to HTTP code. */
@@ -151,6 +152,6 @@ export function tooManyRequests(message: string, retryAfterSeconds: number): Sta
 }
 
 export function internalError(error: unknown): StatusError {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   return new StatusError('InternalError', `Internal error occurred: ${message}`, { details: { causes: [{ message }] }, cause: error })
 }

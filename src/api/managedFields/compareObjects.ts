@@ -146,7 +146,7 @@ function compareItems(
   const after = itemsByElement(updated, schema)
   const several = { before: duplicatesOf(old, before, schema), after: duplicatesOf(updated, after, schema) }
   if (several.before || several.after) {
-    compareDuplicates(several.before, several.after, before, after, schema, changed, removed)
+    compareDuplicates({ several, before, after, schema }, changed, removed)
   }
   before.forEach((item, element) => {
     if (several.before?.has(element) || several.after?.has(element)) return
@@ -157,19 +157,21 @@ function compareItems(
   })
 }
 
-/** Items that share an element are compared as one. A write that creates or ends such a group changes all of it. */
-function compareDuplicates(
-  oldGroups: ReadonlyMap<string, unknown[]> | undefined,
-  newGroups: ReadonlyMap<string, unknown[]> | undefined,
-  before: ReadonlyMap<string, unknown>,
-  after: ReadonlyMap<string, unknown>,
-  schema: Schema | undefined,
-  changed: MutableFieldSet,
-  removed: MutableFieldSet,
-): void {
-  for (const element of new Set([...(oldGroups?.keys() ?? []), ...(newGroups?.keys() ?? [])])) {
-    const old = oldGroups?.get(element)
-    const updated = newGroups?.get(element)
+/** A list before and after a change: single items by element, and groups of items that share one. */
+interface ChangedList {
+  readonly several: { readonly before: Groups; readonly after: Groups }
+  readonly before: ReadonlyMap<string, unknown>
+  readonly after: ReadonlyMap<string, unknown>
+  readonly schema: Schema | undefined
+}
+
+type Groups = ReadonlyMap<string, unknown[]> | undefined
+
+/** Items that share an element are compared as one: a manager that creates or ends such a group changes the whole group. */
+function compareDuplicates({ several, before, after, schema }: ChangedList, changed: MutableFieldSet, removed: MutableFieldSet): void {
+  for (const element of new Set([...(several.before?.keys() ?? []), ...(several.after?.keys() ?? [])])) {
+    const old = several.before?.get(element)
+    const updated = several.after?.get(element)
     if (old && updated) {
       if (!jsonEqual(old, updated)) changed[element] = member
     } else if (old) {

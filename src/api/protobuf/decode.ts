@@ -3,6 +3,7 @@
  * object is what the same client would have sent as JSON. Unknown field numbers are skipped, as Go does.
  */
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { messageOf } from '#base/messageOf'
 import { formatMicroTime, formatTime } from '#base/time'
 import { type JsonObject, setOwn } from '../machinery/objects.ts'
 import { schemaOfDefinition } from '../schema/builtIn.ts'
@@ -28,7 +29,7 @@ export function decodeMessage(bytes: Uint8Array, schema: Schema): JsonObject {
     return readObject(new BinaryReader(bytes), bytes.length, planOf(schema), {}, 0)
   } catch (error) {
     if (error instanceof ProtobufError) throw error
-    throw new ProtobufError(`proto: ${error instanceof Error ? error.message : String(error)}`, error)
+    throw new ProtobufError(`proto: ${messageOf(error)}`, error)
   }
 }
 

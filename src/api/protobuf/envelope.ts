@@ -3,6 +3,7 @@
  * Upstream: apimachinery/pkg/runtime/serializer/protobuf (v1.36).
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import { messageOf } from '#base/messageOf'
 import type { JsonObject } from '../machinery/objects.ts'
 import { schemaOfDefinition } from '../schema/builtIn.ts'
 import type { Schema } from '../schema/schema.ts'
@@ -39,7 +40,7 @@ export function openEnvelope(bytes: Uint8Array): Envelope {
       else reader.skip(wire, number)
     }
   } catch (error) {
-    throw new ProtobufError(`proto: ${error instanceof Error ? error.message : String(error)}`, error)
+    throw new ProtobufError(`proto: ${messageOf(error)}`, error)
   }
   return envelope
 }

@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import type { NodeExplanation, SchedulingExplanation } from '#api/debug/scheduling'
+import { messageOf } from '#base/messageOf'
 import { printableData } from '#base/printable'
 import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
@@ -88,7 +89,7 @@ function accessQuestion([user, verb, resource, name, ...more]: readonly string[]
 
 async function textOf(file: string): Promise<string> {
   return readFile(file === '-' ? '/dev/stdin' : file, 'utf8').catch((error: unknown) => {
-    throw new CommandError('usage', `cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new CommandError('usage', `cannot read ${file}: ${messageOf(error)}`)
   })
 }
 

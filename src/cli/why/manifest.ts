@@ -3,6 +3,7 @@ import type { SchedulingExplanation } from '#api/debug/scheduling'
 import type { Container, Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYaml } from '#api/machinery/yaml'
+import { messageOf } from '#base/messageOf'
 import { CommandError } from '../exitCodes.ts'
 import { type Ask, askFor } from './questions.ts'
 
@@ -26,7 +27,7 @@ function podIn(text: string, file: string): Pod {
   try {
     found = parseYaml(text) as KubeObject | null
   } catch (error) {
-    throw new CommandError('usage', `${file}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new CommandError('usage', `${file}: ${messageOf(error)}`)
   }
   if (found?.kind === 'Pod') return found as Pod
   const spec = (found as { spec?: { template?: PodTemplateSpec; jobTemplate?: { spec?: { template?: PodTemplateSpec } } } } | null)?.spec

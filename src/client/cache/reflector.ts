@@ -1,5 +1,5 @@
 /**
- * Keeps a target in step with one resource of the API (L2): the whole state first, then each change in order, for ever.
+ * Keeps a target in step with one resource of the API (L2): the whole state first, then each change in order, until the signal aborts.
  * Streams the first state where the server can (sendInitialEvents), else lists; resumes watches from the last resourceVersion; starts over
  * when that has been compacted. Upstream: client-go/tools/cache/reflector.go (v1.36).
  */
@@ -8,6 +8,7 @@ import { isStatus } from '#api/machinery/status'
 import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import { createBackoff, reflectorBackoff } from '../backoff.ts'
@@ -89,7 +90,7 @@ function note<T extends KubeObject>(run: Run<T>, error: unknown): void {
     run.expired = true
     deps.log.v(4).info('Watch expired, starting over', { resource: client.resource.resource })
   } else {
-    deps.log.warn('Failed to list or watch', { resource: client.resource.resource, error: error instanceof Error ? error.message : String(error) })
+    deps.log.warn('Failed to list or watch', { resource: client.resource.resource, error: messageOf(error) })
   }
 }
 
@@ -142,7 +143,7 @@ function arrived<T extends KubeObject>(run: Run<T>, items: readonly Frozen<T>[],
   run.target.replace(items, resourceVersion)
 }
 
-/** Takes the first state as a stream of ADDED events up to a bookmark, and goes on watching on the same stream. */
+/** Takes the first state as a stream of ADDED events up to a bookmark, and then watches on the same stream. */
 async function watchFromState<T extends KubeObject>(run: Run<T>): Promise<number> {
   try {
     return await watch(run, startVersion(run, ''))

@@ -124,7 +124,7 @@ test('CGO-01 a watch that outlives its time-out is given up', async () => {
   await stop()
 })
 
-test('CGO-04 a late handler hears the current state; a removed one no more; a failing one harms nobody', async () => {
+test('CGO-04 a handler that is added late gets the current state, a removed one gets nothing, a failing one does not affect the others', async () => {
   const { server, clock, informer, heard, stop } = await start()
   put(server, 'a')
   await clock.advance(0)
@@ -168,7 +168,7 @@ test('CGO-04 one watch per resource and selector; resync repeats what is there',
 })
 
 for (const how of ['streamed', 'listed'] as const) {
-  test(`CGO-01 CGO-02 whatever happens, handlers hear a history that leads to the state of the server (${how})`, () => anyHistory(how))
+  test(`CGO-01 CGO-02 handlers get a history that leads to the state of the server, after any faults (${how})`, () => anyHistory(how))
 }
 
 /** Random writes, ended and broken watches, compactions and refused requests, at random distances in time. */

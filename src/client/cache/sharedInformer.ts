@@ -1,6 +1,6 @@
 /**
- * One cached, indexed view of a resource for any number of readers (L2): a reflector feeds the store, and handlers hear of each change
- * after the store has it, in order. A handler that comes late first hears of everything that is there. Handlers are synchronous and short:
+ * One cached, indexed view of a resource for any number of readers (L2): a reflector feeds the store, and handlers get each change
+ * after the store has it, in order. A handler that is added late first gets all objects of the store. Handlers are synchronous and short:
  * they put keys on queues. Upstream: client-go/tools/cache/shared_informer.go with delta_fifo.go (v1.36).
  */
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
@@ -21,7 +21,7 @@ export interface EventHandler<T extends KubeObject> {
 }
 
 export interface HandlerRegistration {
-  /** True once the handler has heard of the whole first state. */
+  /** True once the handler has got the whole first state. */
   hasSynced(): boolean
   remove(): void
 }
@@ -30,7 +30,7 @@ export interface SharedInformer<T extends KubeObject> {
   readonly resource: Resource<T>
   readonly store: ReadableStore<T>
   readonly lister: Lister<T>
-  /** `resyncPeriodMs`: every so often the handler hears an update of each object. Default: never. */
+  /** `resyncPeriodMs`: the handler gets an update of each object this often. Default: never. */
   addHandler(handler: EventHandler<T>, options?: { readonly resyncPeriodMs?: number }): HandlerRegistration
   addIndexers(indexers: Indexers<T>): void
   /** True once the first state has arrived. */
@@ -58,7 +58,7 @@ interface Listener<T extends KubeObject> {
 
 export interface SharedInformerOptions<T extends KubeObject> extends ReflectorOptions {
   readonly indexers?: Indexers<T> | undefined
-  /** Makes what is kept of each object, before the store and the handlers see it: to leave out what nobody reads. Must keep the metadata's identity. */
+  /** Reduces each object before the store and the handlers get it, to omit fields that no reader needs. Must keep the metadata's identity. */
   readonly transform?: ((object: Frozen<T>) => Frozen<T>) | undefined
 }
 
@@ -78,7 +78,7 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
   readonly #deps: ReflectorDeps
   readonly #options: ReflectorOptions
   readonly #transform: ((object: Frozen<T>) => Frozen<T>) | undefined
-  /** Replaced, never changed: who is added while a change is told hears of it once, as part of what is there. */
+  /** Replaced, never changed: a handler that is added during a delivery gets that change once, as part of the current state. */
   #listeners: readonly Listener<T>[] = []
   readonly #waiting = new Set<() => void>()
   #synced = false

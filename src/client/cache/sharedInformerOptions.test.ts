@@ -31,7 +31,7 @@ async function start(options: SharedInformerOptions<Pod> = {}) {
   return { server, clock, client, informer, stop }
 }
 
-test('CGO-04 a handler that is added while a change is told hears of each object once; one that is removed then, no more', async () => {
+test('CGO-04 a handler gets each object once, added during a delivery; a handler gets nothing more, removed during a delivery', async () => {
   const { server, clock, informer, stop } = await start()
   const heard: string[] = []
   const registration = informer.addHandler({
@@ -89,7 +89,7 @@ test('CGO-04 a cache can be waited for until it has a version, and a write until
   await stop()
 })
 
-test('CGO-04 a write does not wait for ever for a cache that stands still, and succeeds all the same', async () => {
+test('CGO-04 a write returns after the limit and succeeds, the cache does not advance', async () => {
   const { server, clock, client, informer, stop } = await start()
   await stop()
   let made = false

@@ -73,7 +73,7 @@ test('CGO-06 names, short names, kinds, groups and versions lead to a resource, 
   )
 })
 
-test('CGO-06 what is not known is asked for anew, once; an answer is remembered, a failure is not', async () => {
+test('CGO-06 an unknown resource is looked up again once; an answer is cached, a failure is not', async () => {
   const answers: Record<string, unknown> = { '/api': core, '/apis': new StatusError('InternalError', 'away') }
   const transport = serving(answers)
   const discovery = createDiscovery(transport)

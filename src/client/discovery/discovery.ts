@@ -56,7 +56,7 @@ export function createDiscovery(transport: Transport): Discovery {
       if (known) return known
       const asked = ask(signal)
       known = asked
-      // A failure is told to who asked, and not remembered.
+      // The caller gets the failure; it is not cached.
       asked.catch(() => {
         if (known === asked) known = undefined
       })

@@ -1,6 +1,6 @@
 /**
- * From what people and manifests call a resource to the resource (L2): kinds, plural and singular names, short names, with or without a group
- * and version. What is not known is asked for anew, once: a CRD may have come since. Upstream: client-go/restmapper discovery.go, shortcut.go (v1.36).
+ * Maps names that people and manifests use to resources (L2): kinds, plural and singular names, short names, with or without a group
+ * and version. An unknown name is looked up again once: a CRD may have been created since. Upstream: client-go/restmapper discovery.go, shortcut.go (v1.36).
  */
 import type { Unstructured } from '#api/machinery/meta'
 import { parseGroupVersion } from '#api/machinery/meta'

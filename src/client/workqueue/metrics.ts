@@ -1,5 +1,5 @@
 /**
- * What a work queue tells of itself (L2): upstream's names and buckets. Upstream: client-go/util/workqueue/metrics.go,
+ * Metrics of a work queue (L2), with upstream's names and buckets. Upstream: client-go/util/workqueue/metrics.go,
  * component-base/metrics/prometheus/workqueue (v1.36).
  */
 import type { Clock } from '#base/clock'
@@ -45,7 +45,7 @@ export function createQueueMetrics<T>(metrics: Metrics, name: string, clock: Clo
     }
     unfinished.set(total, labels)
     longest.set(oldest, labels)
-    // Armed only while there is work: a quiet queue wakes nobody.
+    // Armed only while items are in process: an idle queue has no timer.
     timer = startedMs.size > 0 ? clock.timer(refreshMs, refresh) : undefined
   }
   let timer: ReturnType<Clock['timer']> | undefined

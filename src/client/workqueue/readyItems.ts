@@ -1,6 +1,6 @@
 /**
- * The items of a work queue that wait to be taken (L2): higher priorities first, within one in the order they came. An item is there once,
- * at the highest priority anybody asked for. Upstream: controller-runtime/pkg/controller/priorityqueue.
+ * The items of a work queue that wait to be taken (L2): higher priorities first, within one in the order they came. An item is in it once,
+ * at the highest priority that any caller requested. Upstream: controller-runtime/pkg/controller/priorityqueue.
  */
 export class ReadyItems<T> {
   /** By priority, highest first; a Set keeps the order and lets an item move up cheaply. Most queues know one priority. */

@@ -1,9 +1,7 @@
 /**
- * Attaches volumes to the nodes where pods want them, and detaches them when nobody does (L3): it makes and deletes VolumeAttachments, drivers do
- * the work. What is attached stands in the node's status, where the kubelet waits for it.
- * Upstream: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go (v1.36).
+ * Attaches volumes to the nodes whose pods need them, and detaches them when no pod does (L3). It creates and deletes VolumeAttachments; drivers do
+ * the work. Attached volumes are listed in the node's status, where the kubelet waits for them. * Upstream: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go (v1.36).
  */
-
 import type { Node, PersistentVolume } from '#api/gen/types/core.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -21,7 +19,16 @@ import { createReports } from './attachReports.ts'
 import { managedAnnotation, watchForNodes } from './attachTriggers.ts'
 import { planNode } from './nodePlan.ts'
 
-export const attachDetach: ControllerDescriptor = {
+export interface AttachDetachOptions {
+  readonly attaching?: {
+    /** All nodes are reconciled this often, also without a change; 0: never. Default 1 min. */
+    readonly syncPeriodMs?: number | undefined
+    /** Never detach a volume that may still be mounted, however long the node does not answer. Default false. */
+    readonly neverForce?: boolean | undefined
+  }
+}
+
+export const attachDetach: ControllerDescriptor<AttachDetachOptions> = {
   name: 'persistentvolume-attach-detach-controller',
   aliases: ['attachdetach'],
   serviceAccount: 'attachdetach-controller',
@@ -35,9 +42,9 @@ const attachmentIndexers: Indexers<VolumeAttachment> = {
   [volumeIndex]: ({ spec }) => [spec.source.persistentVolumeName ?? ''],
 }
 
-function createAttachDetachController(context: ControllerContext) {
+function createAttachDetachController(context: ControllerContext, options: AttachDetachOptions) {
   const { clock } = context
-  const { syncPeriodMs = defaultSyncPeriodMs, neverForce = false } = context.options.attaching ?? {}
+  const { syncPeriodMs = defaultSyncPeriodMs, neverForce = false } = options.attaching ?? {}
   const podInformer = context.informers.of(pods)
   const nodeInformer = context.informers.of(nodes)
   const claims = context.informers.of(persistentVolumeClaims)
@@ -90,7 +97,7 @@ function createAttachDetachController(context: ControllerContext) {
       unwantedForMs: (name) => clock.monotonicMs() - (since.get(name) ?? clock.monotonicMs()),
       neverForce,
     })
-    // First the node hears that they are not to be used any more.
+    // Report first that the volumes are not to be used any more, then detach.
     if (node) await reportAttached(nodeClient, node, plan.report, signal)
     for (const { name, forced } of plan.detach) {
       await detach(attachments, nodeName, name, signal)
@@ -105,7 +112,7 @@ function createAttachDetachController(context: ControllerContext) {
     return waits.length > 0 ? { requeueAfterMs: least(waits) } : undefined
   }
 
-  /** By the volume's unique name: what there is for this node, or its status speaks of. */
+  /** Attachments of this node and volumes in its status, by the volume's unique name. */
   function attachmentsOf(nodeName: string, node: Frozen<Node> | undefined): Map<string, Frozen<VolumeAttachment> | undefined> {
     const byName = new Map(attachmentInformer.store.byIndex(nodeNameIndex, nodeName).map((one) => [one.metadata.name, one]))
     const found = new Map<string, Frozen<VolumeAttachment> | undefined>()
@@ -130,7 +137,7 @@ function createAttachDetachController(context: ControllerContext) {
       .filter((one) => one !== nodeName)
   }
 
-  /** Since when nobody on the node wants them. */
+  /** Since when no pod on the node needs them. */
   function unwanted(nodeName: string, wanted: ReadonlyMap<string, Wanted>, there: ReadonlyMap<string, unknown>): ReadonlyMap<string, number> {
     const before = unwantedSince.get(nodeName)
     const names = [...there.keys()].filter((name) => !wanted.has(name))

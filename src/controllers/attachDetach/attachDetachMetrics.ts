@@ -1,4 +1,4 @@
-/** What is told of attached volumes (L3). Upstream: pkg/controller/volume/attachdetach/metrics (v1.36). */
+/** Metrics of attached volumes (L3). Upstream: pkg/controller/volume/attachdetach/metrics (v1.36). */
 import type { Labels, Metrics } from '#base/metrics'
 import { partsOf, type Wanted } from './attachable.ts'
 import type { Detachment } from './nodePlan.ts'

@@ -2,7 +2,6 @@
  * Tells pods what becomes of their volumes (L3): attached, refused by the driver, late, or in use on another node.
  * Upstream: reconciler.go reportMultiAttachError, operation_generator.go GenerateAttachVolumeFunc, csi_attacher.go waitForVolumeAttachment (v1.36).
  */
-
 import type { PersistentVolume, Pod } from '#api/gen/types/core.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -21,7 +20,7 @@ export interface Reports {
   taken(nodeName: string, name: string, wanted: Wanted | undefined, holders: readonly string[]): void
   /** @returns in how many milliseconds the next attachment may be late; undefined: none is awaited */
   late(nodeName: string, wanted: ReadonlyMap<string, Wanted>, attachments: ReadonlyMap<string, Attachment | undefined>, nowMs: number): number | undefined
-  /** What is neither wanted nor taken any more may be told of again. */
+  /** Forgets volumes that are neither wanted nor detached any more, so that they can be reported again. */
   keep(nodeName: string, wanted: ReadonlyMap<string, Wanted>, taken: readonly string[]): void
 }
 
@@ -30,7 +29,7 @@ const failed = 'FailedAttachVolume'
 
 export function createReports(events: EventRecorder, podsOf: (volume: Volume) => readonly Frozen<Pod>[]): Reports {
   const told = new Map<string, Set<string>>()
-  /** When it was last told that an attachment is late, by its uid. */
+  /** When a late attachment was last reported, by its uid. */
   const lateSince = new Map<string, Map<string, number>>()
 
   return {

@@ -37,7 +37,7 @@ export function partsOf(name: string): { readonly driver: string; readonly handl
   return driver && handle && more.length === 0 ? { driver, handle } : undefined
 }
 
-/** The VolumeAttachment for a volume on a node: whoever asks gets the same name. */
+/** The VolumeAttachment for a volume on a node: the name depends on nothing else. */
 export function attachmentName(driver: string, handle: string, nodeName: string): string {
   return `csi-${createHash('sha256').update(`${handle}${driver}${nodeName}`).digest('hex')}`
 }
@@ -70,7 +70,7 @@ function volumesOf(pod: Frozen<Pod>, view: VolumeView): Volume[] {
   })
 }
 
-/** It has ended, or is being deleted and nothing of it runs any more. */
+/** The pod has ended, or is being deleted and runs no container any more. */
 function isOver(pod: Frozen<Pod>): boolean {
   if (isPodTerminal(pod)) return true
   return pod.metadata.deletionTimestamp !== undefined && (pod.status?.containerStatuses ?? []).every(({ state }) => state?.terminated || state?.waiting)

@@ -60,7 +60,7 @@ function detachment(name: string, { node, unwantedForMs, neverForce }: NodeSitua
   const forMs = unwantedForMs(name)
   const isExpired = forMs > maxWaitForUnmountMs && !neverForce
   const isOutOfService = node?.spec?.taints?.some(({ key }) => key === outOfServiceTaint) ?? false
-  // Of a node that is gone nobody knows what it has mounted.
+  // The mounts of a deleted node are unknown: assume that the volume is mounted.
   const isMounted = node ? (node.status?.volumesInUse?.includes(name) ?? false) : true
   const isHealthy = node !== undefined && isNodeReady(node)
   if (isMounted && !(isExpired && !isHealthy) && !isOutOfService) return { waitMs: Math.max(maxWaitForUnmountMs - forMs, 0) + 1 }

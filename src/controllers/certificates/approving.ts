@@ -1,6 +1,6 @@
 /**
- * Approves kubelets' requests for client certificates, when whoever asks has been given that right (L3): bootstrapping machines for their first,
- * nodes for their own next one. Upstream: pkg/controller/certificates/approver (v1.36).
+ * Approves kubelets' requests for client certificates, when the requester is authorized (L3): a bootstrapping machine for its first
+ * certificate, a node for its own next one. Upstream: pkg/controller/certificates/approver (v1.36).
  */
 import type { SubjectAccessReview } from '#api/gen/types/authorization.v1'
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'

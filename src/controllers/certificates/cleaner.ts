@@ -1,5 +1,5 @@
 /**
- * Deletes certificate requests that nobody needs any more (L3): they would only ever become more. Upstream: pkg/controller/certificates/cleaner (v1.36).
+ * Deletes certificate requests that have ended or expired (L3), so that they do not accumulate. Upstream: pkg/controller/certificates/cleaner (v1.36).
  */
 import type { CertificateSigningRequest } from '#api/gen/types/certificates.v1'
 import type { Frozen } from '#api/machinery/meta'

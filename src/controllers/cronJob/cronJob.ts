@@ -36,7 +36,7 @@ function createCronJobController(context: ControllerContext) {
     ...handler,
     onUpdate(old, cron) {
       const changed = old.spec.schedule !== cron.spec.schedule || old.spec.timeZone !== cron.spec.timeZone
-      // What would have been due by a new schedule is not made good: it counts from its next time.
+      // A changed schedule applies from its next time: earlier times that it would have had are not made up.
       const waitMs = changed ? starter.msUntilNext(cron) : undefined
       if (waitMs === undefined) handler.onUpdate?.(old, cron)
       else reconciler.queue.addAfter(keyOf(cron), waitMs)

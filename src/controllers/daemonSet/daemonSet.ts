@@ -2,7 +2,6 @@
  * Runs one pod of a DaemonSet on each node that it fits (L3). plan.ts decides where, history.ts keeps revisions; this file listens and acts.
  * Upstream: pkg/controller/daemon/daemon_controller.go (v1.36).
  */
-
 import type { DaemonSet } from '#api/gen/types/apps.v1'
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { isPodTerminal } from '#api/helpers/pods'
@@ -122,7 +121,7 @@ function createDaemonSetController(context: ControllerContext) {
     const options = { context, owner: set, ownerResource: daemonSets, resource: pods, selector: selectorOf(set.spec.selector), signal }
     const byNode = new Map<string, Frozen<Pod>[]>()
     for (const pod of await claim([...owned, ...orphans], options)) {
-      // Over and on its way out: nobody need wait for it.
+      // The pod has ended and is being deleted: its replacement does not wait for it.
       if (isPodTerminal(pod) && pod.metadata.deletionTimestamp) continue
       const node = targetNode(pod)
       const there = byNode.get(node)

@@ -3,7 +3,6 @@
  * away must not be asked without end. Waits double from 1 s to 15 min and start over after twice the longest without a failure.
  * Upstream: failedPodsBackoff in pkg/controller/daemon/daemon_controller.go, client-go/util/flowcontrol/backoff.go (v1.36).
  */
-
 import type { DaemonSet } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -16,7 +15,7 @@ const initialMs = 1_000
 const maxMs = 15 * 60_000
 
 export interface EndedPods {
-  /** Those of `ended` that may go now, which it tells of; and when to look again at the others. */
+  /** Returns the pods of `ended` to delete now, after recording an event for each, and how long to wait for the others. */
   replaceable(set: Frozen<DaemonSet>, ended: DaemonPlan['ended']): { readonly pods: Frozen<Pod>[]; readonly waitMs: number | undefined }
 }
 

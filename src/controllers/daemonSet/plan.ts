@@ -1,7 +1,6 @@
 /**
  * Where a DaemonSet's pods belong, and which go or come (L3). Pure. Upstream: pkg/controller/daemon (v1.36).
  */
-
 import type { DaemonSet, DaemonSetStatus } from '#api/gen/types/apps.v1'
 import type { Node, Pod, Toleration } from '#api/gen/types/core.v1'
 import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
@@ -167,7 +166,7 @@ export function planUpdate(
     if (maxSurge > 0) {
       if (old && fresh && available(fresh)) remove.push(old)
       else if (old && fresh) surging++
-      // Beside one that does not serve a new one costs nothing.
+      // An additional pod next to an unavailable one does not count against maxSurge.
       else if (old) (available(old) ? surgeCandidates : createOn).push(name)
       continue
     }

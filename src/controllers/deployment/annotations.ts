@@ -19,7 +19,7 @@ const notCopied = new Set([
 ])
 const maxHistoryChars = 2000
 
-/** What the sets are told about the deployment's size. */
+/** Annotations of the sets about the deployment's size. */
 export function sizeAnnotations(deployment: Frozen<Deployment>): Annotations {
   const wanted = replicasOf(deployment)
   return { [desiredReplicasAnnotation]: String(wanted), [maxReplicasAnnotation]: String(wanted + maxSurge(deployment)) }

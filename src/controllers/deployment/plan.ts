@@ -2,7 +2,6 @@
  * The arithmetic of Deployments (L3): which ReplicaSet is the new one, how large each may be, in which order old ones shrink. Pure.
  * Upstream: pkg/controller/deployment/util/deployment_util.go, rolling.go, sync.go (v1.36).
  */
-
 import type { Deployment, ReplicaSet } from '#api/gen/types/apps.v1'
 import type { PodTemplateSpec } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
@@ -48,7 +47,7 @@ export function maxUnavailable(deployment: Frozen<Deployment>): number {
   return isRollingUpdate(deployment) && replicas > 0 ? Math.min(fenceposts(deployment).unavailable, replicas) : 0
 }
 
-/** How many pods there may be beside the wanted ones. */
+/** Number of pods above spec.replicas that a rolling update may create. */
 export const maxSurge = (deployment: Frozen<Deployment>): number => fenceposts(deployment).surge
 
 /** The set made from the deployment's template; the oldest, if chance made several. */
@@ -85,7 +84,7 @@ export interface Resize {
   readonly to: number
 }
 
-/** How old sets shrink while a rolling update goes on: the unhealthy pods first, then as many as availability permits, oldest set first. */
+/** Resizes of the old sets during a rolling update: unhealthy pods first, then as many as availability permits, oldest set first. */
 export function shrinkOld(deployment: Frozen<Deployment>, old: Sets, newSet: Frozen<ReplicaSet>): Resize[] {
   const active = activeSets(old)
   if (active.length === 0) return []
@@ -169,7 +168,7 @@ function isSaturated(deployment: Frozen<Deployment>, set: Frozen<ReplicaSet> | u
   )
 }
 
-/** True when spec.replicas changed since the sets were last told. */
+/** True when spec.replicas differs from the size in the sets' annotations. */
 export function isScalingEvent(deployment: Frozen<Deployment>, sets: Sets): boolean {
   return activeSets(sets).some((set) => {
     const desired = numberAnnotation(set, desiredReplicasAnnotation)
@@ -182,7 +181,7 @@ function numberAnnotation(set: Frozen<ReplicaSet>, name: string): number | undef
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
 }
 
-/** Old sets beyond revisionHistoryLimit that nobody needs any more, oldest revision first. */
+/** Unused old sets beyond revisionHistoryLimit, oldest revision first. */
 export function setsToClean(deployment: Frozen<Deployment>, old: Sets): Frozen<ReplicaSet>[] {
   const limit = deployment.spec.revisionHistoryLimit
   if (limit === undefined) return []

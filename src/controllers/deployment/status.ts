@@ -85,7 +85,7 @@ function hasTimedOut(deployment: Frozen<Deployment>, status: Frozen<DeploymentSt
   return (parseTime(condition.lastUpdateTime ?? '') ?? nowMs) + (deployment.spec.progressDeadlineSeconds ?? 0) * 1000 < nowMs
 }
 
-/** The status while a rollout goes on: counts, and how it gets on. */
+/** The status during a rollout: counts and the Progressing condition. */
 export function rolloutStatus(deployment: Frozen<Deployment>, all: Sets, newSet: Frozen<ReplicaSet> | undefined, nowMs: number): DeploymentStatus {
   const status = deploymentStatus(deployment, all, newSet, nowMs)
   let conditions: readonly DeploymentCondition[] = status.conditions ?? []

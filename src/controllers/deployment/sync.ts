@@ -1,6 +1,6 @@
 /**
  * One sync of a Deployment (L3): finds or makes the new ReplicaSet, resizes sets by the plan, and reports. Each write's answer replaces the
- * object it was based on, so that a sync goes on with what the server has. Upstream: pkg/controller/deployment/{sync,rolling,recreate}.go (v1.36).
+ * object it was based on, so that a sync continues with the server's version. Upstream: pkg/controller/deployment/{sync,rolling,recreate}.go (v1.36).
  */
 import type { Deployment, DeploymentStatus, ReplicaSet } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'

@@ -32,7 +32,7 @@ const cases = [
     want: 10_000,
   },
   {
-    name: 'of a value that the toleration does not have',
+    name: 'a taint whose value the toleration does not have',
     slices: [slice([taint()])],
     tolerations: [toleration({ operator: 'Equal', value: 'w' })],
     want: -30_000,

@@ -2,7 +2,6 @@
  * When a pod has to go because of its devices' taints (L3, pure): a NoExecute taint that the claim's request does not tolerate, or does not tolerate any
  * longer. Upstream: pkg/controller/devicetainteviction (v1.36).
  */
-
 import type { DeviceRequestAllocationResult, DeviceTaint, ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
 import { deviceTolerationToleratesTaint } from '#api/helpers/deviceTaints'
 import type { Frozen } from '#api/machinery/meta'
@@ -25,7 +24,7 @@ export function noExecuteTaints({ device }: Result, slicesOfPool: readonly Froze
     .filter(({ effect }) => effect === 'NoExecute')
 }
 
-/** When whoever uses the claim must go; undefined: never. */
+/** When to evict the pods that use the claim; undefined: never. */
 export function evictionTime(claim: Frozen<ResourceClaim>, slicesOf: (poolKey: string) => readonly Frozen<ResourceSlice>[], nowMs: number): number | undefined {
   let dueMs: number | undefined
   for (const result of claim.status?.allocation?.devices?.results ?? [])

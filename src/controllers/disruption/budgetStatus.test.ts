@@ -66,7 +66,7 @@ for (const { name, budget, ready, total, expected, want } of cases) {
   })
 }
 
-test('CTL-17 a granted eviction is looked at again when its time is over, and its pod is told of', () => {
+test('CTL-17 an approved eviction is checked again when it expires, and its pod is named', () => {
   const granted = { p0: '2025-12-31T23:59:00Z', p1: '2025-12-31T23:59:30Z' }
   assert.equal(msUntilRecheck(granted, now), 60_001)
   assert.equal(msUntilRecheck({}, now), undefined)

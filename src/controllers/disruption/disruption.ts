@@ -99,7 +99,7 @@ function createDisruptionController(context: ControllerContext): Component {
     await client.of(podDisruptionBudgets).updateStatus({ ...budget, status } as Frozen<PodDisruptionBudget>, { signal })
   }
 
-  /** The eviction that a pod was marked for has not come: it goes on living. */
+  /** The pod was marked for an eviction that has not happened in time: clear its DisruptionTarget condition. */
   async function unmark(key: string, signal: AbortSignal): Promise<Result | undefined> {
     const pod = podInformer.store.get(key)
     const staleInMs = pod && msUntilStale(pod, clock.now())

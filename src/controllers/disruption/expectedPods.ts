@@ -20,7 +20,7 @@ export interface ExpectedPods {
   /** Must have their first state before anything is asked. */
   readonly informers: readonly SharedInformer<Scaled>[]
   /**
-   * Several pods of one controller count it once; pods without one count nothing and are told.
+   * A controller counts once for all its pods. Pods without one count nothing and are returned.
    * @throws Error when a controller cannot be found or does not scale
    */
   of(pods: readonly Frozen<Pod>[], signal: AbortSignal): Promise<{ readonly count: number; readonly unmanaged: number }>

@@ -35,7 +35,16 @@ import {
 import { createSliceMetrics } from './sliceMetrics.ts'
 import { writeSlices } from './writeSlices.ts'
 
-export const endpointSlice: ControllerDescriptor = {
+export interface EndpointSliceOptions {
+  readonly endpoints?: {
+    /** Most endpoints of a slice. Default 100. */
+    readonly maxPerSlice?: number | undefined
+    /** Changes of pods are collected for this long before EndpointSlices are written. Default 0. */
+    readonly sliceBatchMs?: number | undefined
+  }
+}
+
+export const endpointSlice: ControllerDescriptor<EndpointSliceOptions> = {
   name: 'endpointslice-controller',
   aliases: ['endpointslice'],
   serviceAccount: 'endpointslice-controller',
@@ -49,9 +58,9 @@ const serviceIndex = 'service'
 const byService = (slice: Frozen<EndpointSlice>): readonly string[] =>
   slice.metadata.labels?.[managedByLabel] === managedBy ? [`${slice.metadata.namespace}/${slice.metadata.labels[serviceNameLabel]}`] : []
 
-function createEndpointSliceController(context: ControllerContext) {
+function createEndpointSliceController(context: ControllerContext, options: EndpointSliceOptions) {
   const { client } = context
-  const { maxPerSlice = defaultMaxPerSlice, sliceBatchMs } = context.options.endpoints ?? {}
+  const { maxPerSlice = defaultMaxPerSlice, sliceBatchMs } = options.endpoints ?? {}
   const serviceInformer = context.informers.of(services)
   const podInformer = context.informers.of(pods)
   const nodeInformer = context.informers.of(nodes)
@@ -96,7 +105,7 @@ function createEndpointSliceController(context: ControllerContext) {
   reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue, sliceBatchMs))
   reconciler.needs(nodeInformer)
   reconciler.watch(informer, {
-    // Somebody else's change or deletion of our slice is put right.
+    // Another client changed or deleted a slice of this controller: restore it.
     onUpdate: (old, slice) => {
       if (old.metadata.resourceVersion === slice.metadata.resourceVersion) return
       for (const key of new Set([...byService(old), ...byService(slice)])) reconciler.queue.add(key)
@@ -138,7 +147,7 @@ function createEndpointSliceController(context: ControllerContext) {
   }
 }
 
-/** What is told of spec.trafficDistribution: how many services say what, and how many slices each of their syncs changes. */
+/** Metrics of spec.trafficDistribution: services by value, and slices that each of their syncs changes. */
 function createDistributionMetrics(metrics: Metrics) {
   const known = new Map<string, string>()
   const changed = metrics.histogram({

@@ -19,7 +19,16 @@ import { type AddressType, managedByLabel, planSlices, serviceNameLabel, type Wa
 import { createSliceMetrics, perSyncBuckets } from './sliceMetrics.ts'
 import { writeSlices } from './writeSlices.ts'
 
-export const endpointSliceMirroring: ControllerDescriptor = {
+export interface MirroringOptions {
+  readonly endpoints?: {
+    /** Most endpoints of a subset that are mirrored. Default 1000. */
+    readonly maxPerSubset?: number | undefined
+    /** Changes of Endpoints are collected for this long before they are mirrored. Default 0. */
+    readonly mirrorBatchMs?: number | undefined
+  }
+}
+
+export const endpointSliceMirroring: ControllerDescriptor<MirroringOptions> = {
   name: 'endpointslice-mirroring-controller',
   aliases: ['endpointslicemirroring'],
   serviceAccount: 'endpointslicemirroring-controller',
@@ -35,9 +44,9 @@ const mirrorIndex = 'mirror'
 const byMirrored = (slice: Frozen<EndpointSlice>): readonly string[] =>
   slice.metadata.labels?.[managedByLabel] === managedBy ? [`${slice.metadata.namespace}/${slice.metadata.labels[serviceNameLabel]}`] : []
 
-function createMirroringController(context: ControllerContext) {
+function createMirroringController(context: ControllerContext, options: MirroringOptions) {
   const client = context.client.of(endpointSlices)
-  const { maxPerSubset = defaultMaxPerSubset, mirrorBatchMs = 0 } = context.options.endpoints ?? {}
+  const { maxPerSubset = defaultMaxPerSubset, mirrorBatchMs = 0 } = options.endpoints ?? {}
   const endpointsInformer = context.informers.of(endpoints)
   const serviceInformer = context.informers.of(services)
   const informer = context.informers.of(endpointSlices)

@@ -59,7 +59,7 @@ for (const { says, trafficDistribution, node = zone, annotations, hints } of [
   { says: 'PreferClose, on a node without a zone,', trafficDistribution: 'PreferClose', node: nodeWith({}), hints: undefined },
   { says: 'PreferClose, and asks for topology-mode Auto,', trafficDistribution: 'PreferClose', annotations: annotated, hints: undefined },
 ]) {
-  test(`CTL-12 a service that says ${says} has ready endpoints hinted ${JSON.stringify(hints) ?? 'at nobody'}`, () => {
+  test(`CTL-12 a service that says ${says} has ready endpoints with the hints ${JSON.stringify(hints) ?? 'of none'}`, () => {
     const of = { ...service, metadata: { ...service.metadata, annotations }, spec: { ...service.spec, trafficDistribution } } as Service
     const [group] = wantedEndpoints(of, [pod(1), pod(2, { ready: false })], () => node, 'IPv4')
     assert.deepEqual(

@@ -2,7 +2,6 @@
  * Which endpoints a Service has, and how its EndpointSlices must change to say so (L3). Pure: full slices stay, changed ones are updated in
  * place, the rest fills what has room. Upstream: k8s.io/endpointslice reconciler.go, utils.go (v1.36).
  */
-
 import type { Node, Pod, Service } from '#api/gen/types/core.v1'
 import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '#api/gen/types/discovery.v1'
 import { isPodReady, isPodTerminal } from '#api/helpers/pods'
@@ -112,7 +111,7 @@ export function trafficDistribution({ metadata, spec }: Frozen<Service>): string
   return isElsewise ? undefined : spec.trafficDistribution
 }
 
-/** The clients that should prefer the endpoint: those of its zone, or of its node. Upstream: k8s.io/endpointslice/trafficdist. */
+/** Clients that should prefer the endpoint: those in its zone, or on its node. Upstream: k8s.io/endpointslice/trafficdist. */
 function hintsOf(service: Frozen<Service>, zone: string | undefined, nodeName: string | undefined): EndpointHints | undefined {
   const distribution = trafficDistribution(service)
   if (!distribution) return undefined

@@ -1,5 +1,5 @@
 /**
- * What is told of slices and of what is in them (L3), by both controllers that write them.
+ * Metrics of slices and their endpoints (L3), for both controllers that write them.
  * Upstream: k8s.io/endpointslice/metrics, pkg/controller/endpointslicemirroring/metrics (v1.36).
  */
 import { exponentialBuckets, type Metrics } from '#base/metrics'

@@ -15,6 +15,7 @@ import type { EventRecorder } from '#client/eventRecorder'
 import type { ControllerContext } from './controller.ts'
 import { type HotLoop, HotLoops } from './hotLoop.ts'
 import { createReconciler, type Result } from './reconciler.ts'
+import { RunawayKeys, runawayLimit } from './runawayKeys.ts'
 import { WriteGuard } from './writeGuard.ts'
 
 /** Which changes matter. Absent: all of that sort. */
@@ -27,7 +28,7 @@ export interface Predicate<T extends KubeObject> {
 /** Updates of the wish only: the server counts it up when the spec changes. Deletion counts it up too. */
 export const generationChanged: Predicate<KubeObject> = { update: (old, object) => old.metadata.generation !== object.metadata.generation }
 
-/** A resource that is neither ours nor owned, and whom its objects concern. Made by {@link watching}. */
+/** A resource that is neither the controller's own nor owned, with the objects that a change of it affects. Made by {@link watching}. */
 export interface Watch {
   readonly resource: Resource<KubeObject>
   readonly map: (object: Frozen<KubeObject>) => readonly ObjectRef[]
@@ -81,14 +82,21 @@ export interface ControllerDefinition<T extends KubeObject> {
 export interface DefinedController {
   readonly name: string
   /** `hardStop` aborts when work under way must end. */
-  create(context: ControllerContext, hardStop: AbortSignal): Component
+  create(context: ControllerContext, hardStop: AbortSignal): RunningController
 }
+
+export interface RunningController extends Component {
+  /** Keys of the objects that are being reconciled now. */
+  underWay(): readonly string[]
+}
+
+const runawayPauseMs = 1_000
 
 export function defineController<T extends KubeObject>(definition: ControllerDefinition<T>): DefinedController {
   return { name: definition.name, create: (context, hardStop) => create(definition, context, hardStop) }
 }
 
-function create<T extends KubeObject>(definition: ControllerDefinition<T>, context: ControllerContext, hardStop: AbortSignal): Component {
+function create<T extends KubeObject>(definition: ControllerDefinition<T>, context: ControllerContext, hardStop: AbortSignal): RunningController {
   const { name, for: resource, owns = [], watches = [], predicates = [], concurrency = 1 } = definition
   const log = context.log.with(name)
   const recorder = context.events(name)
@@ -98,16 +106,19 @@ function create<T extends KubeObject>(definition: ControllerDefinition<T>, conte
   const reconciler = createReconciler(context, {
     name,
     workers: concurrency,
-    async reconcile(key) {
+    async reconcile(key, stop) {
       if (definition.readYourWrites ?? true) await guard.caughtUp(key, hardStop)
       const object = informer.store.get(key)
       if (!object) {
         guard.forget(key)
         loops.forget(key)
+        runaways.forget(key)
         return undefined
       }
-      const loop = loops.began(key, object, guard.takeWrote(key), context.clock.now())
+      const wrote = guard.takeWrote(key)
+      const loop = loops.began(key, object, wrote, context.clock.now())
       if (loop) warnOf(loop, key, object)
+      if (runaways.count(key, wrote, context.clock.monotonicMs()) >= runawayLimit) await stopRunaway(key, stop)
       return step(definition, makeRequest(object))
     },
   })
@@ -119,6 +130,7 @@ function create<T extends KubeObject>(definition: ControllerDefinition<T>, conte
     requeue: (key) => reconciler.queue.add(key),
   })
   const loops = new HotLoops()
+  const runaways = new RunawayKeys()
   const hotLoops = context.metrics.counter({
     name: 'controller_hot_loops_total',
     help: 'Objects that were reconciled again and again because reconciling them writes.',
@@ -130,6 +142,19 @@ function create<T extends KubeObject>(definition: ControllerDefinition<T>, conte
     hotLoops.inc({ controller: name })
     log.warn('Reconciled again and again because of its own writes', { key, times, seconds, fields })
     recorder.event(object, 'Warning', 'HotLoop', `Reconciled ${times} times in ${seconds} s, ${what}: write only what differs`)
+  }
+
+  /** Reports it, and waits for time to pass so that nothing more happens at this instant. */
+  async function stopRunaway(key: string, stop: AbortSignal): Promise<void> {
+    const { clock } = context
+    if (!clock.runaway) return
+    runaways.forget(key)
+    clock.runaway(
+      new Error(
+        `controller ${name} reconciled ${resource.kind} ${key} ${runawayLimit} times without time passing, because every reconcile writes: write only what differs`,
+      ),
+    )
+    await clock.sleep(runawayPauseMs, stop)
   }
 
   function makeRequest(object: Frozen<T>): ReconcileRequest<T> {
@@ -192,7 +217,7 @@ async function step<T extends KubeObject>(definition: ControllerDefinition<T>, r
   return undefined
 }
 
-/** Of a stale object it fails with Conflict: somebody else's finalizer must not be lost. */
+/** A stale object fails with Conflict, so that a finalizer of another controller is not lost. */
 async function writeFinalizers<T extends KubeObject>(resource: Resource<T>, request: ReconcileRequest<T>, finalizers: readonly string[]): Promise<void> {
   const { resourceVersion, uid } = request.object.metadata
   await request.client.of(resource).patch(request.ref, 'merge', { metadata: { resourceVersion, uid, finalizers } }, { signal: request.signal })

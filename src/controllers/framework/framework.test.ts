@@ -36,10 +36,10 @@ function setUp(reconcile: (key: string) => Promise<void>) {
   const client = createClient(server)
   const deps = { client, clientFor: () => client, clock, random: seededRandom(1), log: noLog, metrics: noMetrics }
   const put = (name: string) => server.put(`/api/v1/namespaces/x/configmaps/${name}`, anObject('ConfigMap', { namespace: 'x', name }))
-  return { clock, put, manager: createControllerManager(deps, [descriptor]) }
+  return { clock, put, manager: createControllerManager(deps, [descriptor], {}) }
 }
 
-test('CTL-01 a controller that fails is made anew, and works', async () => {
+test('CTL-01 a controller that fails is created again, and works', async () => {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const client = createClient(server)
@@ -64,7 +64,7 @@ test('CTL-01 a controller that fails is made anew, and works', async () => {
     },
   }
   const deps = { client, clientFor: () => client, clock, random: seededRandom(1), log: noLog, metrics: noMetrics }
-  const manager = createControllerManager(deps, [descriptor])
+  const manager = createControllerManager(deps, [descriptor], {})
   const stop = new AbortController()
   const running = manager.run(stop.signal)
   await clock.advance(3_000)
@@ -78,7 +78,7 @@ test('CTL-01 a controller that fails is made anew, and works', async () => {
   assert.deepEqual(manager.running(), [])
 })
 
-test('a reconciler that is told to stop as its informers have synced stops', async () => {
+test('a reconciler stops, the signal aborts as its informers have synced', async () => {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const client = createClient(server)
@@ -95,7 +95,7 @@ test('a reconciler that is told to stop as its informers have synced stops', asy
   }
   const deps = { client, clientFor: () => client, clock, random: seededRandom(1), log: noLog, metrics: noMetrics }
   const stop = new AbortController()
-  const running = createControllerManager(deps, [descriptor]).run(stop.signal)
+  const running = createControllerManager(deps, [descriptor], {}).run(stop.signal)
   await clock.advance(1_000)
   const late = new AbortController()
   const stopped = reconciler?.run(late.signal)
@@ -126,7 +126,7 @@ test('CTL-01 one key that fails never holds up another, and its tries grow apart
   await running
 })
 
-test('CTL-22 a controller is switched off and on while the rest goes on, and catches up', async () => {
+test('CTL-22 a controller is switched off and on while the others continue, and catches up', async () => {
   const seen: string[] = []
   const { clock, put, manager } = setUp(async (key) => void seen.push(key))
   const stop = new AbortController()

@@ -1,6 +1,6 @@
 /**
- * Notices objects that are reconciled again and again because reconciling them writes (L3): who writes something new each time wakes himself each time.
- * Pure: is told of reconciles, says when one is worth a warning. Upstream has no such thing; it is what authors of operators ask for.
+ * Notices objects that are reconciled again and again because reconciling them writes (L3): each write is an event that queues the object again.
+ * Pure: the caller reports reconciles, and gets the loop when a warning is due. Upstream has no counterpart; authors of operators ask for it.
  */
 import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen, KubeObject } from '#api/machinery/meta'

@@ -1,5 +1,5 @@
 /**
- * Runs a chosen set of controllers over one set of informers (L3). Each can be switched off and on while the others go on.
+ * Runs a chosen set of controllers over one set of informers (L3). Each can be switched off and on while the others continue.
  * Upstream: cmd/kube-controller-manager/app/controllermanager.go, cmd/cloud-provider genericcontrollermanager IsControllerEnabled (v1.36).
  */
 import { type AbortScope, abortScope } from '#base/abortScope'
@@ -10,8 +10,8 @@ import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import { createSharedInformerFactory, type SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
-import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
-import type { ClientRateFactors, ControllerContext, ControllerDescriptor, ControllerOptions } from './controller.ts'
+import { createControllerContext } from './context.ts'
+import type { ClientRateFactors, ControllerContext, ControllerDescriptor, WorkerOptions } from './controller.ts'
 
 export interface ControllerManagerDeps {
   /** Acts as upstream's system:kube-controller-manager. */
@@ -28,7 +28,7 @@ export interface ControllerManagerDeps {
   readonly minWatchSeconds?: number | undefined
 }
 
-export interface ControllerManagerOptions extends ControllerOptions {
+export interface ControllerManagerOptions extends WorkerOptions {
   /** As upstream's --controllers: '*', 'name', '-name'. Default ['*']. */
   readonly controllers?: readonly string[] | undefined
 }
@@ -42,15 +42,16 @@ export interface ControllerManager extends Component {
 
 const managerName = 'kube-controller-manager'
 
-export function createControllerManager(
+/** @param options those of the manager, and those of every controller */
+export function createControllerManager<Options extends object>(
   deps: ControllerManagerDeps,
-  descriptors: readonly ControllerDescriptor[],
-  options: ControllerManagerOptions = {},
+  descriptors: readonly ControllerDescriptor<Options>[],
+  options: ControllerManagerOptions & Options,
 ): ControllerManager {
   const wanted = new Set(descriptors.filter((descriptor) => isEnabled(descriptor, options.controllers ?? ['*'])).map(({ name }) => name))
   checkNames(descriptors, options.controllers ?? [])
   const running = new Map<string, { readonly stop: AbortScope; readonly done: Promise<void> }>()
-  let start: ((descriptor: ControllerDescriptor) => void) | undefined
+  let start: ((descriptor: ControllerDescriptor<Options>) => void) | undefined
   const told = deps.metrics.gauge({
     name: 'running_managed_controllers',
     help: '1 for each controller that runs here.',
@@ -78,7 +79,7 @@ export function createControllerManager(
       const contextOf = contexts(deps, informers, options, signal)
       start = (descriptor) => {
         const stop = abortScope(signal)
-        const create = () => descriptor.create(contextOf(descriptor))
+        const create = () => descriptor.create(contextOf(descriptor), options)
         const { name } = descriptor
         const done = keepRunning(create, { clock: deps.clock, log }, stop.signal).finally(() => {
           stop[Symbol.dispose]()
@@ -96,7 +97,7 @@ export function createControllerManager(
   }
 }
 
-/** How soon a controller that failed is made anew. Upstream's process ends and is started again. */
+/** Pause before a failed controller is created again. Upstream's process exits and is restarted. */
 const restartPauseMs = 1_000
 
 async function keepRunning(create: () => Component, { clock, log }: Pick<ControllerManagerDeps, 'clock' | 'log'>, signal: AbortSignal): Promise<void> {
@@ -112,37 +113,31 @@ async function keepRunning(create: () => Component, { clock, log }: Pick<Control
   }
 }
 
+type Identity = Omit<ControllerDescriptor, 'create'>
+
 /** What each controller works with: all share the informers, each has its own client and recorders, kept while it is off. */
-function contexts(deps: ControllerManagerDeps, informers: SharedInformerFactory, options: ControllerOptions, signal: AbortSignal) {
+function contexts(deps: ControllerManagerDeps, informers: SharedInformerFactory, { concurrentSyncs }: ControllerManagerOptions, signal: AbortSignal) {
   const { clock, random, log, metrics } = deps
   const made = new Map<string, ControllerContext>()
-  const create = (client: Client): ControllerContext => {
-    const recorders = new Map<string, EventRecorder>()
-    const events = (component: string) => {
-      const recorder = recorders.get(component) ?? createEventRecorder({ client, clock, random, log }, { component }, signal)
-      recorders.set(component, recorder)
-      return recorder
-    }
-    return { client, informers, clock, random, log, metrics, options, events }
-  }
-  return ({ name, serviceAccount, actsAsManager, clientRate }: ControllerDescriptor): ControllerContext => {
+  const create = (client: Client) => createControllerContext({ client, informers, clock, random, log, metrics, concurrentSyncs }, signal)
+  return ({ name, serviceAccount, actsAsManager, clientRate }: Identity): ControllerContext => {
     const context = made.get(name) ?? create(actsAsManager ? deps.client : deps.clientFor(serviceAccount, clientRate))
     made.set(name, context)
     return context
   }
 }
 
-function find(descriptors: readonly ControllerDescriptor[], name: string): ControllerDescriptor | undefined {
+function find<D extends Identity>(descriptors: readonly D[], name: string): D | undefined {
   return descriptors.find((descriptor) => descriptor.name === name || descriptor.aliases.includes(name))
 }
 
 /** By its name, or one that it had before. */
-export function isKnownController(descriptors: readonly ControllerDescriptor[], name: string): boolean {
+export function isKnownController(descriptors: readonly Identity[], name: string): boolean {
   return find(descriptors, name) !== undefined
 }
 
 /** The first mention of a controller by name decides; '*' means all that are on by default. */
-export function isEnabled(descriptor: ControllerDescriptor, controllers: readonly string[]): boolean {
+export function isEnabled(descriptor: Identity, controllers: readonly string[]): boolean {
   const names = [descriptor.name, ...descriptor.aliases]
   for (const entry of controllers) {
     if (names.includes(entry)) return true
@@ -151,7 +146,7 @@ export function isEnabled(descriptor: ControllerDescriptor, controllers: readonl
   return controllers.includes('*') && !descriptor.disabledByDefault
 }
 
-function checkNames(descriptors: readonly ControllerDescriptor[], controllers: readonly string[]): void {
+function checkNames(descriptors: readonly Identity[], controllers: readonly string[]): void {
   for (const entry of controllers) {
     const name = entry.startsWith('-') ? entry.slice(1) : entry
     if (name !== '*' && !find(descriptors, name)) throw new Error(`"${name}" is not in the list of known controllers`)

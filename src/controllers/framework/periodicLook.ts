@@ -1,8 +1,9 @@
 /**
- * A look from time to time that leaves out the turns at which there can be nothing to find (L3): it says itself when time alone brings something
- * about, and hears of everything else. Turns stay a period apart, as if none were left out: what is found is found at the same moment as without.
+ * A periodic check that skips the turns at which it cannot find anything (L3): it returns when time alone can change its result, and changed() reports
+ * everything else. Turns stay one period apart, so that a result is found at the same moment as without skipping.
  */
 import type { Timer } from '#base/clock'
+import { messageOf } from '#base/messageOf'
 import type { ControllerContext } from './controller.ts'
 
 export interface PeriodicLookOptions {
@@ -38,7 +39,7 @@ export function createPeriodicLook({ clock, log }: ControllerContext, { name, pe
     try {
       return await look(signal)
     } catch (error) {
-      if (!signal.aborted) log.warn('A periodic task failed', { task: name, error: error instanceof Error ? error.message : String(error) })
+      if (!signal.aborted) log.warn('A periodic task failed', { task: name, error: messageOf(error) })
       return 0
     }
   }

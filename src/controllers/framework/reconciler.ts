@@ -1,10 +1,16 @@
 /**
- * The controller pattern, once (L3): informers put keys on a queue, workers reconcile one key at a time, failures come again after a growing
- * wait, and one key that fails never holds up another. Upstream: any controller's Run and processNextWorkItem.
+ * The loop of every controller (L3): informers put keys on a queue, workers reconcile one key at a time, a failed key is tried again after a
+ * growing wait, and a key that fails never delays another. Upstream: any controller's Run and processNextWorkItem.
+ *
+ * Built-in controllers and those of skiff/controller run on it and share its queue, rate limits, workers, metrics and context. defineController adds
+ * a layer for the library: mapping of owners, finalizers, status writes, waiting for its own writes. The built-in controllers do not use
+ * that layer, because they follow upstream where it differs: expectations instead of waiting for the cache, handlers that compare old and new pods,
+ * several queues with upstream's metric names, retry limits, and their own order of status and finalizer writes.
  */
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Component } from '#base/component'
+import { messageOf } from '#base/messageOf'
 import type { EventHandler, HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
 import { createWorkQueue, type WorkQueue } from '#client/workqueue/workQueue'
 import type { ControllerContext } from './controller.ts'
@@ -27,16 +33,19 @@ export interface ReconcilerOptions {
 
 export interface Reconciler extends Component {
   readonly queue: WorkQueue<string>
-  /** Hears of a resource, from when the reconciler runs until it stops; work waits for the informer's first state. */
+  /** Keys that are being reconciled now. */
+  underWay(): readonly string[]
+  /** Registers a handler while the reconciler runs; workers wait for the informer's first list. */
   watch<T extends KubeObject>(informer: SharedInformer<T>, handler: EventHandler<T>): void
   /** Work waits for this informer's first state, too. */
   needs<T extends KubeObject>(informer: SharedInformer<T>): void
-  /** Runs beside the workers. */
+  /** Runs in parallel with the workers. */
   also(task: (signal: AbortSignal) => Promise<void>): void
 }
 
-/** How long a controller's workers may work within one turn. */
+/** How long a controller's workers may work within one turn of the event loop, and how many keys they may take. */
 const sliceMs = 5
+const keysPerTurn = 100
 
 export function createReconciler(context: ControllerContext, options: ReconcilerOptions): Reconciler {
   const { clock, metrics } = context
@@ -45,19 +54,27 @@ export function createReconciler(context: ControllerContext, options: Reconciler
   const watches: (() => HandlerRegistration)[] = []
   const synced: ((signal: AbortSignal) => Promise<void>)[] = []
   const tasks: ((signal: AbortSignal) => Promise<void>)[] = []
-  const workers = context.options.concurrentSyncs?.[options.name] ?? options.workers ?? 5
+  const workers = context.concurrentSyncs?.[options.name] ?? options.workers ?? 5
 
+  const underWay = new Set<string>()
   let turnBeganMs = clock.monotonicMs()
+  let keysInTurn = 0
 
-  /** Keys that wait for nothing would follow each other within one turn of the event loop, thousands after a start. */
+  /**
+   * Keys whose reconciles wait for nothing would follow each other within one turn of the event loop, thousands after a start. They are counted
+   * too, because virtual time does not pass meanwhile.
+   */
   async function letOthersGo(): Promise<void> {
-    if (clock.monotonicMs() - turnBeganMs < sliceMs) return
+    keysInTurn++
+    if (keysInTurn < keysPerTurn && clock.monotonicMs() - turnBeganMs < sliceMs) return
+    keysInTurn = 0
     await clock.turn()
     turnBeganMs = clock.monotonicMs()
   }
 
   async function work(signal: AbortSignal): Promise<void> {
     for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
+      underWay.add(key)
       try {
         const result = await options.reconcile(key, signal)
         queue.forget(key)
@@ -65,6 +82,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
       } catch (error) {
         if (!signal.aborted) retry(key, error)
       } finally {
+        underWay.delete(key)
         queue.done(key)
       }
       if (signal.aborted) return
@@ -80,13 +98,14 @@ export function createReconciler(context: ControllerContext, options: Reconciler
     }
     // A stale cache is everyday life; the next try will see the newer object.
     if (isStatus(error, 'Conflict') || isStaleCache(error)) log.v(4).info('Trying again', { key, error: (error as Error).message })
-    else log.warn('Failed to reconcile, trying again', { key, error: error instanceof Error ? error.message : String(error) })
+    else log.error(error, 'Failed to reconcile, trying again', { key })
     queue.addRateLimited(key)
   }
 
   return {
     name: options.name,
     queue,
+    underWay: () => [...underWay],
     watch: (informer, handler) => {
       watches.push(() => informer.addHandler(handler))
       synced.push((signal) => informer.synced(signal))
@@ -97,7 +116,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
       const registrations = watches.map((register) => register())
       try {
         await Promise.all(synced.map((wait) => wait(signal)))
-        // An informer that has synced before does not tell of an abort, and who comes too late to listen would wait for work for ever.
+        // An informer that has synced before ignores an abort, and a listener added after the abort is never called.
         signal.throwIfAborted()
         signal.addEventListener('abort', () => queue.shutDown(), { once: true })
         await Promise.all([...Array.from({ length: workers }, () => work(signal)), ...tasks.map((task) => task(signal))])
@@ -130,7 +149,7 @@ export async function everyPeriod(context: ControllerContext, name: string, peri
       await fn()
     } catch (error) {
       if (signal.aborted) return
-      context.log.warn('A periodic task failed', { task: name, error: error instanceof Error ? error.message : String(error) })
+      context.log.warn('A periodic task failed', { task: name, error: messageOf(error) })
     }
     await context.clock.sleep(periodMs, signal).catch(() => {})
   }

@@ -2,16 +2,16 @@
  * Runs controllers as a process of their own does (L3): one set of caches, the lead if asked for, health and metrics on a port, and a stop that
  * lets work under way end. Published as skiff/controller. Upstream: controller-runtime/pkg/manager.
  */
+import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
-import { createSharedInformerFactory, type SharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
-import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
 import { type LeaderElectionOptions, runLeaderElected } from '#client/leaderElection'
-import type { ControllerContext } from './controller.ts'
-import type { DefinedController } from './defineController.ts'
+import { createControllerContext } from './context.ts'
+import type { DefinedController, RunningController } from './defineController.ts'
 import { serveHealth } from './healthServer.ts'
 
 export interface RunControllersDeps {
@@ -19,18 +19,18 @@ export interface RunControllersDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** With `render`, they are served beside the health. */
+  /** With `render`, the health port also serves them. */
   readonly metrics?: (Metrics & { render?(): string }) | undefined
 }
 
 export interface RunControllersOptions {
-  /** Caches hold objects of this namespace only. Default: of all. */
+  /** Caches hold objects of this namespace only. Default: all namespaces. */
   readonly namespace?: string | undefined
-  /** Of several processes, one works. */
+  /** One of several processes works at a time. */
   readonly leaderElection?: LeaderElectionOptions | undefined
   /** Serves /healthz, /readyz and /metrics; port 0 takes a free one. */
   readonly health?: { readonly port: number; readonly host?: string | undefined; readonly onListening?: ((port: number) => void) | undefined } | undefined
-  /** How long work under way may take after a stop. Default 30 s. */
+  /** How long reconciles may take after a stop. Then their signal aborts, and those that ignore it are abandoned. Default 30 s. */
   readonly gracefulStopMs?: number | undefined
 }
 
@@ -38,7 +38,7 @@ const defaultGracefulStopMs = 30_000
 
 /**
  * Works until `signal` aborts; resolves when everything has ended.
- * @throws Error when the lead is lost: start anew, best as a new process.
+ * @throws Error when the lead is lost, or when reconciles continue after the graceful stop, with their names. Start again, best as a new process.
  */
 export async function runControllers(
   deps: RunControllersDeps,
@@ -46,7 +46,7 @@ export async function runControllers(
   options: RunControllersOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const { client, clock, log, metrics = noMetrics } = deps
+  const { client, clock, random, log, metrics = noMetrics } = deps
   const informers = createSharedInformerFactory(client, deps, { namespace: options.namespace })
   const over = new AbortController()
   const state = { ready: false }
@@ -54,9 +54,10 @@ export async function runControllers(
   // The caches outlive the controllers: work under way still reads them.
   const caching = informers.run(over.signal)
   const work = async (working: AbortSignal, writer: Client, lost?: AbortSignal) => {
-    const hard = hardStop(working, lost, options.gracefulStopMs ?? defaultGracefulStopMs, clock)
+    const graceMs = options.gracefulStopMs ?? defaultGracefulStopMs
+    const hard = hardStop(working, lost, graceMs, clock)
     try {
-      const context = contextOf(deps, writer, informers, metrics, over.signal)
+      const context = createControllerContext({ client: writer, informers, clock, random, log, metrics }, over.signal)
       const components = controllers.map((controller) => controller.create(context, hard.signal))
       const running = components.map((component) => component.run(working))
       void informers.synced(working).then(
@@ -65,7 +66,8 @@ export async function runControllers(
         },
         () => {},
       )
-      await Promise.all(running)
+      const left = await allEnded(Promise.all(running), hard.signal, clock)
+      if (left) throw stillRunning(components, graceMs)
     } finally {
       hard.end()
     }
@@ -73,7 +75,7 @@ export async function runControllers(
   try {
     if (!options.leaderElection) await work(signal, client)
     else {
-      // Who stands by is ready to take over.
+      // A standby process is ready to take over.
       state.ready = true
       const lead = (leading: AbortSignal, { fence, lost }: { fence(of: Client): Client; lost: AbortSignal }) => work(leading, fence(client), lost)
       await runLeaderElected({ ...deps, metrics }, { releaseOnCancel: true, ...options.leaderElection }, lead, signal)
@@ -84,6 +86,32 @@ export async function runControllers(
     await health?.close()
     log.v(2).info('Controllers have stopped', { controllers: controllers.map(({ name }) => name) })
   }
+}
+
+/** Turns of the event loop in which work that follows its signal ends. */
+const turnsAfterHardStop = 20
+
+/** Waits for `running`, but after `hard` aborts only a few turns longer. @returns whether something still runs */
+async function allEnded(running: Promise<unknown>, hard: AbortSignal, clock: Clock): Promise<boolean> {
+  let isOver = false
+  const over = running.then(() => {
+    isOver = true
+  })
+  // After the race nothing waits for it any more.
+  over.catch(() => {})
+  using scope = abortScope(hard)
+  const aborted = new Promise<void>((resolve) => {
+    if (scope.signal.aborted) resolve()
+    scope.signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await Promise.race([over, aborted])
+  for (let turns = 0; turns < turnsAfterHardStop && !isOver; turns++) await Promise.race([over, clock.turn()])
+  return !isOver
+}
+
+function stillRunning(components: readonly RunningController[], graceMs: number): Error {
+  const busy = components.flatMap((component) => component.underWay().map((key) => `${component.name} reconciles ${key}`))
+  return new Error(`controllers did not stop within ${graceMs} ms: ${busy.join(', ')}`)
 }
 
 /** Aborts at once when the lead is lost, and so long after a stop that work under way may end. */
@@ -104,15 +132,4 @@ function hardStop(stop: AbortSignal, lost: AbortSignal | undefined, graceMs: num
       cancel()
     },
   }
-}
-
-function contextOf(deps: RunControllersDeps, client: Client, informers: SharedInformerFactory, metrics: Metrics, signal: AbortSignal): ControllerContext {
-  const { clock, random, log } = deps
-  const recorders = new Map<string, EventRecorder>()
-  const events = (component: string) => {
-    const recorder = recorders.get(component) ?? createEventRecorder({ client, clock, random, log }, { component }, signal)
-    recorders.set(component, recorder)
-    return recorder
-  }
-  return { client, informers, clock, random, log, metrics, events, options: {} }
 }

@@ -24,10 +24,10 @@ export interface WriteGuardDeps {
   readonly requeue: (key: string) => void
 }
 
-/** How long a reconcile waits at most for the caches; then it works on what there is. */
+/** Longest wait of a reconcile for the caches; then it works on their current state. */
 const limitMs = 10_000
 
-/** Of one object: its own writes and those of what was made for it. */
+/** Writes of one object's reconciles, to itself and to objects created for it. */
 interface Written {
   /** The newest resourceVersion of each cache concerned. */
   readonly versions: Map<AnyInformer, string>

@@ -89,7 +89,7 @@ export function createActions(client: Client, clock: Clock, resourceOf: (of: Kin
     return patch(node, { metadata: { uid, resourceVersion, ownerReferences: left.length > 0 ? left : null } }, signal)
   }
 
-  /** Two objects that own each other would wait for each other for ever. */
+  /** Breaks a cycle: two objects that own each other would otherwise wait for each other. */
   function unblock(node: GraphNode, { metadata }: Frozen<KubeObject>, signal: AbortSignal): Promise<void> {
     const ownerReferences = metadata.ownerReferences?.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
     return patch(node, { metadata: { uid: metadata.uid, ownerReferences } }, signal)
@@ -101,7 +101,7 @@ export function createActions(client: Client, clock: Clock, resourceOf: (of: Kin
     return patch(node, { metadata: { uid, resourceVersion, finalizers: metadata.finalizers.filter((one) => one !== finalizer) } }, signal)
   }
 
-  /** An object that somebody has changed meanwhile is looked at again: its change need not concern owners, so nothing else would bring it back. */
+  /** An object that another client changed meanwhile is queued again: a change that does not concern owners causes no event in the graph. */
   async function remove(
     node: GraphNode,
     { metadata }: Frozen<KubeObject>,

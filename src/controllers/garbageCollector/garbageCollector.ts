@@ -1,6 +1,6 @@
 /**
- * Deletes what has lost its owners, in the way the owner's deletion asked for: in the background, in the foreground, or not at all (orphans).
- * (L3) graph.ts knows who owns whom; before anything is deleted the API server is asked, never the cache alone.
+ * Deletes objects that have lost their owners, by the propagation policy of the owner's deletion: background, foreground, or orphan.
+ * (L3) graph.ts has the ownership; each deletion is first checked with a live read, never with the cache alone.
  * Upstream: pkg/controller/garbagecollector/garbagecollector.go (v1.36).
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -157,7 +157,7 @@ function orphaning(graph: OwnerGraph, { live, dropOwners, dropFinalizer }: Retur
   }
 }
 
-/** Nobody but the one who wrote the reference can mend it. */
+/** Only the writer of the reference can correct it. */
 function reportInvalidOwner(events: EventRecorder, { apiVersion, kind, namespace = '', name, uid, owners }: GraphNode, ownerUid: string): void {
   const owner = owners.find((one) => one.uid === ownerUid)
   if (!owner) return

@@ -17,7 +17,7 @@ const object = (uid: string, owners: readonly string[] = [], more: Partial<KubeO
 })
 const uids = (nodes: Iterable<{ uid: string }>) => [...nodes].map(({ uid }) => uid).sort()
 
-test('CTL-14 an owner that nobody has seen is virtual until it appears', () => {
+test('CTL-14 an owner without an observed object is virtual until it appears', () => {
   const graph = new OwnerGraph()
   assert.deepEqual(uids(graph.observe(object('child', ['owner'])).attemptToDelete), ['child'])
   assert.deepEqual(uids(graph.virtualNodes()), ['owner'])

@@ -1,5 +1,5 @@
 /**
- * Who owns whom, over all kinds (L3). Pure state: observed objects, and virtual owners that dependents name but nobody has seen.
+ * The ownership graph over all kinds (L3). Pure state: observed objects, and virtual owners that dependents name but no event has shown.
  * Upstream: pkg/controller/garbagecollector/graph.go, graph_builder.go (v1.36).
  */
 import type { Frozen, KubeObject, OwnerReference } from '#api/machinery/meta'
@@ -20,7 +20,7 @@ export interface GraphNode {
 }
 
 export interface GraphChange {
-  /** Objects whose owners may be gone, or that must go on with their deletion. */
+  /** Objects whose owners may be gone, or whose deletion must continue. */
   readonly attemptToDelete: Set<GraphNode>
   readonly attemptToOrphan: Set<GraphNode>
   /** Dependents that name an owner which lives in another namespace: it cannot own them. */
@@ -141,7 +141,7 @@ export class OwnerGraph {
           change.invalid.push({ dependent: node, ownerUid: owner.uid })
           change.attemptToDelete.add(node)
         }
-        // An owner nobody has seen may never have been: find out. One that is leaving takes the newcomer along.
+        // The owner is unknown to the graph: look it up. If it is being deleted, delete this dependent too.
         if (ownerNode.virtual || ownerNode.deletingDependents) change.attemptToDelete.add(node)
       }
     }

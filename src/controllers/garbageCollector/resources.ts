@@ -4,6 +4,7 @@
  */
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { abortScope } from '#base/abortScope'
+import { messageOf } from '#base/messageOf'
 import { apiServices, clusterScoped, customResourceDefinitions, namespaced } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
 import { createDiscovery, type DiscoveredResource } from '#client/discovery/discovery'
@@ -18,7 +19,7 @@ export interface Discovered {
 const neverCollected = new Set(['/events', 'events.k8s.io/events'])
 
 /**
- * Asks for them, each time anew; the same value again says that nothing has changed.
+ * Reads discovery on each call; the same value again means that nothing has changed.
  * @throws Error when there is no answer, or one without the core group: it says nothing about what is served.
  */
 export function createResourceDiscovery(client: Client): (signal: AbortSignal) => Promise<Discovered> {
@@ -83,7 +84,7 @@ export async function followDiscovery(context: ControllerContext, name: string, 
     } catch (error) {
       if (signal.aborted) break
       pauseMs = retryMs
-      log.warn('A periodic task failed', { task: name, error: error instanceof Error ? error.message : String(error) })
+      log.warn('A periodic task failed', { task: name, error: messageOf(error) })
     }
     await clock.sleep(pauseMs, change.signal).catch(() => {})
     if (isChanged) await clock.sleep(gatherMs, signal).catch(() => {})

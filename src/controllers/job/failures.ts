@@ -2,7 +2,6 @@
  * Which pods of a job have failed, when, and how long their replacements wait (L3). Pure. With backoffLimitPerIndex each index has its own
  * count, which its pods hand on in annotations. Upstream: pkg/controller/job/backoff_utils.go and indexed_job_utils.go (v1.36).
  */
-
 import type { Job } from '#api/gen/types/batch.v1'
 import type { ContainerStatus, Pod } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
@@ -23,7 +22,7 @@ export const onlyReplacesFailed = (job: Frozen<Job>): boolean => job.spec.podRep
 
 export const hasLimitPerIndex = (job: Frozen<Job>): boolean => job.spec.completionMode === 'Indexed' && job.spec.backoffLimitPerIndex !== undefined
 
-/** A pod on its way out counts as failed at once, unless replacements must wait for its end. */
+/** A pod that is being deleted counts as failed at once, unless its replacement must wait for its end. */
 export function isPodFailed(pod: Frozen<Pod>, job: Frozen<Job>): boolean {
   const { phase } = pod.status ?? {}
   if (phase === 'Failed') return true
@@ -38,8 +37,8 @@ export function failsIndex(job: Frozen<Job>, pod: Frozen<Pod>): boolean {
 }
 
 /**
- * Failed pods to hold until their index has its next pod, which takes their counts over: of each index that is neither done nor at work, the
- * latest.
+ * Failed pods whose finalizer stays until their index has its next pod, which takes over their counts: the latest of each index that has
+ * neither ended nor an active pod.
  */
 export function podsAwaitingReplacement(job: Frozen<Job>, tracked: Pods, settled: (index: number) => boolean): Map<number, Frozen<Pod>> {
   const held = new Map<number, Frozen<Pod>>()
@@ -65,7 +64,7 @@ function failureCount(pod: Frozen<Pod>): number {
   return countOf(pod, failureCountAnnotation) + countOf(pod, ignoredFailureCountAnnotation)
 }
 
-/** Anybody who may write pods may write these: what is no count is 0. */
+/** Every client that may write pods may write these annotations: a value that is not a count is 0. */
 function countOf(pod: Frozen<Pod>, annotation: string): number {
   const text = ownValue(pod.metadata.annotations, annotation) ?? ''
   const count = /^\d+$/.test(text) ? Number(text) : 0

@@ -144,7 +144,7 @@ function createJobController(context: ControllerContext) {
   }
 }
 
-/** Somebody else runs it. */
+/** Another controller manages the job. */
 function isForeign({ spec }: Frozen<Job>): boolean {
   return Boolean(spec.managedBy) && spec.managedBy !== 'kubernetes.io/job-controller'
 }

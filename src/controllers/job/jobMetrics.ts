@@ -1,4 +1,4 @@
-/** What is told of jobs (L3). Upstream: pkg/controller/job/metrics (v1.36). */
+/** Metrics of jobs (L3). Upstream: pkg/controller/job/metrics (v1.36). */
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodTerminal } from '#api/helpers/pods'
@@ -16,7 +16,7 @@ export interface JobMetrics {
   synced(job: Frozen<Job>, action: SyncAction, succeeded: boolean, seconds: number): void
   /** The status that was written: pods that are counted for good, the job's end. */
   written(before: Frozen<Job>, after: Frozen<Job>): void
-  /** The failure policy had its say about a failed pod. */
+  /** Counts a failed pod by the action that the failure policy chose. */
   failureHandled(action: string): void
   created(reason: CreationReason, succeeded: number, failed: number): void
   /** A pod changed; undefined: it was not there, or is gone. */

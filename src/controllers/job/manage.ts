@@ -18,7 +18,7 @@ import type { JobMetrics, SyncAction } from './jobMetrics.ts'
 import * as plan from './plan.ts'
 
 const maxPodsPerSync = 500
-/** Of the 63 characters of a pod's name the server adds five at random. */
+/** The server appends five random characters to the name, which may have 63. */
 const maxGenerateNameLength = 58
 
 export interface JobPodsDeps {
@@ -43,7 +43,7 @@ export interface JobPods {
   end(key: string, object: Frozen<Job>, counts: plan.Counts, signal: AbortSignal): Promise<void>
 }
 
-/** The hands of the job controller: `expectations` hear of every pod that is asked for. */
+/** Creates and deletes the pods of a job; `expectations` counts each of them. */
 export function createJobPods({ client, clock, podControl, expectations, metrics, pace }: JobPodsDeps): JobPods {
   return { manage, end: (key, object, { active }, signal) => remove(key, object, active, signal) }
 
@@ -52,7 +52,7 @@ export function createJobPods({ client, clock, podControl, expectations, metrics
     const wanted = object.spec.suspend === true ? 0 : plan.wantedActive(object, counts)
     const surplus = plan.surplusPods(object, counts.active, Math.max(0, active - wanted), clock.now()).slice(0, maxPodsPerSync)
     if (surplus.length > 0) {
-      // Nobody's failure: they go uncounted.
+      // These pods did not fail: remove their finalizer without counting them.
       const { error } = await forAllInTurns(clock, surplus, (pod) => releasePod(client, pod, signal))
       if (error !== undefined) throw error
       await remove(key, object, surplus, signal)

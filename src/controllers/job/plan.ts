@@ -2,7 +2,6 @@
  * What a Job has done, whether it is over, and what it lacks (L3). Pure. status.ts counts its pods exactly once and writes it down.
  * Upstream: pkg/controller/job/job_controller.go (v1.36).
  */
-
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodActive, isPodReady, isPodTerminating } from '#api/helpers/pods'
@@ -88,7 +87,7 @@ function indexesOf(job: Frozen<Job>, tracked: Pods, completions: number) {
   }
 }
 
-/** Whether the job is over, and how; undefined while it goes on. What has been announced stays. */
+/** The result of the job; undefined while it runs. A condition that was announced stays. */
 export function verdictOf(job: Frozen<Job>, counts: Counts, nowMs: number): Verdict | undefined {
   const met = findCondition(job.status?.conditions, 'SuccessCriteriaMet')
   if (met?.status === 'True') return { type: 'Complete', reason: met.reason ?? '', message: met.message ?? '' }
@@ -154,7 +153,7 @@ export function wantedActive(job: Frozen<Job>, counts: Counts): number {
   return Math.min(Math.max(0, completions - counts.succeeded), parallelism)
 }
 
-/** The lowest indexes that nobody works on, at most `count`. */
+/** The lowest indexes without an active pod, at most `count`. */
 export function nextIndexes(job: Frozen<Job>, counts: Counts, count: number): number[] {
   const working = onlyReplacesFailed(job) ? [...counts.active, ...counts.pods.filter(isPodTerminating)] : counts.active
   const busy = new Set<number | undefined>(working.map(completionIndex))
@@ -173,7 +172,7 @@ export function nextIndexes(job: Frozen<Job>, counts: Counts, count: number): nu
   return free
 }
 
-/** The active pods to remove, at least `count`: of an indexed job first those without a place of their own. */
+/** The active pods to remove, at least `count`. For an indexed job, pods with a duplicate or invalid index come first. */
 export function surplusPods(job: Frozen<Job>, active: Pods, count: number, nowMs: number): Frozen<Pod>[] {
   const surplus: Frozen<Pod>[] = []
   let rest = active

@@ -170,7 +170,7 @@ test('CTL-07 backoffLimitPerIndex: a failure that is ignored is not held against
   })
 })
 
-test('CTL-07 podReplacementPolicy: a pod on its way out is replaced at once, or only when it has ended', () => {
+test('CTL-07 podReplacementPolicy: a pod that is being deleted is replaced at once, or only when it has ended', () => {
   const leaving: Pod = { ...endedPod({}), status: { phase: 'Running' } }
   leaving.metadata.deletionTimestamp = '2026-01-01T00:00:00Z'
   leaving.metadata.annotations = { 'batch.kubernetes.io/job-completion-index': '0' }

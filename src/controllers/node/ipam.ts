@@ -7,11 +7,21 @@ import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { type Metrics, noMetrics } from '#base/metrics'
 import { nodes } from '#client/builtIn'
-import type { ControllerContext, ControllerDescriptor, ControllerOptions } from '../framework/controller.ts'
+import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
 import { type CidrSet, createCidrSet } from './cidrSet.ts'
 
-export const nodeIpam: ControllerDescriptor = {
+export interface NodeIpamOptions {
+  /** One range, or one of each family separated by a comma. Default 10.244.0.0/16. */
+  readonly clusterCidr?: string | undefined
+  /** Addresses that no node gets for its pods. */
+  readonly serviceCidr?: string | undefined
+  readonly nodeCidrMaskSize?: number | undefined
+  readonly nodeCidrMaskSizeIpv4?: number | undefined
+  readonly nodeCidrMaskSizeIpv6?: number | undefined
+}
+
+export const nodeIpam: ControllerDescriptor<NodeIpamOptions> = {
   name: 'node-ipam-controller',
   aliases: ['nodeipam'],
   serviceAccount: 'node-controller',
@@ -19,7 +29,7 @@ export const nodeIpam: ControllerDescriptor = {
 }
 
 /** One set per range, in the order given. @throws Error for ranges or sizes that make no sense */
-export function cidrSetsFor({ clusterCidr = '10.244.0.0/16', ...options }: ControllerOptions, metrics: Metrics = noMetrics): CidrSet[] {
+export function cidrSetsFor({ clusterCidr = '10.244.0.0/16', ...options }: NodeIpamOptions, metrics: Metrics = noMetrics): CidrSet[] {
   const ranges = clusterCidr.split(',').map((range) => range.trim())
   if (ranges.length > 2) throw new Error('--cluster-cidr contains more than one CIDR of a family')
   const sets = ranges.map((range) => {
@@ -34,8 +44,8 @@ export function cidrSetsFor({ clusterCidr = '10.244.0.0/16', ...options }: Contr
   return sets
 }
 
-function createNodeIpamController(context: ControllerContext) {
-  const sets = cidrSetsFor(context.options, context.metrics)
+function createNodeIpamController(context: ControllerContext, options: NodeIpamOptions) {
+  const sets = cidrSetsFor(options, context.metrics)
   const informer = context.informers.of(nodes)
   const events = context.events('cidrAllocator')
   const reconciler = createReconciler(context, {
@@ -81,7 +91,7 @@ function createNodeIpamController(context: ControllerContext) {
     try {
       await context.client.of(nodes).patch({ name }, 'strategic', { spec: { podCIDR: podCIDRs[0], podCIDRs } }, { signal })
     } catch (error) {
-      // Where nobody answered, the node may have them all the same: its next state tells.
+      // Without an answer the write may have succeeded: keep the ranges and decide by the node's next state.
       if (isStatus(error, 'ServerTimeout') || isStatus(error, 'Timeout')) throw error
       release(podCIDRs)
       events.event(node, 'Normal', 'CIDRAssignmentFailed', `Node ${name} status is now: CIDRAssignmentFailed`)

@@ -18,7 +18,29 @@ import { createMarkPods, unlessGone } from './markPods.ts'
 import { createZoneMetrics } from './zoneMetrics.ts'
 import { censusOf, createZoneEvictor, defaultZoneOptions, zoneKey } from './zones.ts'
 
-export const nodeLifecycle: ControllerDescriptor = {
+export interface NodeEviction {
+  /** Nodes a second. Default 0.1. */
+  readonly evictionRate?: number
+  /** Nodes a second of a large zone that is partly disrupted. Default 0.01. */
+  readonly secondaryEvictionRate?: number
+  /** Default 50. */
+  readonly largeClusterSizeThreshold?: number
+  /** Default 0.55. */
+  readonly unhealthyZoneThreshold?: number
+}
+
+export interface NodeLifecycleOptions {
+  /** Default 5 s. */
+  readonly nodeMonitorPeriodMs?: number | undefined
+  /** Default 50 s. */
+  readonly nodeMonitorGracePeriodMs?: number | undefined
+  /** Default 60 s. */
+  readonly nodeStartupGracePeriodMs?: number | undefined
+  /** Rates at which pods are evicted from nodes: upstream's --node-eviction-rate, --secondary-node-eviction-rate and thresholds. */
+  readonly nodeEviction?: NodeEviction | undefined
+}
+
+export const nodeLifecycle: ControllerDescriptor<NodeLifecycleOptions> = {
   name: 'node-lifecycle-controller',
   aliases: ['nodelifecycle'],
   serviceAccount: 'node-controller',
@@ -29,14 +51,14 @@ const leaseNamespace = 'kube-node-lease'
 /** How often a waiting node's turn is looked for. */
 const evictionPeriodMs = 100
 
-function timesOf({ options }: ControllerContext) {
+function timesOf(options: NodeLifecycleOptions) {
   const { nodeMonitorPeriodMs: periodMs = 5_000, nodeMonitorGracePeriodMs: gracePeriodMs = 50_000, nodeStartupGracePeriodMs = 60_000 } = options
   return { periodMs, grace: { gracePeriodMs, startupGracePeriodMs: nodeStartupGracePeriodMs } }
 }
 
-function createNodeLifecycleController(context: ControllerContext) {
-  const { client, clock, options } = context
-  const { periodMs, grace } = timesOf(context)
+function createNodeLifecycleController(context: ControllerContext, options: NodeLifecycleOptions) {
+  const { client, clock } = context
+  const { periodMs, grace } = timesOf(options)
   const informer = context.informers.of(nodes)
   const leaseInformer = context.informers.of(leases)
   const events = context.events('node-controller')
@@ -44,7 +66,7 @@ function createNodeLifecycleController(context: ControllerContext) {
   const healths = new Map<string, NodeHealth>()
   const evictor = createZoneEvictor(clock, { ...defaultZoneOptions, ...options.nodeEviction })
   const zoneMetrics = createZoneMetrics(context.metrics, clock)
-  /** Nodes whose turn to be evicted from has come. */
+  /** Nodes that the rate limit has admitted for eviction. */
   const granted = new Set<string>()
   let turns: Timer | undefined
   const reconciler = createReconciler(context, { name: nodeLifecycle.name, queueName: 'node_lifecycle_controller', workers: 8, reconcile })
@@ -135,7 +157,7 @@ function createNodeLifecycleController(context: ControllerContext) {
     const census = censusOf(all)
     zoneMetrics.observe(census)
     if (evictor.update(census).recovered) {
-      // While all were out it was us who did not hear.
+      // While all nodes were unreachable, this controller was cut off: restart their grace periods.
       for (const [name, health] of healths) healths.set(name, { ...health, probeMs: clock.now() })
     }
     if (evictor.allOut()) granted.clear()

@@ -71,7 +71,7 @@ const taintCases: { name: string; node: Node; evicting?: boolean; want: Taint[] 
     want: [{ key: 'mine', effect: 'NoExecute' }],
   },
   {
-    name: 'nobody is evicted while every node is out',
+    name: 'no pod is evicted while every node is unreachable',
     node: node([ready('Unknown')], [{ key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }]),
     evicting: false,
     want: [{ key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule', timeAdded }],

@@ -1,4 +1,4 @@
-/** What is told of the zones (L3). Upstream: pkg/controller/nodelifecycle/metrics.go (v1.36). */
+/** Metrics of the zones (L3). Upstream: pkg/controller/nodelifecycle/metrics.go (v1.36). */
 import type { Clock } from '#base/clock'
 import { exponentialBuckets, type Metrics } from '#base/metrics'
 import type { ZoneCensus } from './zones.ts'

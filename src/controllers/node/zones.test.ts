@@ -57,7 +57,7 @@ test('CTL-09 one node of a zone at a time, ten seconds apart', async () => {
   assert.equal(evictor.isWaiting(), false)
 })
 
-test('CTL-09 when every zone is out nobody is evicted, until one is back', async () => {
+test('CTL-09 no pod is evicted while every zone is disrupted, until one recovers', async () => {
   const clock = new VirtualClock()
   const evictor = createZoneEvictor(clock, defaultZoneOptions)
   evictor.add('x', 'a')

@@ -82,14 +82,14 @@ export interface ZoneEvictor {
    * @returns whether the cluster has just left the state in which every zone is out
    */
   update(zones: ReadonlyMap<string, ZoneCensus>): { readonly recovered: boolean }
-  /** Every zone is out: nobody is evicted from. */
+  /** True while every zone is fully disrupted; no node is evicted from then. */
   allOut(): boolean
   /** The node waits for its turn; again changes nothing. */
   add(zone: string, node: string): void
   remove(node: string): void
-  /** Nodes whose turn it is. */
+  /** Nodes that the rate limit admits now. */
   take(): { readonly zone: string; readonly node: string }[]
-  /** Whether somebody waits who may get a turn. */
+  /** Whether a node waits in a zone that admits nodes. */
   isWaiting(): boolean
   stateOf(zone: string): ZoneState | undefined
 }
@@ -111,7 +111,7 @@ export function createZoneEvictor(clock: Clock, options: ZoneOptions): ZoneEvict
     const exhausted = zone.limiter !== undefined && !zone.limiter.tryTake()
     zone.rate = rate
     zone.limiter = bucket(rate)
-    // Who had to wait before does not get a turn for the change alone.
+    // A changed rate alone admits no node of a zone whose budget was used up.
     if (exhausted) zone.limiter?.tryTake()
   }
   return {

@@ -1,4 +1,4 @@
-/** What is told of volumes and claims (L3). Upstream: pkg/controller/volume/persistentvolume/metrics (v1.36). */
+/** Metrics of volumes and claims (L3). Upstream: pkg/controller/volume/persistentvolume/metrics (v1.36). */
 import type { PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
@@ -13,7 +13,7 @@ export interface BinderMetrics {
   assignedClass(succeeded: boolean): void
   /** An operation on what has this key has begun, unless it had before. */
   begins(key: string, plugin: string, operation: Operation): void
-  /** It failed and goes on. */
+  /** Counts a failed operation that is tried again. */
   failed(key: string): void
   /** It is over: how long it took. */
   succeeded(key: string): void

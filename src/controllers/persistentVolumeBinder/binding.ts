@@ -1,5 +1,5 @@
 /**
- * Writes bindings and phases (L3): first the volume, then the claim, so that whoever dies between leaves a promise that the next one finds.
+ * Writes bindings and phases (L3): first the volume, then the claim, so that a process that dies in between leaves a volume that the next one can bind.
  * Each write is in the caches when it returns. Upstream: pkg/controller/volume/persistentvolume/pv_controller.go bind, unbindVolume,
  * updateClaimStatus, updateVolumePhase (v1.36).
  */
@@ -22,7 +22,7 @@ export interface Binding {
   readonly events: EventRecorder
 }
 
-/** @throws Status Conflict when somebody was faster: look again */
+/** @throws Status Conflict when another client was faster: reconcile again */
 export async function bind({ volumes, claims }: Binding, volume: Volume, claim: Claim, signal: AbortSignal): Promise<void> {
   const promised = promisedTo(volume, claim)
   const written = promised === volume ? volume : await volumes.update(promised, { signal })
@@ -56,7 +56,7 @@ export async function setClaimStatus(
   return claims.updateStatus({ ...claim, status }, { signal })
 }
 
-/** Size and class are told once: later they follow what drivers do, which may lag behind what the volume says. */
+/** Capacity and class are copied at binding only: later they follow the driver's work, which may lag behind the volume's spec. */
 function statusOf({ metadata, spec }: Volume, { status }: Claim, phase: string): Partial<Claim['status']> {
   const { capacity, currentVolumeAttributesClassName } = status
   const { accessModes } = spec

@@ -19,10 +19,11 @@ import type { Binding } from './binding.ts'
 import type { ClaimView } from './claimPlan.ts'
 import { createClaimSync } from './claimSync.ts'
 import { bestVolumeFor, volumeIndexers } from './matching.ts'
+import type { BinderOptions } from './options.ts'
 import { createReclaimer } from './reclaiming.ts'
 import { createVolumeSync } from './volumeSync.ts'
 
-export const persistentVolumeBinder: ControllerDescriptor = {
+export const persistentVolumeBinder: ControllerDescriptor<BinderOptions> = {
   name: 'persistentvolume-binder-controller',
   aliases: ['persistentvolume-binder'],
   serviceAccount: 'persistent-volume-binder',
@@ -31,8 +32,8 @@ export const persistentVolumeBinder: ControllerDescriptor = {
 
 const defaultSyncPeriodMs = 15_000
 
-function createBinder(context: ControllerContext): Component {
-  const { clock, options } = context
+function createBinder(context: ControllerContext, options: BinderOptions): Component {
+  const { clock } = context
   const { syncPeriodMs = defaultSyncPeriodMs, dynamicProvisioning = true, provisionHostPaths = false } = options.volumeBinding ?? {}
   const volumeInformer = context.informers.of(persistentVolumes)
   const claimInformer = context.informers.of(persistentVolumeClaims)
@@ -51,7 +52,7 @@ function createBinder(context: ControllerContext): Component {
   const claimOf = (key: string) => claimInformer.store.get(key)
   const storageClass = (name: string) => classes.lister.get({ name })
   const makeHostPath = provisionHostPaths ? options.hostPaths?.make : undefined
-  const { reclaim, ended } = createReclaimer({ ...binding, context, metrics, claimOf, podsOf })
+  const { reclaim, ended } = createReclaimer({ ...binding, context, options, metrics, claimOf, podsOf })
   const view: ClaimView = {
     volume: (name) => volumeInformer.store.get(name),
     storageClass,
@@ -111,7 +112,7 @@ function createBinder(context: ControllerContext): Component {
     if (claim) claimSync.queue.add(keyOf(claim))
     else if (old) {
       metrics.forget(keyOf(old))
-      // Nobody else says that its volume is free.
+      // The claim is gone: no other event reports that its volume is free.
       if (old.spec.volumeName) volumeSync.queue.add(old.spec.volumeName)
     }
   }

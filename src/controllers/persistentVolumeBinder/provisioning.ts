@@ -9,10 +9,10 @@ import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { messageOf } from '#base/messageOf'
 import type { NewObject } from '#client/client'
-import type { HostPaths } from '../framework/controller.ts'
 import { withDeletionFinalizer, withDriver } from '../shared/csiMigration.ts'
 import type { BinderMetrics } from './binderMetrics.ts'
 import type { Binding } from './binding.ts'
+import type { HostPaths } from './options.ts'
 import { hostPathPlugin, provisionerOf } from './volumePlugins.ts'
 
 type Claim = Frozen<PersistentVolumeClaim>

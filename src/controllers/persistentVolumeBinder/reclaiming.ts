@@ -1,5 +1,5 @@
 /**
- * What becomes of a volume that nobody has a right to any more (L3): it stays, is emptied, or goes with what is behind it.
+ * Carries out the reclaim policy of a released volume (L3): retain, recycle, or delete together with its storage.
  * Upstream: pkg/controller/volume/persistentvolume/pv_controller.go reclaimVolume, recycleVolumeOperation, deleteVolumeOperation (v1.36).
  */
 import type { PersistentVolume, Pod } from '#api/gen/types/core.v1'
@@ -12,6 +12,7 @@ import type { ControllerContext } from '../framework/controller.ts'
 import { withoutDeletionFinalizer } from '../shared/csiMigration.ts'
 import type { BinderMetrics } from './binderMetrics.ts'
 import { type Binding, failVolume, unbind } from './binding.ts'
+import type { BinderOptions } from './options.ts'
 import { recycle, recyclerPod } from './recycling.ts'
 import { isReleased } from './volumePlan.ts'
 import { deleterOf, pluginNameOf } from './volumePlugins.ts'
@@ -20,6 +21,7 @@ type BoundVolume = Frozen<PersistentVolume>
 
 export interface Reclaiming extends Binding {
   readonly context: ControllerContext
+  readonly options: BinderOptions
   readonly metrics: BinderMetrics
   /** By namespace and name, as the cache has it. */
   readonly claimOf: Parameters<typeof isReleased>[1]
@@ -27,14 +29,14 @@ export interface Reclaiming extends Binding {
 }
 
 export interface Reclaimer {
-  /** Deleting is done when it returns; emptying goes on, once at a time for each volume. */
+  /** Deletion is complete when it returns; recycling continues in the background, once at a time for each volume. */
   reclaim(volume: BoundVolume, signal: AbortSignal): Promise<void>
   /** Resolves when nothing is being emptied any more. */
   ended(): Promise<void>
 }
 
 export function createReclaimer(deps: Reclaiming): Reclaimer {
-  const { context, volumes, events, metrics, claimOf, podsOf } = deps
+  const { context, options, volumes, events, metrics, claimOf, podsOf } = deps
   const recycling = new Map<string, Promise<void>>()
 
   return {
@@ -91,7 +93,7 @@ export function createReclaimer(deps: Reclaiming): Reclaimer {
 
   async function removeHostPath(path: string): Promise<void> {
     if (!/^\/tmp\/.+/.test(path)) throw new Error(`host_path deleter only supports /tmp/.+ but received provided ${path}`)
-    const { hostPaths } = context.options
+    const { hostPaths } = options
     if (!hostPaths) throw new Error(`no access to ${path}: the controllers were not given their machine's directories`)
     await hostPaths.remove(path)
   }
@@ -107,7 +109,7 @@ export function createReclaimer(deps: Reclaiming): Reclaimer {
       const list = users.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort()
       return events.event(volume, 'Normal', 'VolumeFailedRecycle', `Volume is used by pods: ${list.join(',')}`)
     }
-    const pod = recyclerPod(volume, context.options.volumeBinding ?? {})
+    const pod = recyclerPod(volume, options.volumeBinding ?? {})
     if (!pod) return failVolume(deps, volume, 'VolumeFailedRecycle', 'No recycler plugin found for the volume!', signal)
     try {
       await recycle(context, pod, (type, message) => events.event(volume, type, 'RecyclerPod', message), signal)

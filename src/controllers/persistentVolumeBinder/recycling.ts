@@ -1,5 +1,5 @@
 /**
- * Empties a volume that is to be used again (L3): a pod deletes what is in it, and what happens to the pod is told about the volume.
+ * Empties a volume for its next use (L3): a pod deletes the content, and the pod's events are recorded on the volume.
  * Upstream: pkg/volume/plugins.go NewPersistentVolumeRecyclerPodTemplate, pkg/volume/util/recyclerclient (v1.36).
  */
 import type { PersistentVolume, Pod, Volume } from '#api/gen/types/core.v1'
@@ -13,7 +13,8 @@ import { messageOf } from '#base/messageOf'
 import { events, pods } from '#client/builtIn'
 import type { NewObject } from '#client/client'
 import { waitFor } from '#client/waitFor'
-import type { ControllerContext, RecyclerOptions, VolumeBindingOptions } from '../framework/controller.ts'
+import type { ControllerContext } from '../framework/controller.ts'
+import type { RecyclerOptions, VolumeBindingOptions } from './options.ts'
 
 const namespace = 'default'
 const gi = 2 ** 30
@@ -59,7 +60,7 @@ export async function recycle(context: ControllerContext, pod: NewObject<Pod>, r
     over.abort()
     await telling
     if (!isStatus(error, 'AlreadyExists')) throw new Error(`unexpected error creating recycler pod:  ${messageOf(error)}`, { cause: error })
-    // Of a former life, or somebody's who wants to keep the volume from being emptied: no word of its own is believed.
+    // The pod is from an earlier process, or another client created it to keep the volume from being emptied: ignore its status.
     await client.delete(ref, { signal })
     throw new Error('old recycler pod found, will retry later', { cause: error })
   }
@@ -71,7 +72,7 @@ export async function recycle(context: ControllerContext, pod: NewObject<Pod>, r
   }
   over.abort()
   await telling
-  // The pod goes before the outcome is told, also while stopping: the next life would have to do it.
+  // Delete the pod before reporting, even during shutdown; otherwise it is left for the next process.
   await client.delete(ref, {}).catch((error: unknown) => {
     failure ??= isStatus(error, 'NotFound') ? undefined : new Error(`failed to delete recycler pod: ${messageOf(error)}`, { cause: error })
   })

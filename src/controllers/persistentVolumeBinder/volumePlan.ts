@@ -24,7 +24,7 @@ export function planVolume(volume: Volume, claim: Claim | undefined): VolumePlan
   if (!claim) return { act: 'reclaim' }
   if (!claim.spec.volumeName) return isSameMode(volume, claim) ? { act: 'syncClaim' } : modeMismatch(volume, claim)
   if (claim.spec.volumeName === volume.metadata.name) return { act: 'setPhase', phase: 'Bound' }
-  // Made for a claim that has found another volume meanwhile: nobody needs it.
+  // Provisioned for a claim that was bound to another volume meanwhile: the volume is unused.
   const isSpare = volume.metadata.annotations?.[volumeAnnotations.provisionedBy] !== undefined && persistentVolumeReclaimPolicy === 'Delete'
   return isSpare ? { act: 'reclaim' } : { act: 'unbind' }
 }
@@ -46,7 +46,7 @@ export function unbound(volume: Volume): Volume {
   return { ...volume, spec: { ...spec, claimRef: meantFor } }
 }
 
-/** Whether nobody has a right to the volume any more. */
+/** Whether the volume has no claim any more. */
 export function isReleased({ metadata, spec }: Volume, claimOf: (key: string) => Claim | undefined): boolean {
   if (!spec.claimRef?.uid) return false
   const claim = claimOf(`${spec.claimRef.namespace}/${spec.claimRef.name}`)

@@ -25,7 +25,7 @@ export function provisionerOf(name: string): Provisioner {
 
 export type Deleter = { readonly kind: 'external' } | { readonly kind: 'hostPath'; readonly path: string } | { readonly kind: 'none'; readonly problem: string }
 
-/** Who deletes what is behind the volume: the one who has made it, or who its source says. */
+/** The plugin or driver that deletes the volume's storage: its provisioner, or the plugin of its source. */
 export function deleterOf({ metadata, spec }: Frozen<PersistentVolume>): Deleter {
   const madeBy = metadata.annotations?.[volumeAnnotations.provisionedBy]
   const path = spec.hostPath?.path

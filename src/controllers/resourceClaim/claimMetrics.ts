@@ -1,4 +1,4 @@
-/** What is told of resource claims (L3). Upstream: pkg/controller/resourceclaim/metrics (v1.36). */
+/** Metrics of resource claims (L3). Upstream: pkg/controller/resourceclaim/metrics (v1.36). */
 import type { ResourceClaim } from '#api/gen/types/resource.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Labels, Metrics } from '#base/metrics'

@@ -11,7 +11,7 @@ import type { Frozen } from '#api/machinery/meta'
 export const podClaimAnnotation = 'resource.kubernetes.io/pod-claim-name'
 
 export type ClaimName =
-  /** One that people made is whoever's; one that was made for the pod must be the pod's own. */
+  /** A claim that is named directly may have any owner; one made from a template must belong to the pod. */
   { readonly state: 'known'; readonly name: string; readonly mustBeOwned: boolean } | { readonly state: 'unneeded' } | { readonly state: 'missing' }
 
 export function claimNameOf({ status }: Frozen<Pod>, { name, resourceClaimName }: Frozen<PodResourceClaim>): ClaimName {

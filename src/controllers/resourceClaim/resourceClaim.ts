@@ -133,7 +133,7 @@ function createResourceClaimController(context: ControllerContext) {
     await client.of(pods).patch({ namespace, name }, 'apply', body, { subresource: 'status', fieldManager, force: true, signal })
   }
 
-  /** The scheduler reserves what it allocates; who chose the node by hand has nobody else. */
+  /** The scheduler reserves the claims that it allocates. A pod with a node set by hand passes no scheduler, so its claims are reserved here. */
   async function reserve(pod: Frozen<Pod>, signal: AbortSignal): Promise<void> {
     const { namespace, name = '', uid = '' } = pod.metadata
     for (const podClaim of pod.spec.resourceClaims ?? []) {

@@ -1,6 +1,6 @@
 /**
- * Marks tokens of secrets that were made for accounts automatically, long ago, and that nobody uses as invalid, and deletes them when nobody
- * missed them (L3). Upstream: pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go (v1.36).
+ * Marks auto-generated token secrets that have been unused for long as invalid, and deletes them when they stay unused after that (L3).
+ * Upstream: pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go (v1.36).
  */
 import type { Secret, ServiceAccount } from '#api/gen/types/core.v1'
 import { podSecretNames } from '#api/helpers/objectReferences'
@@ -12,7 +12,12 @@ import type { ControllerContext, ControllerDescriptor } from '../framework/contr
 import { createReconciler, everyPeriod } from '../framework/reconciler.ts'
 import { accountNameAnnotation, isTokenOf, isTokenSecret } from './tokenSecret.ts'
 
-export const legacyTokenCleaner: ControllerDescriptor = {
+export interface LegacyCleanerOptions {
+  /** Unused tokens older than this are deleted. Default a year. */
+  readonly legacyTokenCleanUpPeriodMs?: number | undefined
+}
+
+export const legacyTokenCleaner: ControllerDescriptor<LegacyCleanerOptions> = {
   name: 'legacy-serviceaccount-token-cleaner-controller',
   aliases: ['legacy-service-account-token-cleaner'],
   serviceAccount: 'legacy-service-account-token-cleaner',
@@ -28,9 +33,8 @@ const tracking = { namespace: 'kube-system', name: 'kube-apiserver-legacy-servic
 const dayOf = (ms: number) => formatTime(ms).slice(0, 10)
 const msOfDay = (day: string | undefined) => (day !== undefined && /^\d{4}-\d{2}-\d{2}$/.test(day) ? parseTime(`${day}T00:00:00Z`) : undefined)
 
-function createCleaner(context: ControllerContext) {
+function createCleaner(context: ControllerContext, { legacyTokenCleanUpPeriodMs: cleanUpPeriodMs = defaultCleanUpPeriodMs }: LegacyCleanerOptions) {
   const { client, clock, log } = context
-  const cleanUpPeriodMs = context.options.legacyTokenCleanUpPeriodMs ?? defaultCleanUpPeriodMs
   const informer = context.informers.of(secrets)
   const accounts = context.informers.of(serviceAccounts)
   const podInformer = context.informers.of(pods)

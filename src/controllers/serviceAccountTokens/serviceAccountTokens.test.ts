@@ -26,9 +26,9 @@ const decisions = [
   { name: 'made by hand', object: secret({}, undefined, 'other'), want: 'keep' },
 ]
 for (const { name, object, want } of decisions) {
-  test(`CTL-13 tokens that nobody uses: ${name}`, () => assert.equal(legacyTokenDecision(object, account, nowMs, yearMs), want))
+  test(`CTL-13 unused tokens: ${name}`, () => assert.equal(legacyTokenDecision(object, account, nowMs, yearMs), want))
 }
-test('CTL-13 tokens that nobody uses: of another account', () => {
+test('CTL-13 unused tokens: the token of another account is kept', () => {
   assert.equal(legacyTokenDecision(secret(), { ...account, metadata: { ...account.metadata, name: 'b' } }, nowMs, yearMs), 'keep')
   assert.equal(legacyTokenDecision(secret(), undefined, nowMs, yearMs), 'keep')
 })

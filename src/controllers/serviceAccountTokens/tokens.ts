@@ -11,20 +11,26 @@ import type { ControllerContext, ControllerDescriptor } from '../framework/contr
 import { createReconciler } from '../framework/reconciler.ts'
 import { accountNameAnnotation, accountUidAnnotation, isTokenOf, isTokenSecret } from './tokenSecret.ts'
 
-export const serviceAccountTokens: ControllerDescriptor = {
+export interface TokensOptions {
+  /** Makes the token of a secret for a service account, which does not expire; absent: such secrets get no token. */
+  readonly serviceAccountToken?: ((account: Frozen<ServiceAccount>, secret: Frozen<Secret>) => string) | undefined
+  /** PEM of the cluster's CA. */
+  readonly rootCa?: string | undefined
+}
+
+export const serviceAccountTokens: ControllerDescriptor<TokensOptions> = {
   name: 'serviceaccount-token-controller',
   aliases: ['serviceaccount-token'],
   serviceAccount: 'tokens-controller',
-  // Nobody may hand out tokens but the manager itself.
+  // Only the manager itself may issue tokens.
   actsAsManager: true,
   create: createTokensController,
 }
 
 const maxRetries = 10
 
-function createTokensController(context: ControllerContext): Component {
+function createTokensController(context: ControllerContext, { serviceAccountToken: generate, rootCa }: TokensOptions): Component {
   const { client } = context
-  const generate = context.options.serviceAccountToken
   // Without a key there is nothing to sign with.
   if (!generate) return { name: serviceAccountTokens.name, run: async () => {} }
   const accounts = context.informers.of(serviceAccounts)
@@ -121,7 +127,6 @@ function createTokensController(context: ControllerContext): Component {
   }
 
   async function fill(cached: Frozen<Secret>, account: Frozen<ServiceAccount>, signal: AbortSignal): Promise<void> {
-    const rootCa = context.options.rootCa
     if (!wanted(cached, account, rootCa)) return
     const { namespace, name = '', uid } = cached.metadata
     const live = await client.of(secrets).get({ namespace, name }, { signal }).catch(unlessNotFound)

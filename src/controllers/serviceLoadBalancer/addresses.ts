@@ -1,5 +1,5 @@
 /**
- * Which addresses the cluster itself gives to a service of type LoadBalancer (L3), pure: those of its nodes, where nobody else has the ports.
+ * Which addresses the cluster itself gives to a service of type LoadBalancer (L3), pure: those of its nodes, where the ports are free.
  * Proxies on the nodes take what arrives there. Upstream leaves this to cloud providers: cloud-provider/controllers/service (v1.36).
  */
 import type { LoadBalancerIngress, Node, Service } from '#api/gen/types/core.v1'
@@ -16,7 +16,7 @@ export interface PortOfNode {
   readonly protocol: string
 }
 
-/** Who has a port of an address already, as `namespace/name` or in words; undefined: nobody. */
+/** The holder of a port of an address, as `namespace/name` or in words; undefined: the port is free. */
 export type HolderOf = (address: string, port: PortOfNode) => string | undefined
 
 export interface Assignment {
@@ -50,7 +50,7 @@ export function holdsPort(service: Frozen<Service>, address: string, wanted: Por
   return ingress?.ports?.some(({ port, protocol }) => port === wanted.port && protocol === wanted.protocol) ?? false
 }
 
-/** The first of `rivals` that has the port of this address. Of two that were given the same at once, the older keeps it. */
+/** The first of `rivals` that has the port of this address. When two got the same port at once, the older keeps it. */
 export function rivalWithPort(service: Frozen<Service>, rivals: readonly Frozen<Service>[], address: string, port: PortOfNode): Frozen<Service> | undefined {
   const held = holdsPort(service, address, port)
   return rivals.find((rival) => holdsPort(rival, address, port) && (!held || isOlder(rival, service)))

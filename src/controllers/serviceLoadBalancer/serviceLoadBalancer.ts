@@ -138,7 +138,7 @@ function createServiceLoadBalancer(context: ControllerContext) {
     }
   }
 
-  /** Of the ports that the service wants, those of nodes' addresses that the cluster itself cannot do without. */
+  /** Ports of the service that the cluster itself needs on its nodes' addresses, with their users. */
   function ownPorts(service: Frozen<Service>): Map<string, string> {
     const wanted = new Set(portsOf(service).map(({ port }) => port))
     const kubelets = nodeInformer.store.list().flatMap((node) => {

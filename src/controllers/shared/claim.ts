@@ -1,5 +1,6 @@
 /**
- * Whose object is it (L3): a controller keeps what it owns and selects, releases what it no longer selects, and adopts orphans that it does.
+ * Decides ownership of objects (L3): a controller keeps objects that it owns and selects, releases those that it no longer selects, and adopts
+ * orphans that it selects.
  * Upstream: pkg/controller/controller_ref_manager.go (v1.36).
  */
 import { controllerOf, controllerReference } from '#api/helpers/owners'

@@ -23,7 +23,7 @@ const migrated: ReadonlyMap<string, Migrated> = new Map([
   ['kubernetes.io/vsphere-volume', { driver: 'csi.vsphere.vmware.com', source: 'vsphereVolume' }],
 ])
 
-/** The CSI driver that has taken over from an in-tree plugin; undefined: nobody has. */
+/** The CSI driver that has taken over from an in-tree plugin; undefined: none has. */
 export function driverInsteadOf(plugin: string): string | undefined {
   return migrated.get(plugin)?.driver
 }

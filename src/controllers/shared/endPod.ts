@@ -26,7 +26,7 @@ export async function endPod(client: Client, pod: Frozen<Pod>, options: EndPodOp
       reason === undefined
         ? []
         : [{ type: 'DisruptionTarget', status: 'True', reason, message, lastTransitionTime: formatTime(nowMs), observedGeneration: pod.metadata.generation }]
-    // Who is ended without grace has no kubelet that would say how it ended.
+    // No kubelet reports the end of a pod that is deleted without grace.
     if (!isPodTerminal(pod) && (!graceful || conditions.length > 0)) {
       const status = { ...(graceful ? {} : { phase: 'Failed' }), ...(conditions.length > 0 ? { conditions } : {}) }
       await client.of(pods).patch(ref, 'strategic', { metadata: { uid }, status }, { subresource: 'status', signal })

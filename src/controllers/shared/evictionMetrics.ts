@@ -1,4 +1,4 @@
-/** What is told of pods that a taint ends (L3). Upstream: pkg/controller/tainteviction/metrics, pkg/controller/devicetainteviction/metrics (v1.36). */
+/** Metrics of pods that a taint evicts (L3). Upstream: pkg/controller/tainteviction/metrics, pkg/controller/devicetainteviction/metrics (v1.36). */
 import type { Metrics } from '#base/metrics'
 
 export interface EvictionMetrics {

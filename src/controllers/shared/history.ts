@@ -120,7 +120,7 @@ export async function ownRevisions(
   return claim(all, { context, owner: set, ownerResource, resource: controllerRevisions, selector: selectorOf(set.spec.selector), signal })
 }
 
-/** Revisions beyond the limit that no pod has, oldest first. As in upstream, a DaemonSet's limit counts revisions with pods, too. */
+/** Revisions beyond the limit that no pod has, oldest first. For a DaemonSet the revisions that pods use count too, as upstream. */
 export function revisionsToClean(
   set: RevisedSet,
   { old }: Pick<History, 'old'>,

@@ -1,6 +1,6 @@
 /**
- * Who owns a StatefulSet's claims (L3), by persistentVolumeClaimRetentionPolicy: an owner that goes takes its claim with it. While a pod is
- * wanted, the set may own its claims; when scaling takes the pod away, the pod may. Pure. Upstream: pkg/controller/statefulset/stateful_set_utils.go (v1.36).
+ * Sets the owners of a StatefulSet's claims (L3) by persistentVolumeClaimRetentionPolicy: a claim is deleted with its owner. While a pod is
+ * wanted, the set may own its claims; when scaling removes the pod, the pod may. Pure. Upstream: pkg/controller/statefulset/stateful_set_utils.go (v1.36).
  */
 import type { StatefulSet } from '#api/gen/types/apps.v1'
 import type { PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'

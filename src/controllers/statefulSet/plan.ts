@@ -18,7 +18,7 @@ export interface Revisions {
 export interface StatefulPlan {
   /** Ordinal, and whether the pod is made from the update revision. */
   readonly create: { readonly ordinal: number; readonly updated: boolean }[]
-  /** To be made anew: ended ones, and those of an old revision; or not at all any more. */
+  /** Pods to delete: ended ones and those of an old revision, which are then created again, and surplus ones. */
   readonly remove: Frozen<Pod>[]
   /** Pods that lack the labels of their place. */
   readonly mend: Frozen<Pod>[]

@@ -23,7 +23,7 @@ export interface StatefulPodControlDeps {
 }
 
 export interface StatefulPodControl {
-  /** Makes the pod of an ordinal after its claims; does nothing while an old claim is on its way out. */
+  /** Makes the pod of an ordinal after its claims; does nothing while an old claim is being deleted. */
   create(set: Frozen<StatefulSet>, ordinal: number, revision: Frozen<ControllerRevision>, signal: AbortSignal): Promise<void>
   remove(set: Frozen<StatefulSet>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void>
   /** Gives a pod the labels of its place. */
@@ -32,14 +32,14 @@ export interface StatefulPodControl {
   settleClaims(set: Frozen<StatefulSet>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void>
 }
 
-/** What it throws are Status errors of the API; an event has told of them. */
+/** Throws Status errors of the API, after recording an event for each. */
 export function createStatefulPodControl({ client, events, claims }: StatefulPodControlDeps): StatefulPodControl {
   return { create, remove, mendIdentity, settleClaims }
 
   async function create(set: Frozen<StatefulSet>, ordinal: number, revision: Frozen<ControllerRevision>, signal: AbortSignal): Promise<void> {
     const pod = statefulPod(set, ordinal, revision)
     const { name = '' } = pod.metadata
-    // Its claims are on their way out with the pod before it; their end brings us back.
+    // The claims of the previous pod are being deleted; their deletion queues the set again.
     if (claimsOf(set, ordinal).some((claim) => isClaimStale(set, name, claim))) return
     await createClaims(set, ordinal, name, signal)
     const what = `Pod ${name} in StatefulSet ${set.metadata.name}`

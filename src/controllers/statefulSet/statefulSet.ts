@@ -8,7 +8,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
-import { featureEnabled } from '#base/featureGates'
+import { type FeatureGateSettings, featureEnabled } from '#base/featureGates'
 import { controllerRevisions, persistentVolumeClaims, pods, statefulSets } from '#client/builtIn'
 import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
@@ -23,14 +23,22 @@ import { planStatefulSet, type Revisions, statefulSetStatus } from './plan.ts'
 import { createStatefulPodControl } from './podControl.ts'
 import { ordinalOf, podRevisionLabel } from './pods.ts'
 
-export const statefulSet: ControllerDescriptor = {
+/** Feature gates that the controller reads. */
+export const statefulSetFeatures = ['MaxUnavailableStatefulSet'] as const
+
+export interface StatefulSetOptions {
+  /** Values of --feature-gates; absent gates have their default of v1.36. */
+  readonly featureGates?: FeatureGateSettings | undefined
+}
+
+export const statefulSet: ControllerDescriptor<StatefulSetOptions> = {
   name: 'statefulset-controller',
   aliases: ['statefulset'],
   serviceAccount: 'statefulset-controller',
   create: createStatefulSetController,
 }
 
-function createStatefulSetController(context: ControllerContext) {
+function createStatefulSetController(context: ControllerContext, { featureGates = {} }: StatefulSetOptions) {
   const { client, clock } = context
   const informer = context.informers.of(statefulSets)
   const podInformer = context.informers.of(pods)
@@ -41,7 +49,7 @@ function createStatefulSetController(context: ControllerContext) {
   const pace = createPodPace(clock, podInformer.store)
   const reconciler = createReconciler(context, { name: statefulSet.name, queueName: 'statefulset', workers: 5, reconcile })
   const podControl = createStatefulPodControl({ client, events, claims: claimInformer })
-  const features = { maxUnavailable: featureEnabled(context.options.featureGates ?? {}, 'MaxUnavailableStatefulSet') }
+  const features = { maxUnavailable: featureEnabled(featureGates, 'MaxUnavailableStatefulSet') }
   reconciler.watch(informer, enqueueSelf(reconciler.queue))
   // Names are fixed, so nothing can be created twice and nothing need be expected.
   reconciler.watch(podInformer, ownedPodHandler({ informer, queue: reconciler.queue, expectations: createExpectations(clock) }))

@@ -5,6 +5,7 @@
 import type { Pod } from '#api/gen/types/core.v1'
 import { ownValue } from '#base/bareMap'
 import { deepCopy, deepFreeze } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { type CheckpointFile, checkpointFile, noCheckpoint } from '../core/checkpointFile.ts'
 import { type FrozenContainer, type FrozenPod, isTerminalPhase } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -186,7 +187,7 @@ async function restore(file: CheckpointFile): Promise<PodResourcesState> {
   try {
     return parsePodResources(text)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(
       `could not restore state from checkpoint: ${reason}, please drain this node and delete pod allocation checkpoint file "${file.path}" before restarting Kubelet`,
     )

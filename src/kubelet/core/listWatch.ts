@@ -6,6 +6,7 @@ import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import type { ResourceClient } from '#client/client'
 
 export interface Selection {
@@ -65,7 +66,7 @@ export async function listWatch<T extends KubeObject>(
       if (forgotten) {
         resourceVersion = undefined
         listFrom = {}
-      } else deps.log.v(2).info('Watch ended', { resource: client.resource.resource, reason: error instanceof Error ? error.message : String(error) })
+      } else deps.log.v(2).info('Watch ended', { resource: client.resource.resource, reason: messageOf(error) })
     }
     if (signal.aborted) return
     await deps.clock.sleep(retryMs, signal).catch(() => {})

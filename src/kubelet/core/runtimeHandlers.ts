@@ -1,5 +1,6 @@
 /** What a pod's RuntimeClass means to the runtime (L3). Upstream: kubelet/runtimeclass, kubelet_getters.go HandlerSupportsUserNamespaces (v1.36). */
 import { isStatus } from '#api/machinery/status'
+import { messageOf } from '#base/messageOf'
 import { runtimeClasses } from '#client/builtIn'
 import type { RuntimeHandler } from '#grpc/criTypes'
 import type { FrozenPod } from './containers.ts'
@@ -12,7 +13,7 @@ export async function handlerName({ client }: Pick<KubeletContext, 'client'>, { 
     return (await client.of(runtimeClasses).get({ name: runtimeClassName })).handler
   } catch (error) {
     if (isStatus(error, 'NotFound')) throw new Error(`runtimeclass.node.k8s.io "${runtimeClassName}" not found`, { cause: error })
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(`failed to lookup RuntimeClass ${runtimeClassName}: ${reason}`, { cause: error })
   }
 }

@@ -2,6 +2,7 @@
  * Watches what the node has left and ends pods before the kernel does (L3): pods beyond their storage limits, then, when something runs short, what nobody
  * needs, then one pod a round. Decisions are thresholds.ts', ranking.ts' and localStorage.ts'. Upstream: kubelet/eviction/eviction_manager.go (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { isCriticalPod } from '../core/criticalPods.ts'
@@ -170,7 +171,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
             continue
           }
         } catch (error) {
-          log.warn('Eviction manager: failed to synchronize', { error: error instanceof Error ? error.message : String(error) })
+          log.warn('Eviction manager: failed to synchronize', { error: messageOf(error) })
         }
         await clock.sleep(periodMs, signal).catch(() => {})
       }

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
 import { parseDuration } from '#api/machinery/duration'
 import { parseJson } from '#api/machinery/json'
+import { messageOf } from '#base/messageOf'
 import { serviceAccounts } from '#client/builtIn'
 import type { FrozenPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -171,7 +172,7 @@ function createProvider(context: KubeletContext, host: KubeletHost, provider: Pr
     } catch (error) {
       log.warn('Failed getting credential from external registry credential provider', {
         provider: provider.name,
-        error: error instanceof Error ? error.message : String(error),
+        error: messageOf(error),
       })
       return undefined
     }

@@ -2,6 +2,7 @@
  * Removes images that nobody has used for too long, or while the disk is too full, least recently used first (L3). The plan is pure.
  * Upstream: kubelet/images/image_gc_manager.go, kubelet.go StartGarbageCollection (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { RuntimeImage } from '#grpc/criTypes'
 import type { KubeletContext } from '../core/context.ts'
 import type { ImageManager } from './imageManager.ts'
@@ -122,7 +123,7 @@ export function createImageGC(context: KubeletContext, images: Pick<ImageManager
         uses.delete(image.id)
         collected.inc({ reason })
       } catch (error) {
-        failures.push(error instanceof Error ? error.message : String(error))
+        failures.push(messageOf(error))
       }
     }
     if (failures.length > 0) throw new Error(`freed ${freedBytes} bytes space with errors in image deletion: ${failures.join(', ')}`)

@@ -2,6 +2,7 @@
  * Gets images onto the node (L3): pull policy, back-off, credentials and who may use what they have brought, upstream's events and metrics.
  * Upstream: kubelet/images/image_manager.go (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { PodSandboxConfig, RuntimeImage } from '#grpc/criTypes'
 import { BackOff } from '../core/backOff.ts'
 import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
@@ -127,7 +128,7 @@ export async function createImageManager(context: KubeletContext): Promise<Image
       return { imageRef, image: pulled }
     } catch (error) {
       if (request.signal?.aborted) throw error
-      const text = error instanceof Error ? error.message : String(error)
+      const text = messageOf(error)
       recorder.event(reference, 'Warning', 'Failed', `Failed to pull image "${name}": ${text}`)
       const { reason, message } = pullFailure(name, text)
       // Looked at again before the wait is over, so that the status says that there is one.
@@ -154,7 +155,7 @@ export async function createImageManager(context: KubeletContext): Promise<Image
     }
     const present = await runtime.imageStatus(image).catch((error: unknown) => {
       if (signal?.aborted) throw error
-      const message = `Failed to inspect image "": ${error instanceof Error ? error.message : String(error)}`
+      const message = `Failed to inspect image "": ${messageOf(error)}`
       recorder.event(reference, 'Warning', 'InspectFailed', message)
       throw new StartError('ImageInspectError', message)
     })

@@ -2,6 +2,7 @@
  * Pulls images one after another or side by side (L3), never faster than allowed, with one credential after another until one works.
  * Upstream: kubelet/images/puller.go, helpers.go, kuberuntime_image.go (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import { createTokenBucket } from '#client/workqueue/rateLimiter'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import type { KubeletContext } from '../core/context.ts'
@@ -39,7 +40,7 @@ export function createImagePuller(context: KubeletContext): ImagePuller {
         const imageRef = await runtime.pullImage(image, used?.auth, sandbox, { signal })
         return { imageRef, used, tookMs: clock.monotonicMs() - startedMs }
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error)
+        const message = messageOf(error)
         if (!failures.includes(message)) failures.push(message)
       }
     }

@@ -4,6 +4,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { messageOf } from '#base/messageOf'
 import type { KubeletContext } from '../core/context.ts'
 import type { KubeletHost } from '../core/host.ts'
 
@@ -34,7 +35,7 @@ export async function ensureInhibitDelay({ clock, log }: Context, host: KubeletH
     await mkdir(dirname(path), { recursive: true, mode: 0o755 })
     await writeFile(path, `# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=${Math.round(wantedMs / 1000)}\n`, { mode: 0o644 })
   } catch (error) {
-    log.warn('Unable to override the inhibit delay of logind', { file, error: error instanceof Error ? error.message : String(error) })
+    log.warn('Unable to override the inhibit delay of logind', { file, error: messageOf(error) })
     return
   }
   await host.exec.run('busctl', ['--system', 'call', ...systemd, 'KillUnit', 'ssi', 'systemd-logind.service', 'all', hangUp], { timeoutMs })

@@ -6,6 +6,7 @@ import type { Lease } from '#api/gen/types/coordination.v1'
 import type { Node, NodeStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { messageOf } from '#base/messageOf'
 import { formatMicroTime } from '#base/time'
 import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import { leases, nodes } from '#client/builtIn'
@@ -154,7 +155,7 @@ async function untilRegistered({ clock, config, log }: KubeletContext, register:
     try {
       return await register(signal)
     } catch (error) {
-      log.v(1).info('Unable to register node with API server', { node: config.nodeName, error: error instanceof Error ? error.message : String(error) })
+      log.v(1).info('Unable to register node with API server', { node: config.nodeName, error: messageOf(error) })
       await clock.sleep(retryMs, signal).catch(() => {})
     }
   }
@@ -196,7 +197,7 @@ function repeater({ clock, config, log }: KubeletContext, register: (signal: Abo
       } catch (error) {
         if (signal.aborted) return
         waitMs = Math.min(periodMs, retryMs)
-        log.v(1).info(`${name} failed, will retry`, { node: config.nodeName, error: error instanceof Error ? error.message : String(error) })
+        log.v(1).info(`${name} failed, will retry`, { node: config.nodeName, error: messageOf(error) })
         if (isStatus(error, 'NotFound')) await register(signal).catch(() => {})
       }
       const timer = clock.timer(waitMs, bell.ring)

@@ -4,6 +4,7 @@
  */
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import { messageOf } from '#base/messageOf'
 import type { KubeletContext } from '../core/context.ts'
 
 export interface OomVictim {
@@ -40,7 +41,7 @@ const maxMessages = 10_000
 export async function watchOom(context: KubeletContext, signal: AbortSignal, file = '/dev/kmsg'): Promise<void> {
   const { clock, config, log, recorder } = context
   const source = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
-    log.warn('Cannot tell of processes that the kernel kills when memory is short', { error: error instanceof Error ? error.message : String(error) })
+    log.warn('Cannot tell of processes that the kernel kills when memory is short', { error: messageOf(error) })
   })
   if (!source) return
   try {

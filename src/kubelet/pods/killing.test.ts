@@ -4,7 +4,7 @@ import type { Lifecycle, Pod } from '#api/gen/types/core.v1'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
-import { CriError } from '#grpc/criError'
+import { GrpcError } from '#grpc/grpcError'
 import type { KubeletContext } from '../core/context.ts'
 import type { ContainerRecord } from '../core/podRuntimeStatus.ts'
 import { type KillOptions, killPod } from './killing.ts'
@@ -111,7 +111,7 @@ for (const c of graces) {
 test('KUB-08 what could not be stopped is told together, and the sandbox is stopped all the same', async () => {
   const run = world({})
   const { runtime } = run.context as unknown as { runtime: { stopContainer(id: string): Promise<void> } }
-  runtime.stopContainer = (id) => Promise.reject(new CriError('UNKNOWN', `${id} hangs`))
+  runtime.stopContainer = (id) => Promise.reject(new GrpcError('UNKNOWN', `${id} hangs`))
   const text = (name: string) => `failed to "KillContainer" for "${name}" with KillContainerError: "rpc error: code = Unknown desc = ${name} hangs"`
   await assert.rejects(kill(run, pod([{ name: 'a' }, { name: 'b' }], [], 5)), { message: `[${text('a')}, ${text('b')}]` })
   assert.deepEqual(run.lines, ['0s stop sandbox'])

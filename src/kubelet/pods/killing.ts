@@ -3,7 +3,8 @@
  * Upstream: kuberuntime_container.go killContainer, kuberuntime_termination_order.go (v1.36).
  */
 import { deadlineScope } from '#base/abortScope'
-import { rpcErrorText } from '#grpc/criError'
+import { messageOf } from '#base/messageOf'
+import { rpcErrorText } from '#grpc/grpcError'
 import { type FrozenContainer, type FrozenPod, findSpecContainer, isRestartableInitContainer } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { podReference } from '../core/podReference.ts'
@@ -72,7 +73,7 @@ async function preStop(context: KubeletContext, { pod, container, record, podIP,
   } catch (error) {
     // A hook that is cut off has not failed: its time was over.
     if (!signal.aborted) context.recorder.event(podReference(pod, record.name), 'Warning', 'FailedPreStopHook', 'PreStopHook failed')
-    context.log.v(2).info('PreStop hook failed', { container: record.name, error: error instanceof Error ? error.message : String(error) })
+    context.log.v(2).info('PreStop hook failed', { container: record.name, error: messageOf(error) })
   }
 }
 

@@ -2,6 +2,7 @@
  * Turns runtime events into pods to look at (L3): containerd's stream first, a slow relist for what it missed.
  * Upstream: kubelet/pleg evented.go and generic.go (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { KubeletContext } from '../core/context.ts'
 import type { PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
@@ -61,7 +62,7 @@ export function createPodEvents(context: KubeletContext): PodEvents {
   const relistForever = async (workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void> => {
     if (runtime.eventsAreComplete || config.relistPeriodMs <= 0) return
     while (!signal.aborted) {
-      await relist(workers).catch((error: unknown) => log.v(1).info('Relist failed', { error: error instanceof Error ? error.message : String(error) }))
+      await relist(workers).catch((error: unknown) => log.v(1).info('Relist failed', { error: messageOf(error) }))
       await clock.sleep(config.relistPeriodMs, signal).catch(() => {})
     }
   }
@@ -78,7 +79,7 @@ export function createPodEvents(context: KubeletContext): PodEvents {
           if (!runtime.eventsAreComplete) for (const ms of settleMs) clock.timer(ms, () => happened(uid))
         }
       } catch (error) {
-        log.v(1).info('Runtime event stream ended', { error: error instanceof Error ? error.message : String(error) })
+        log.v(1).info('Runtime event stream ended', { error: messageOf(error) })
       }
       if (signal.aborted) return
       await clock.sleep(resubscribeMs, signal).catch(() => {})

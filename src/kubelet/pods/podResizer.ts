@@ -2,6 +2,7 @@
  * Gives running containers and their pod's cgroup what has been allocated to them (L3): the pod's own limits are raised before the containers' and lowered
  * after them, so that no container is ever held by a limit that is to be raised. Upstream: kuberuntime_manager.go doPodResizeAction (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { CgroupLimits } from '#host/cgroups'
 import type { Allocations } from '../allocation/allocations.ts'
 import { type ContainerResize, changedResources, limitOf, memoryDecreaseError, memoryLimitBytes, planResize, type Resources } from '../allocation/resize.ts'
@@ -95,7 +96,7 @@ export function createPodResizer(context: KubeletContext, allocations: Allocatio
         done(true)
       } catch (reason) {
         done(false)
-        allocations.failed(pod, reason instanceof Error ? reason.message : String(reason))
+        allocations.failed(pod, messageOf(reason))
         return true
       }
       const podIP = sandboxIPs(status)[0] ?? ''

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pod, PodSpec } from '#api/gen/types/core.v1'
 import { notFound } from '#api/machinery/status'
-import { CriError } from '#grpc/criError'
 import type { PodSandboxConfig, RuntimeHandler } from '#grpc/criTypes'
+import { GrpcError } from '#grpc/grpcError'
 import { kubeletConfig } from '../core/config.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { podLogDirectory } from '../core/podDirectory.ts'
@@ -77,7 +77,7 @@ test('KUB-20 a pod whose resolver is not as it asked starts, and is told so', as
 })
 
 test('CRI-01 what keeps a sandbox from starting is told as upstream tells it', async () => {
-  const failed = await start({ dnsPolicy: 'Default' }, { failure: new CriError('DEADLINE_EXCEEDED', 'too slow') })
+  const failed = await start({ dnsPolicy: 'Default' }, { failure: new GrpcError('DEADLINE_EXCEEDED', 'too slow') })
   const text = 'rpc error: code = DeadlineExceeded desc = too slow'
   assert.deepEqual(failed.events, [`Warning FailedCreatePodSandBox: Failed to create pod sandbox: ${text}`])
   assert.equal(failed.error, `Failed to create sandbox for pod "web-0_shop(u1)": ${text}`)

@@ -3,8 +3,8 @@
  * Upstream: kuberuntime_sandbox.go createPodSandbox, kuberuntime_container.go startContainer (v1.36).
  */
 import { messageOf } from '#base/messageOf'
-import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
+import { rpcErrorText } from '#grpc/grpcError'
 import { makeDirectory } from '#host/files'
 import { type FrozenContainer, type FrozenPod, formatPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'

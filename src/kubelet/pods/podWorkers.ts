@@ -7,6 +7,7 @@ import { keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { abortScope } from '#base/abortScope'
 import type { Timer } from '#base/clock'
+import { messageOf } from '#base/messageOf'
 import { pods } from '#client/builtIn'
 import { requestedResizes } from '../allocation/resizeMetrics.ts'
 import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
@@ -137,7 +138,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
         if (signal.aborted) break
         // A sync that was interrupted is followed by what interrupted it; any other failure comes again by itself.
         if (stage !== 'syncing' || !worker.abort.signal.aborted) {
-          const reason = error instanceof Error ? error.message : String(error)
+          const reason = messageOf(error)
           if (error instanceof RuntimeStatusError) {
             context.recorder.event(podReference(worker.pod), 'Warning', 'FailedSync', `error determining status: ${reason}`)
           }
@@ -315,7 +316,7 @@ async function terminate(machinery: PodMachinery, worker: Worker): Promise<void>
   try {
     for (let done = 0; done < kills.length; done++) await kills[done]
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     context.recorder.event(podReference(worker.pod), 'Warning', 'FailedKillPod', `error killing pod: ${reason}`)
     throw error
   } finally {

@@ -7,6 +7,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { bareMap, emptyMap } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { pods } from '#client/builtIn'
 import type { FrozenPod } from '../core/containers.ts'
 import { isTerminalPhase } from '../core/containers.ts'
@@ -173,7 +174,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
           if (!current || current.metadata.uid !== uid) return
           entry.sent = current.status
         }
-        context.log.v(2).info('Pod status not sent, will retry', { name, namespace, error: error instanceof Error ? error.message : String(error) })
+        context.log.v(2).info('Pod status not sent, will retry', { name, namespace, error: messageOf(error) })
         entry.dirty = true
         await context.clock.sleep(retryMs, signal).catch(() => {})
       }

@@ -6,9 +6,10 @@ import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Timer } from '#base/clock'
 import { least } from '#base/extremes'
+import { messageOf } from '#base/messageOf'
 import { parseTime } from '#base/time'
-import { rpcErrorText } from '#grpc/criError'
 import type { PodSandboxConfig } from '#grpc/criTypes'
+import { rpcErrorText } from '#grpc/grpcError'
 import type { Allocations } from '../allocation/allocations.ts'
 import type { BackOff } from '../core/backOff.ts'
 import { effectiveResources } from '../core/cgroupResources.ts'
@@ -179,7 +180,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   const actions = computePodActions(pod, before, probes)
   // A step that did nothing to the pod has nothing to find out: events tell what happens by itself.
   const isQuiet = !resized && isNothing(actions)
-  const retryInMs = isQuiet ? undefined : await carryOut(machinery, pod, before, actions, volumes, memory, signal)
+  const retryInMs = isQuiet ? undefined : await carryOut(machinery, { pod, status: before, actions, volumes, memory }, signal)
   const after = isQuiet ? before : await readPod(machinery, uid, memory)
   if (!isQuiet) probes.update(pod, after)
   const reached = currentStatus(machinery, pod, after, memory, false)
@@ -249,22 +250,23 @@ async function prepareDynamicResources(context: KubeletContext, pod: FrozenPod):
   try {
     await context.resources().preparePod(pod)
   } catch (error) {
-    const message = `Failed to prepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`
+    const message = `Failed to prepare dynamic resources: ${messageOf(error)}`
     context.recorder.event(podReference(pod), 'Warning', 'FailedPrepareDynamicResources', message)
     throw error
   }
 }
 
-/** Does what the plan says. Returns when to try again what could not be done. */
-async function carryOut(
-  machinery: PodMachinery,
-  pod: FrozenPod,
-  status: PodRuntimeStatus,
-  actions: PodActions,
-  volumes: MountedVolumes,
-  memory: PodMemory,
-  signal: AbortSignal,
-): Promise<number | undefined> {
+interface PodStep {
+  readonly pod: FrozenPod
+  readonly status: PodRuntimeStatus
+  readonly actions: PodActions
+  readonly volumes: MountedVolumes
+  readonly memory: PodMemory
+}
+
+/** Carries out the planned actions. Returns after how many milliseconds to repeat the failed ones. */
+async function carryOut(machinery: PodMachinery, step: PodStep, signal: AbortSignal): Promise<number | undefined> {
+  const { pod, status, actions, volumes, memory } = step
   const { context } = machinery
   if (actions.killPod) {
     if (actions.createSandbox && actions.sandboxId) {

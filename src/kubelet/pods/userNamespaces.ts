@@ -4,6 +4,7 @@
  */
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { messageOf } from '#base/messageOf'
 import { listIfExists, makeDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import type { KubeletContext } from '../core/context.ts'
 import { checkedRange, IdRanges, kubeletIds, mappingsOf, nodeUsers, rangeOf, type UserNamespaces, unitLength } from '../core/idRanges.ts'
@@ -58,7 +59,7 @@ function recordKnown(ranges: IdRanges, uid: string, text: string): void {
   try {
     ranges.record(uid, rangeOf(text))
   } catch (error) {
-    throw new Error(`record pod mappings for existing pod "${uid}": ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`record pod mappings for existing pod "${uid}": ${messageOf(error)}`)
   }
 }
 

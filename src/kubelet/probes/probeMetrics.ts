@@ -2,6 +2,7 @@
  * What probes of this node's containers said, as `/metrics/probes` shows it (L3): per probe of a pod, until the pod is gone.
  * Upstream: kubelet/prober/prober_manager.go, ProberResults and ProberDuration (v1.36).
  */
+import { familyText, labelPair, numberText, sampleLine } from '#base/prometheusText'
 import type { FrozenPod } from '../core/containers.ts'
 import type { ProbeResult } from './prober.ts'
 import type { ProbeKind } from './probeState.ts'
@@ -15,7 +16,7 @@ export interface ProbeMetrics {
 }
 
 interface Tally {
-  readonly labels: string
+  readonly labels: readonly string[]
   readonly uid: string
   readonly results: Record<Counted, number>
   readonly buckets: number[]
@@ -37,9 +38,9 @@ export function createProbeMetrics(): ProbeMetrics {
       const tallies = pods.get(uid) ?? new Map<string, Tally>()
       pods.set(uid, tallies)
       const key = `${container}/${kind}`
-      const labels = `container="${container}",namespace="${namespace}",pod="${name}"`
+      const labels = [labelPair('container', container), labelPair('namespace', namespace ?? ''), labelPair('pod', name ?? '')]
       const tally = tallies.get(key) ?? {
-        labels: `${labels},probe_type="${probeLabel[kind]}"`,
+        labels: [...labels, labelPair('probe_type', probeLabel[kind])],
         uid,
         results: { Success: 0, Failure: 0, Unknown: 0 },
         buckets: bounds.map(() => 0),
@@ -58,19 +59,29 @@ export function createProbeMetrics(): ProbeMetrics {
   }
 }
 
+const duration = 'prober_probe_duration_seconds'
+const total = 'prober_probe_total'
+
 function render(tallies: readonly Tally[]): string {
-  const lines = ['# HELP prober_probe_duration_seconds [ALPHA] How long a probe took, in seconds.', '# TYPE prober_probe_duration_seconds histogram']
-  for (const { labels, results, buckets, seconds } of tallies) {
-    const count = results.Success + results.Unknown
-    const bucket = (bound: number | string, value: number | undefined) => `prober_probe_duration_seconds_bucket{${labels},le="${bound}"} ${value}`
-    lines.push(...bounds.map((bound, index) => bucket(bound, buckets[index])), bucket('+Inf', count))
-    lines.push(`prober_probe_duration_seconds_sum{${labels}} ${seconds}`, `prober_probe_duration_seconds_count{${labels}} ${count}`)
-  }
-  lines.push('# HELP prober_probe_total [BETA] How many probes of a container there were, by result.', '# TYPE prober_probe_total counter')
-  for (const { labels, uid, results } of tallies) {
-    for (const outcome of ['Success', 'Failure', 'Unknown'] as const) {
-      if (results[outcome] > 0) lines.push(`prober_probe_total{${labels},pod_uid="${uid}",result="${resultLabel[outcome]}"} ${results[outcome]}`)
-    }
-  }
-  return `${lines.join('\n')}\n`
+  return (
+    familyText({ name: duration, type: 'histogram', help: '[ALPHA] How long a probe took, in seconds.' }, tallies.flatMap(durationLines)) +
+    familyText({ name: total, type: 'counter', help: '[BETA] How many probes of a container there were, by result.' }, tallies.flatMap(totalLines))
+  )
+}
+
+function durationLines({ labels, results, buckets, seconds }: Tally): string[] {
+  const count = results.Success + results.Unknown
+  const bucket = (bound: number, value: number) => sampleLine(`${duration}_bucket`, [...labels, labelPair('le', numberText(bound))], value)
+  return [
+    ...bounds.map((bound, index) => bucket(bound, buckets[index] ?? 0)),
+    bucket(Number.POSITIVE_INFINITY, count),
+    sampleLine(`${duration}_sum`, labels, seconds),
+    sampleLine(`${duration}_count`, labels, count),
+  ]
+}
+
+function totalLines({ labels, uid, results }: Tally): string[] {
+  return (['Success', 'Failure', 'Unknown'] as const)
+    .filter((outcome) => results[outcome] > 0)
+    .map((outcome) => sampleLine(total, [...labels, labelPair('pod_uid', uid), labelPair('result', resultLabel[outcome])], results[outcome]))
 }

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer as createTcpServer } from 'node
 import { test } from 'node:test'
 import type { Probe } from '#api/gen/types/core.v1'
 import { VirtualClock } from '#base/virtualClock'
-import { CriError } from '#grpc/criError'
+import { GrpcError } from '#grpc/grpcError'
 import type { KubeletContext } from '../core/context.ts'
 import { requestHeaders } from '../core/httpRequest.ts'
 import { runProbe } from './prober.ts'
@@ -43,16 +43,16 @@ const execCases: { name: string; answer: Answer; want: { outcome: string; output
   { name: 'fails with its output', answer: { exitCode: 1, stdout: 'bad' }, want: { outcome: 'Failure', output: 'bad' } },
   {
     name: 'fails when it takes too long',
-    answer: new CriError('DEADLINE_EXCEEDED', 'late'),
+    answer: new GrpcError('DEADLINE_EXCEEDED', 'late'),
     want: { outcome: 'Failure', output: 'command "check me  $(OTHER)" timed out' },
   },
-  { name: 'says nothing when the runtime cannot', answer: new CriError('UNAVAILABLE', 'no runtime'), want: { outcome: 'Unknown', output: 'no runtime' } },
+  { name: 'says nothing when the runtime cannot', answer: new GrpcError('UNAVAILABLE', 'no runtime'), want: { outcome: 'Unknown', output: 'no runtime' } },
 ]
 for (const c of execCases) test(`KUB-06 an exec probe ${c.name}`, async () => assert.deepEqual(await runProbe(contextWith(c.answer), exec, target), c.want))
 
 test('KUB-06 an exec probe knows the plain values of the environment, and is tried three times when it cannot be run', async () => {
   const commands: string[][] = []
-  await runProbe(contextWith(new CriError('INTERNAL', 'no'), commands), exec, target)
+  await runProbe(contextWith(new GrpcError('INTERNAL', 'no'), commands), exec, target)
   assert.deepEqual(commands, Array(3).fill(['check', 'me', '', '$(OTHER)']))
 })
 

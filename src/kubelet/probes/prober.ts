@@ -4,8 +4,9 @@ import type { Frozen } from '#api/machinery/meta'
 import { deadlineScope } from '#base/abortScope'
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
+import { messageOf } from '#base/messageOf'
 import { kubernetesVersion } from '#base/version'
-import { CriError } from '#grpc/criError'
+import { GrpcError } from '#grpc/grpcError'
 import { containerPort } from '../core/containerPort.ts'
 import type { FrozenContainer } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -33,7 +34,6 @@ const maxOutputBytes = 10 * 1024
 
 const failure = (output: string): ProbeResult => ({ outcome: 'Failure', output })
 const success = (output = ''): ProbeResult => ({ outcome: 'Success', output })
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** Runs the probe within its timeout. Never rejects: an answer that says "no" is a failure, no answer from the machinery itself is unknown. */
 export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
@@ -42,7 +42,7 @@ export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, ta
     try {
       return await probeOnce(context, probe, target)
     } catch (error) {
-      last = { outcome: 'Unknown', output: words(error) }
+      last = { outcome: 'Unknown', output: messageOf(error) }
     }
   }
   return last
@@ -74,7 +74,7 @@ async function execProbe(context: KubeletContext, probe: Frozen<Probe>, target: 
     const output = Buffer.concat([stdout, stderr]).subarray(0, maxOutputBytes).toString()
     return exitCode === 0 ? success(output) : failure(output)
   } catch (error) {
-    if (error instanceof CriError && error.code === 'DEADLINE_EXCEEDED') return failure(`command ${JSON.stringify(command.join(' '))} timed out`)
+    if (error instanceof GrpcError && error.code === 'DEADLINE_EXCEEDED') return failure(`command ${JSON.stringify(command.join(' '))} timed out`)
     throw error
   }
 }
@@ -139,5 +139,5 @@ function causeOf(error: unknown, address: string): string {
   const known = dialErrors[code]
   if (known) return `dial tcp ${address}: ${known}`
   if (code === 'ECONNRESET') return 'read: connection reset by peer'
-  return words(error)
+  return messageOf(error)
 }

@@ -3,6 +3,7 @@
  * others. The numbers are pure; setting them is the edge. Upstream: kubelet/cm/node_container_manager_linux.go, qos_container_manager_linux.go (v1.36).
  */
 import { amountsOf, podRequests } from '#api/helpers/podResources'
+import { messageOf } from '#base/messageOf'
 import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
 import { milliCpuToShares, podCgroupPath, podQosClass, qosCgroupPath } from '../core/cgroupResources.ts'
 import { type FrozenPod, isTerminalPhase } from '../core/containers.ts'
@@ -113,7 +114,7 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
       if (!(await host.cgroups.exists(cgroup))) throw new Error(`["${cgroup}"] does not exist`)
       await host.cgroups.ensure(cgroup, reservedLimits(reserved, compressible))
     } catch (error) {
-      const message = `Failed to enforce ${what} Cgroup Limits on "${cgroup}": ${error instanceof Error ? error.message : String(error)}`
+      const message = `Failed to enforce ${what} Cgroup Limits on "${cgroup}": ${messageOf(error)}`
       event('Warning', 'FailedNodeAllocatableEnforcement', message)
       throw new Error(message)
     }
@@ -144,7 +145,7 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
         event('Normal', 'NodeAllocatableEnforced', 'Updated Node Allocatable limit across pods')
       } catch (error) {
         // Pods of before may use more than they may now: eviction brings that down.
-        const message = `Failed to update Node Allocatable Limits ["kubepods"]: ${error instanceof Error ? error.message : String(error)}`
+        const message = `Failed to update Node Allocatable Limits ["kubepods"]: ${messageOf(error)}`
         event('Warning', 'FailedNodeAllocatableEnforcement', message)
         await host.cgroups.ensure(path('Guaranteed'))
       }

@@ -11,6 +11,7 @@ import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import { type Metrics, noMetrics } from '#base/metrics'
 import { hangUp } from '#streaming/hangUp'
 import { refuse } from '#streaming/upgrade'
@@ -242,7 +243,7 @@ async function answerPlain(deps: PlainDeps, routes: Routes, request: IncomingMes
     response.statusCode = error instanceof HttpError ? error.code : 500
     if (error instanceof HttpError) for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value)
     response.setHeader('Content-Type', contentTypes.text)
-    response.end(error instanceof Error ? error.message : String(error))
+    response.end(messageOf(error))
   }
 }
 

@@ -5,6 +5,7 @@
 import type { RequestOptions } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { messageOf } from '#base/messageOf'
 import { acceptPortForward, acceptRemoteCommand } from '#streaming/remoteCommand'
 import { dialPortForward, dialRemoteCommand } from '#streaming/spdyClient'
 import type { PortForwardConnection, RemoteCommandOptions, RemoteCommandSession } from '#streaming/streams'
@@ -53,7 +54,7 @@ export async function remoteCommand(view: KubeletView, what: 'exec' | 'attach', 
   try {
     await serve(view, target, options, session)
   } catch (error) {
-    await session.finish({ error: error instanceof Error ? error.message : String(error) })
+    await session.finish({ error: messageOf(error) })
   }
 }
 
@@ -118,7 +119,7 @@ export async function portForward(
   }
   try {
     await acceptPortForward(upgrade, ports, (connection) => {
-      forward(connection, connect).catch((error: unknown) => connection.fail(error instanceof Error ? error.message : String(error)))
+      forward(connection, connect).catch((error: unknown) => connection.fail(messageOf(error)))
     })
   } finally {
     remote?.close()

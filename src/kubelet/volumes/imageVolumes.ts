@@ -7,6 +7,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Volume } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { messageOf } from '#base/messageOf'
 import type { Mount, PodSandboxConfig } from '#grpc/criTypes'
 import { listIfExists, makeDirectory } from '#host/files'
 import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
@@ -75,7 +76,7 @@ async function mountImage(context: KubeletContext, pod: FrozenPod, volumeName: s
   } catch (error) {
     counters(context).failed.inc()
     // What newer runtimes say: people look for the word.
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new StartError('CreateContainerError', `failed to generate container spec: ImageVolumeMountFailed: ${reason}`)
   }
 }

@@ -7,6 +7,7 @@ import type { ClusterTrustBundleProjection } from '#api/gen/types/core.v1'
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { messageOf } from '#base/messageOf'
 import { clusterScoped } from '#client/builtIn'
 import type { KubeletContext } from '../core/context.ts'
 import { gateEnabled } from '../core/resourceConfig.ts'
@@ -38,7 +39,7 @@ async function bundleNamed({ client }: KubeletContext, name: string, optional: b
     return [await client.of(clusterTrustBundles).get({ name })]
   } catch (error) {
     if (optional && isStatus(error, 'NotFound')) return []
-    throw new Error(`while getting ClusterTrustBundle: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new Error(`while getting ClusterTrustBundle: ${messageOf(error)}`, { cause: error })
   }
 }
 

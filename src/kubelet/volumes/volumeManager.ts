@@ -4,6 +4,7 @@
  * Upstream: kubelet/volumemanager, volume/util/operationexecutor, kubelet_volumes.go (v1.36).
  */
 import { rm } from 'node:fs/promises'
+import { messageOf } from '#base/messageOf'
 import { listIfExists } from '#host/files'
 import type { FrozenPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -29,7 +30,6 @@ export interface VolumeManager {
 }
 
 const escaped = (plugin: string) => plugin.replace('/', '~')
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** For runtimes that use no files. */
 const noVolumes: VolumeManager = {
@@ -66,7 +66,7 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
 
   /** One attempt. @throws Error with the message of its event. */
   const mount = async (pod: FrozenPod, spec: VolumeSpec, plugin: VolumePlugin, block: boolean, known: MountedVolume | undefined): Promise<MountedVolume> => {
-    const failed = (what: string, error: unknown) => new Error(`${what} failed for volume "${spec.name}" : ${words(error)}`, { cause: error })
+    const failed = (what: string, error: unknown) => new Error(`${what} failed for volume "${spec.name}" : ${messageOf(error)}`, { cause: error })
     if (known && !plugin.refreshes) return known
     if (spec.persistentVolume) {
       const check = checkNodeAffinity(context.client, config.nodeName, spec.persistentVolume)
@@ -100,7 +100,7 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
       spec = await resolveVolume(context.client, pod, volume, use)
       plugin = pluginFor(spec)
     } catch (error) {
-      waits.unprocessed(pod, volume.name, words(error))
+      waits.unprocessed(pod, volume.name, messageOf(error))
       return known !== undefined
     }
     try {
@@ -109,7 +109,7 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
       return true
     } catch (error) {
       if (waits.failed(uid, volume.name)) {
-        context.recorder.event(podReference(pod), 'Warning', block ? 'FailedMapVolume' : 'FailedMount', words(error))
+        context.recorder.event(podReference(pod), 'Warning', block ? 'FailedMapVolume' : 'FailedMount', messageOf(error))
       }
       // A running pod keeps the content that it has.
       return known !== undefined
@@ -160,7 +160,7 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
       for (const uid of orphans) {
         await tearDownPod(uid).catch((error: unknown) => {
           errors++
-          log.warn('Failed to remove orphaned pod dir', { podUid: uid, error: words(error) })
+          log.warn('Failed to remove orphaned pod dir', { podUid: uid, error: messageOf(error) })
         })
       }
       metrics.orphans(orphans.length - errors, errors)

@@ -2,7 +2,7 @@
  * What /configz says of each controller (L5, pure), in upstream's words. Upstream: pkg/controller/apis/config/types.go KubeControllerManagerConfiguration
  * and the config/types.go of each controller (v1.36).
  */
-import type { ControllerOptions } from '#controllers/framework/controller'
+import type { ControllerOptions } from '#controllers/index'
 
 export function controllersConfigz(options: ControllerOptions): object {
   const { concurrentSyncs = {}, nodeEviction, endpoints, attaching, volumeBinding } = options

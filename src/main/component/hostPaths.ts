@@ -1,6 +1,6 @@
 /** The directories of this machine as the controllers make and delete them (L5): volumes of type hostPath, for development on one machine. */
 import { mkdir, rm } from 'node:fs/promises'
-import type { HostPaths } from '#controllers/framework/controller'
+import type { HostPaths } from '#controllers/persistentVolumeBinder/options'
 
 export const hostPaths: HostPaths = {
   make: async (path) => void (await mkdir(path, { recursive: true, mode: 0o750 })),

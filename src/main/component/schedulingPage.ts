@@ -7,6 +7,7 @@ import { StatusError } from '#api/machinery/status'
 import type { Answer } from '#apiserver/core/answer'
 import type { ServerRequest } from '#apiserver/core/request'
 import { deepFreeze } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { type Explainer, parsePodName } from '#scheduler/explain/explainer'
 
 export const schedulingPath = '/debug/scheduling'
@@ -45,7 +46,7 @@ function considered(explainer: Explainer, text: string): Answer {
     const found = explainer.consider(deepFreeze(pod))
     return found ? { type: 'value', status: 200, value: found, encoding: 'pretty' } : notRunning()
   } catch (error) {
-    return failure(new StatusError('BadRequest', `spec is no pod: ${error instanceof Error ? error.message : String(error)}`, { code: 400 }))
+    return failure(new StatusError('BadRequest', `spec is no pod: ${messageOf(error)}`, { code: 400 }))
   }
 }
 

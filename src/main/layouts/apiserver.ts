@@ -3,25 +3,12 @@
  * renewed. Upstream: cmd/kube-apiserver.
  */
 import path from 'node:path'
-import { createApiServer } from '#apiserver/apiServer'
-import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
+import type { ApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
-import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { createClient } from '#client/clientOverTransport'
-import type { Transport } from '#client/transport'
 import { makePrivateDirectory } from '#host/files'
 import { openLmdbStore } from '#store/drivers/lmdb'
-import {
-  certificateFiles,
-  configFromOptions,
-  depsFromOptions,
-  encryptionFromOptions,
-  followCertificates,
-  registryConfigOf,
-  signerFromOptions,
-  tlsFromOptions,
-  trustFromOptions,
-} from '../apiserver/fromOptions.ts'
+import { certificateFiles, encryptionFromOptions, followCertificates, signerFromOptions, tlsFromOptions } from '../apiserver/fromOptions.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { aloneGroups } from '../apiserver/options/index.ts'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'
@@ -29,7 +16,7 @@ import { runInForeground } from '../component/foreground.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki } from '../pki/pki.ts'
 import { ensureKubeletAccess } from './addonAccess.ts'
-import { describeLazily } from './descriptions.ts'
+import { type ApiServerParts, assembleApiServer } from './assembleApiServer.ts'
 import { processTools, runTogether } from './processTools.ts'
 
 /** Resolves with the exit code when the signal has stopped it, or at once when the flags cannot be used. */
@@ -58,7 +45,7 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const store = await openLmdbStore({ path: path.join(serving.dataDir, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
   const encryption = await encryptionOf(options, tools)
   const externalSigner = await signerFromOptions(options, tools).catch(usersFault)
-  const server = assemble(options, { tools, pki, store, encryption, externalSigner })
+  const server = serverOf(options, { tools, log: tools.log, pki, store, encryption, externalSigner })
   const stopped = new AbortController()
   const running = Promise.all([server.run(stopped.signal), encryption?.run(stopped.signal)])
   const tls = () => tlsFromOptions(options, serving.serving.value ?? pki.apiserver, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
@@ -75,7 +62,7 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
 }
 
 /** A configuration that cannot be used is reported as a usage error. */
-async function encryptionOf(options: Options, tools: Parts['tools']): Promise<Encryption | undefined> {
+async function encryptionOf(options: Options, tools: ApiServerParts['tools']): Promise<Encryption | undefined> {
   return encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') }).catch(usersFault)
 }
 
@@ -83,70 +70,23 @@ function usersFault(error: Error): never {
   throw new UsageError([error.message])
 }
 
-interface Parts {
-  readonly tools: ReturnType<typeof processTools>
-  readonly pki: Awaited<ReturnType<typeof ensurePki>>
-  readonly store: Awaited<ReturnType<typeof openLmdbStore>>
-  readonly encryption: Encryption | undefined
-  readonly externalSigner: ExternalSigner | undefined
-}
-
-function assemble(options: Options, { tools, pki, store, encryption, externalSigner }: Parts) {
-  const { clock, random, log, metrics } = tools
+function serverOf(options: Options, parts: ApiServerParts): ApiServer {
   const { serving } = options
-  const registry = createBuiltInRegistry({
-    store,
-    clock,
-    log: log.with('registry'),
-    metrics,
-    random,
-    ...registryConfigOf(options, serving.serviceCidr),
-    transformers: encryption?.transformers,
-  })
   const { advertised, host, port } = serving
-  const externalAddress = port === 0 ? undefined : `${advertised ?? host}:${port}`
-  const given = {
-    reader: registry.reader,
-    clock,
-    random,
-    log,
-    metrics,
-    serviceAccountKey: pki.serviceAccountKey,
-    externalSigner,
-    externalAddress,
-    frontProxyNames,
-  }
-  const deps = depsFromOptions(options, given)
-  return createApiServer(
-    {
-      store,
-      clock,
-      random,
-      log,
-      metrics,
-      registry,
-      ...deps,
-      healthChecks: encryption?.healthChecks,
-      describe: describeLazily(),
-      metricsText: () => metrics.render(),
-      // The administrator grants rights to a certificate that a flag names, as upstream.
-      postStartHooks: [...(deps.postStartHooks ?? []), ...(serving.kubeletClient ? [] : [mayCallKubelets])],
-    },
-    {
-      ...configFromOptions(options),
-      serviceCidr: serving.serviceCidr,
-      advertised: () => (advertised === undefined ? undefined : { address: advertised, port: serving.port }),
+  const { pki } = parts
+  return assembleApiServer(options, parts, {
+    serviceCidr: serving.serviceCidr,
+    externalAddress: port === 0 ? undefined : `${advertised ?? host}:${port}`,
+    // The administrator grants rights to a certificate that a flag names, as upstream.
+    postStartHooks: serving.kubeletClient ? [] : [(transport, signal) => ensureKubeletAccess(createClient(transport), signal)],
+    config: {
+      advertised: () => (advertised === undefined ? undefined : { address: advertised, port }),
       proxyClient: serving.proxyClient ?? pki.frontProxyClient,
-      trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
       kubelet: live(() => ({
         ...(serving.kubeletClient ?? pki.apiserverKubeletClient),
         ca: serving.kubeletCa ?? pki.ca.cert,
         addressTypes: options.reach.kubeletAddressTypes,
       })),
     },
-  )
+  })
 }
-
-const mayCallKubelets = (transport: Transport, signal: AbortSignal) => ensureKubeletAccess(createClient(transport), signal)
-
-const frontProxyNames = ['front-proxy-client']

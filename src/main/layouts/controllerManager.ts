@@ -1,8 +1,7 @@
 /** The controllers alone (L5), with kube-controller-manager's flags, in the foreground. Upstream: cmd/kube-controller-manager (v1.36). */
 import { secretTokens } from '#apiserver/authn/secretTokens'
-import { turnableFeatures } from '#controllers/framework/controller'
 import { createControllerManager } from '#controllers/framework/manager'
-import { controllers } from '#controllers/index'
+import { controllers, turnableFeatures } from '#controllers/index'
 import { followCertificates } from '../apiserver/fromOptions.ts'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runComponentProcess } from '../component/componentProcess.ts'

@@ -4,28 +4,15 @@
  */
 import { networkInterfaces } from 'node:os'
 import path from 'node:path'
-import { type ApiServer, createApiServer } from '#apiserver/apiServer'
-import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
-import type { Encryption } from '#apiserver/encryption/encryption'
+import type { ApiServer } from '#apiserver/apiServer'
 import type { ServingTls } from '#apiserver/server/servingTls'
-import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import { refreshKubeconfig } from '#cli/kubeconfigFile'
 import { createClient } from '#client/clientOverTransport'
 import { makePrivateDirectory } from '#host/files'
 import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import {
-  certificateFiles,
-  configFromOptions,
-  depsFromOptions,
-  encryptionFromOptions,
-  followCertificates,
-  registryConfigOf,
-  signerFromOptions,
-  tlsFromOptions,
-  trustFromOptions,
-} from '../apiserver/fromOptions.ts'
+import { certificateFiles, encryptionFromOptions, followCertificates, signerFromOptions, tlsFromOptions } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState, servingHosts } from '../localCluster/clusterState.ts'
@@ -35,8 +22,8 @@ import { ensurePki, type Pki } from '../pki/pki.ts'
 import { gatewayOf } from '../vnode/clusterNetwork.ts'
 import { ensureAddonAccess, ensureKubeletAccess } from './addonAccess.ts'
 import { addressPlan } from './agentConfig.ts'
+import { type ApiServerParts, assembleApiServer } from './assembleApiServer.ts'
 import { ensureClusterInfo } from './clusterInfo.ts'
-import { describeLazily } from './descriptions.ts'
 import { logRotation } from './logRotation.ts'
 import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
@@ -58,8 +45,9 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const externalSigner = await signerFromOptions(options, tools)
   const explainer = createExplainer()
   const ownKubelets = createOwnKubelets()
-  const server = assemble(tools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets })
-  // The API ends after the components: their pending requests would wait for a cache that no longer follows the store.
+  const parts = { tools, log: tools.log.with('apiserver'), pki, store, encryption, externalSigner }
+  const server = serverOf(options, parts, { state, explainer, ownKubelets })
+  // The API server stops after the components: their last requests need a cache that follows the store.
   const serving = new AbortController()
   const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
   const servingTls = () => servingTlsOf(pki, options)
@@ -76,7 +64,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
     logsOf(paths, state).map(({ file }) => file),
     tools,
   )
-  // Their code is loaded after the API is served, so that a start does not wait for it.
+  // Their code is loaded once the API is served: no caller needs it before.
   const { controlPlane, nodes } = await import('./serverComponents.ts')
   const components = [
     ...(await controlPlane(server, tools, { pki, explainer, state })),
@@ -93,7 +81,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
 }
 
 /**
- * Flags of a local cluster that come before the user's: nodes join with bootstrap tokens and may write their own objects only.
+ * Flags of a local cluster, before those of its user: nodes join with bootstrap tokens and may write their own objects only.
  */
 const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction']
 
@@ -118,68 +106,27 @@ function once(signal: AbortSignal): Promise<void> {
   })
 }
 
-interface Parts {
+interface LocalParts {
   readonly state: ClusterState
-  readonly pki: Pki
-  readonly store: Awaited<ReturnType<typeof openLmdbStore>>
-  readonly options: ServerOptions
-  readonly encryption: Encryption | undefined
-  readonly externalSigner: ExternalSigner | undefined
   readonly explainer: Explainer
   readonly ownKubelets: OwnKubelets
 }
 
-function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets }: Parts): ApiServer {
-  const { clock, random, log, metrics } = tools
-  const registry = createBuiltInRegistry({
-    store,
-    clock,
-    log: log.with('registry'),
-    metrics,
-    random,
-    ...registryConfigOf(options, addressPlan.serviceCidr),
-    transformers: encryption?.transformers,
-  })
+function serverOf(options: ServerOptions, parts: ApiServerParts, { state, explainer, ownKubelets }: LocalParts): ApiServer {
   const address = state.network ? gatewayOf(state.network) : externalAddress()
-  const given = {
-    reader: registry.reader,
-    clock,
-    random,
-    log: log.with('apiserver'),
-    metrics,
-    serviceAccountKey: pki.serviceAccountKey,
-    externalSigner,
+  const { pki } = parts
+  return assembleApiServer(options, parts, {
+    serviceCidr: addressPlan.serviceCidr,
     externalAddress: address && `${address}:${state.port}`,
-    frontProxyNames,
-  }
-  const deps = depsFromOptions(options, given)
-  const schedulingDocument = schedulingPage(explainer)
-  return createApiServer(
-    {
-      store,
-      clock,
-      random,
-      log: log.with('apiserver'),
-      metrics,
-      registry,
-      ...deps,
-      healthChecks: encryption?.healthChecks,
-      postStartHooks: [
-        ...(deps.postStartHooks ?? []),
-        (transport, signal) => ensureAddonAccess(createClient(transport), signal),
-        (transport, signal) => ensureKubeletAccess(createClient(transport), signal),
-        (transport, signal) => ensureClusterInfo(createClient(transport), `https://${address ?? '127.0.0.1'}:${state.port}`, pki.ca.cert, signal),
-      ],
-      describe: describeLazily(),
-      metricsText: () => metrics.render(),
-      documents: (request) => deps.documents?.(request) ?? schedulingDocument(request),
-    },
-    {
-      ...configFromOptions(options),
-      serviceCidr: addressPlan.serviceCidr,
+    postStartHooks: [
+      (transport, signal) => ensureAddonAccess(createClient(transport), signal),
+      (transport, signal) => ensureKubeletAccess(createClient(transport), signal),
+      (transport, signal) => ensureClusterInfo(createClient(transport), `https://${address ?? '127.0.0.1'}:${state.port}`, pki.ca.cert, signal),
+    ],
+    documents: schedulingPage(explainer),
+    config: {
       advertised: () => (address ? { address, port: state.port } : undefined),
       proxyClient: pki.frontProxyClient,
-      trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
       kubelet: live(() => ({
         ...pki.apiserverKubeletClient,
         ca: pki.ca.cert,
@@ -187,17 +134,14 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
         isOwnKubelet: ownKubelets.has,
       })),
     },
-  )
+  })
 }
 
 /**
  * Where the `kubernetes` Service of a cluster without real nodes points: this host's own address, since the API refuses loopback ones there.
- * No process listens on it; simulated pods send no requests.
+ * Nothing listens on it; simulated pods do not connect.
  */
 function externalAddress(): string | undefined {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
   return addresses.find((one) => one.family === 'IPv4' && !one.internal)?.address
 }
-
-/** Common names of the front proxies' certificates that the PKI makes. */
-const frontProxyNames = ['front-proxy-client']

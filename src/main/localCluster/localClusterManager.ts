@@ -5,6 +5,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '#base/clock'
+import { messageOf } from '#base/messageOf'
 import type { ClusterManager, ClusterStatus, ProcessStatus, UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
 import type { Progress } from '#cli/progress'
@@ -342,7 +343,7 @@ async function nodeProcesses(paths: ClusterPaths, state: ClusterState): Promise<
 
 /** The failure with the last lines of the logs and where the rest is. Nothing is rolled back: the evidence stays. */
 async function withEvidence(error: unknown, paths: ClusterPaths, state: ClusterState): Promise<CommandError> {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   const exit = error instanceof CommandError ? error.exit : 'internal'
   // What never started left no evidence worth reading.
   if (exit === 'conflict') return error as CommandError

@@ -55,7 +55,8 @@ export interface Connection extends AsyncDisposable {
 export async function connect(options: ConnectOptions = {}): Promise<Connection> {
   const clock = createRealClock()
   const metrics = createPrometheusMetrics()
-  const log = options.log ?? createTextLog({ write: (line) => process.stderr.write(line), verbosity: 0, nowMs: () => clock.now(), pid: process.pid })
+  const log =
+    options.log ?? createTextLog({ write: (line) => process.stderr.write(line), verbosity: 0, nowMs: () => clock.now(), pid: process.pid, stacks: true })
   const config = await findKubeconfig(machine, options.kubeconfig)
   const deps = { clock, readFile: machine.readFile, plugins }
   const { transport: resolved, namespace } = await resolveKubeconfig(config, deps, { context: options.context, userAgent: options.userAgent })

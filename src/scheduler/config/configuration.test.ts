@@ -101,7 +101,7 @@ const faults: { name: string; yaml: string; message: RegExp }[] = [
     message: /scoringStrategy\.requestedToCapacityRatio: Required value: must be specified when type is RequestedToCapacityRatio$/,
   },
   {
-    name: 'default constraints beside those of the system',
+    name: 'default constraints in addition to those of the system',
     yaml: `${head}profiles:\n- pluginConfig:\n  - name: PodTopologySpread\n    args: { defaultConstraints: [{ maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway }] }\n`,
     message: /args\.defaultingType: Invalid value: "System": when \.defaultConstraints are not empty$/,
   },
@@ -116,7 +116,7 @@ const faults: { name: string; yaml: string; message: RegExp }[] = [
     message: /only one extender can implement bind$/,
   },
   {
-    name: 'a managed resource of nobody',
+    name: 'a managed resource without a domain',
     yaml: `${head}extenders:\n- { urlPrefix: http://x, managedResources: [{ name: cpu }] }\n`,
     message: /^extenders\[0\]\.managedResources\[0\]\.name: Invalid value: "cpu": is an invalid extended resource name$/,
   },

@@ -212,7 +212,7 @@ function validateExtenders(extenders: readonly ExtenderConfig[], path: FieldPath
   if (binders > 1) errors.push(fieldError.invalid(path, `found ${binders} extenders implementing bind`, 'only one extender can implement bind'))
 }
 
-/** Of somebody's own domain. Upstream: v1helper.IsExtendedResourceName. */
+/** Whether the resource has a domain outside kubernetes.io. Upstream: v1helper.IsExtendedResourceName. */
 function isExtended(name: string): boolean {
   return name.includes('/') && !/(^|\.)kubernetes\.io\//.test(name) && !name.startsWith('requests.') && isQualifiedName(name).length === 0
 }

@@ -130,7 +130,7 @@ test('LRN-04 a pod that runs does not stand in its own way', () => {
   assert.deepEqual([state, on, nodes[0]?.fits], ['Scheduled', 'a', true])
 })
 
-test('LRN-04 gates are named; unknown pods and schedulers that do not run are told apart', () => {
+test('LRN-04 gates are named; unknown pods are distinguished from schedulers that do not run', () => {
   const gated = explain(podOf('p', { schedulingGates: [{ name: 'example.com/wait' }] }), [nodeOf({ name: 'a' })])
   assert.deepEqual([gated.state, gated.schedulingGates, gated.gatedBy], ['Gated', ['example.com/wait'], 'SchedulingGates'])
   const explainer = createExplainer()

@@ -1,6 +1,6 @@
 /**
- * Why a pod is where it is, or nowhere (L3): the last decision as it was kept, every filter asked anew about every node, and what would have to change.
- * Asked for by hand, so it may cost a while; nothing of it is done before somebody asks.
+ * Explains the placement of a pod (L3): the last decision as it was kept, the result of every filter for every node now, and what would have to change.
+ * A user requests it, so it may take a while; nothing is computed before a request.
  */
 import type { NodeExplanation, PlacementExplanation, PluginReasons, SchedulingExplanation } from '#api/debug/scheduling'
 import type { Pod } from '#api/gen/types/core.v1'
@@ -30,7 +30,7 @@ export interface Explainer {
   attach(parts: ExplainerParts): () => void
   /** 'unknown': the scheduler does not know the pod. Undefined: no scheduler runs. */
   explain(namespace: string, name: string): SchedulingExplanation | 'unknown' | undefined
-  /** Of a pod that is not there: where it would fit now. Undefined: no scheduler runs. */
+  /** For a pod that does not exist: the nodes where it would fit now. Undefined: no scheduler runs. */
   consider(pod: Frozen<Pod>): SchedulingExplanation | undefined
 }
 
@@ -58,7 +58,7 @@ export function createExplainer(): Explainer {
   }
 }
 
-/** The pod is tried on what there is, and nothing is kept of it. */
+/** Tries the pod on the current state, without changing it. */
 export function considerPod({ cache, profiles }: ExplainerParts, pod: Frozen<Pod>): SchedulingExplanation {
   const scheduler = pod.spec.schedulerName ?? 'default-scheduler'
   const profile = profiles.get(scheduler)

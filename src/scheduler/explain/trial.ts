@@ -1,7 +1,8 @@
 /**
- * Asks every filter about every node (L3): a cycle stops at a node's first refusal, whoever wants to know why needs them all. Changes nothing.
+ * Runs every filter for every node (L3): a cycle stops at a node's first refusal, an explanation needs all of them. Changes nothing.
  */
 import type { PluginReasons } from '#api/debug/scheduling'
+import { messageOf } from '#base/messageOf'
 import { CycleState } from '../framework/cycleState.ts'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
 import type { SchedulerPlugin } from '../framework/plugin.ts'
@@ -13,7 +14,7 @@ import { isRefusal } from '../framework/status.ts'
 export interface Trial {
   /** Before any node was looked at; then the filters of those plugins have nothing to say. */
   readonly beforehand: readonly PluginReasons[]
-  /** Names of the filters that have a say about the pod, in their order. */
+  /** Names of the filters that PreFilter did not skip for the pod, in their order. */
   readonly filters: readonly string[]
   /** All who refuse the node. */
   refusalsOf(node: NodeInfo): readonly PluginReasons[]
@@ -50,12 +51,12 @@ export function tryPod(profile: Profile, pod: PodInfo, snapshot: Snapshot, self?
   }
 }
 
-/** A plugin that fails says so, like one that refuses: whoever asks why must get an answer. */
+/** The failure of a plugin counts as its refusal, so that the explanation is complete. */
 function attempt<T>(ask: () => T): T | { readonly code: 'Unschedulable'; readonly reasons: readonly string[] } {
   try {
     return ask()
   } catch (error) {
-    return { code: 'Unschedulable', reasons: [error instanceof Error ? error.message : String(error)] }
+    return { code: 'Unschedulable', reasons: [messageOf(error)] }
   }
 }
 

@@ -1,4 +1,4 @@
-/** A scheduler extender (L3): a server elsewhere that has a say in decisions. Upstream: pkg/scheduler/framework/extender.go (v1.36). */
+/** A scheduler extender (L3): an external server that takes part in decisions. Upstream: pkg/scheduler/framework/extender.go (v1.36). */
 import type { PreemptionCandidate } from '../framework/handle.ts'
 import type { NodeInfo } from '../framework/nodeInfo.ts'
 import type { PodInfo } from '../framework/podInfo.ts'

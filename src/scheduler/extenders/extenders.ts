@@ -27,7 +27,7 @@ export class Extenders {
     this.#signal = signal
   }
 
-  /** Undefined when nobody has anything to say about the pod's node. */
+  /** Undefined when no extender takes part in the choice of the pod's node. */
   forPod(pod: PodInfo): CycleExtenders | undefined {
     const interested = this.#extenders.filter((extender) => (extender.filter || extender.prioritize) && extender.isInterested(pod))
     if (interested.length === 0) return undefined

@@ -181,7 +181,7 @@ function sender(config: ExtenderConfig): Send {
     })
 }
 
-/** Without an authority nobody is asked for one, as upstream has it. */
+/** Without an authority the server's certificate is not verified, as upstream. */
 function tlsOptions({ tlsConfig }: ExtenderConfig): https.AgentOptions {
   const read = (data: string | undefined, file: string | undefined) => (data ? Buffer.from(data, 'base64') : file ? fs.readFileSync(file) : undefined)
   const ca = read(tlsConfig?.caData, tlsConfig?.caFile)

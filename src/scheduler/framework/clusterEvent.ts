@@ -1,5 +1,5 @@
 /**
- * What happens in the cluster, as plugins hear of it to say whether a pod that they refused may fit now (L3).
+ * Events of the cluster (L3): plugins get them to decide whether a pod that they refused may fit now.
  * Upstream: kube-scheduler/framework/types.go ActionType, ClusterEvent, QueueingHintFn (v1.36).
  */
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
@@ -24,7 +24,7 @@ export const actions = {
   UpdatePodToleration: 1 << 10,
   UpdatePodSchedulingGatesEliminated: 1 << 11,
   UpdatePodGeneratedResourceClaim: 1 << 12,
-  /** Something else of a pod: only for those who want to hear of any update. */
+  /** Another change of a pod: only for plugins that register for any update. */
   UpdatePodOther: 1 << 13,
   /** Any update, of any kind of object. */
   Update: ((1 << 14) - 1) & ~0b11,

@@ -49,9 +49,9 @@ export interface Handle {
 
   /** Reads the cluster's objects of a kind: asked for when the plugin is made, so that only what plugins need is watched. */
   lister<T extends KubeObject>(resource: Resource<T>): Lister<T>
-  /** Also hears of changes, for as long as the scheduler runs. */
+  /** Also passes changes to `handler`, as long as the scheduler runs. */
   watch<T extends KubeObject>(resource: Resource<T>, handler: EventHandler<T>): ReadableStore<T>
-  /** Keeps an index in step with the placed and assumed pods; it first hears of all that are there. */
+  /** Keeps an index in step with the placed and assumed pods; it first gets all current ones. */
   maintain(index: PlacementIndex): void
 
   /** The filters of the profile on one node, with the pods nominated there counted: both ways, as a cycle asks them. */

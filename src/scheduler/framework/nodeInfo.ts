@@ -22,7 +22,7 @@ export class NodeInfo {
   readonly podsWithRequiredAntiAffinity = new Map<string, PodInfo>()
   readonly requested: ResourceAmounts = {}
   allocatable: ResourceAmounts = {}
-  // What filters and scores ask of every node, beside each other: reading them through `requested` and `node` costs a cycle most of its time.
+  // Values that filters and scores read for every node, stored next to each other: reading them through `requested` and `node` takes most of a cycle's time.
   podCount = 0
   allocatablePods = 0
   requestedMilliCpu = 0

@@ -10,7 +10,7 @@ export interface NodeRefusal {
   readonly plugin: string
 }
 
-/** Kept as two lists: most cycles find a node and nobody ever asks about the others. */
+/** Kept as two lists: most cycles find a node, and then the refusals of the others are never read. */
 export class NodeRefusals {
   readonly #names: string[] = []
   readonly #refusals: NodeRefusal[] = []

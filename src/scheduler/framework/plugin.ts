@@ -43,7 +43,7 @@ export interface SchedulerPlugin {
   /** The events after which a pod that this plugin refused may fit. Absent: after every event. */
   readonly requeueOn?: readonly Requeue[] | undefined
   /**
-   * All that filter and score look at beside the node itself, as text: pods with the same text get the same answers from a node until it changes, so the
+   * All inputs of filter and score except the node itself, as text: pods with the same text get the same answers from a node until it changes, so the
    * scheduler need not ask again. Undefined, or no such method: they look at more than that. Upstream: SignPlugin.
    */
   sign?(pod: PodInfo): string | undefined

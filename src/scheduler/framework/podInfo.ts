@@ -34,7 +34,7 @@ export interface PodInfo {
   readonly pod: Frozen<Pod>
   readonly priority: number
   readonly requests: ResourceAmounts
-  /** Of the requests, as every node is asked for them. */
+  /** Requests of the pod, as values that are compared for every node. */
   readonly milliCpu: number
   readonly memory: number
   /** The names of the others: storage, huge pages, extended resources. */
@@ -76,8 +76,8 @@ export function podInfo(pod: Frozen<Pod>): PodInfo {
 }
 
 /**
- * The same information with a newer state of the pod when nothing changed that it was computed from; undefined: compute it anew. In place, as most
- * updates of a placed pod are news of its containers; a copy when its labels changed, which those who select pods must hear of.
+ * The same information with a newer state of the pod when nothing changed that it was computed from; undefined: compute it again. In place, because most
+ * updates of a placed pod only report its containers; a copy when its labels changed, because plugins that select pods must be notified.
  */
 export function withPod(info: PodInfo, pod: Frozen<Pod>): PodInfo | undefined {
   const { metadata, status } = info.pod

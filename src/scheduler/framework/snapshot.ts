@@ -19,11 +19,11 @@ export interface Snapshot {
   isPvcUsed(key: string): boolean
 }
 
-/** Whatever a plugin keeps in step with the placed pods, instead of counting them anew for each pod (see Handle.maintain). */
+/** Data that a plugin keeps in step with the placed pods, instead of counting them again for each pod (see Handle.maintain). */
 export interface PlacementIndex {
   podAdded(pod: PodInfo, node: NodeInfo): void
   podRemoved(pod: PodInfo, node: NodeInfo): void
-  /** The node appeared or changed; its pods were told already or will be. */
+  /** The node appeared or changed; its pods are reported separately, before or after. */
   nodeSet?(node: NodeInfo): void
   nodeRemoved?(node: NodeInfo): void
 }

@@ -26,7 +26,7 @@ import { volumeZone } from './volumeZone.ts'
 
 export interface DefaultPlugin {
   readonly definition: PluginDefinition
-  /** Of its scores; 0: it has none. */
+  /** Weight of its scores; 0: it does not score. */
   readonly weight: number
 }
 

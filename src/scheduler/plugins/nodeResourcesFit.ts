@@ -35,7 +35,7 @@ export const nodeResourcesFit = definePlugin('NodeResourcesFit', (args, handle) 
   }
 })
 
-/** Whether an extended resource is left to somebody else, an extender for instance. */
+/** Whether another component, such as an extender, manages an extended resource. */
 function ignoredBy({ ignoredResources, ignoredResourceGroups }: PluginArgs['NodeResourcesFit']): ((name: string) => boolean) | undefined {
   if (ignoredResources.length === 0 && ignoredResourceGroups.length === 0) return undefined
   const names = new Set(ignoredResources)

@@ -91,7 +91,7 @@ function moreOf(old: Frozen<CSINode>, node: Frozen<CSINode>): boolean {
   return node.spec.drivers.some(({ name, allocatable }) => (allocatable?.count ?? 0) > (before.get(name) ?? 0))
 }
 
-/** Kept by node, so that nobody has to look through all of them for each node. */
+/** Indexed by node, because the filter needs them for each node. */
 function attachmentsByNode(handle: Handle): (nodeName: string) => Iterable<Frozen<VolumeAttachment>> {
   const byNode = new Map<string, Map<string, Frozen<VolumeAttachment>>>()
   const set = (attachment: Frozen<VolumeAttachment>) => {

@@ -6,7 +6,7 @@ import type { NodeInfo } from '../framework/nodeInfo.ts'
 import type { ResourceSpec } from '../framework/pluginArgs.ts'
 import type { PodInfo } from '../framework/podInfo.ts'
 
-/** Of one resource on one node. */
+/** Use of one resource on one node. */
 export interface ResourceUse {
   readonly weight: number
   /** With the pod, and without it. */

@@ -101,7 +101,7 @@ function topologiesOfVolume({ metadata }: Frozen<PersistentVolume>): Topology[] 
   return found
 }
 
-/** In a cluster whose nodes name no zones nobody is kept out. */
+/** In a cluster whose nodes have no zone labels no node is refused. */
 function isInAll(node: Frozen<Node>, topologies: readonly Topology[]): boolean {
   const own = node.metadata.labels ?? {}
   if (!Object.keys(labels).some((label) => own[label] !== undefined)) return true

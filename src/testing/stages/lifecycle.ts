@@ -9,7 +9,7 @@ import { parseTime } from '#base/time'
 import type { CompiledStage, CompiledStep, StageEvent, StageFinalizers } from './stage.ts'
 import type { TemplateFunctions } from './templateFunctions.ts'
 
-/** Of the Stages that select the object, one, drawn by weight; those with a weight of 0 only when no other has more. */
+/** One of the Stages that select the object, drawn by weight; Stages of weight 0 only when no other selects it. */
 export function nextStage(stages: readonly CompiledStage[], object: KubeObject, random: Random): CompiledStage | undefined {
   const matching = stages.filter(({ tests }) => tests.every((test) => test(object)))
   if (matching.length < 2) return matching[0]

@@ -34,7 +34,7 @@ export interface StagePlayerDeps {
 /** All names that a Stage's templates may call. */
 export const templateFunctionNames: ReadonlySet<string> = new Set([...Object.keys(genericFunctions(() => 0, 0)), ...clusterFunctionNames])
 
-/** From a range that nobody has, so that nothing on this machine is ever asked. */
+/** From a range for documentation, so that no host of a real network is contacted. */
 const nodeAddress = '192.0.2.10'
 const podCidrOtherwise = '10.0.0.0/24'
 const firstRetryMs = 1_000
@@ -159,7 +159,7 @@ class StagePlayer {
     if (kind === 'Pod') this.#addresses.release(object.metadata.uid ?? '')
   }
 
-  /** What was planned for an older state of the object is planned anew. */
+  /** Replaces the plan that was made for an older state of the object. */
   #plan(kind: CompiledStage['kind'], object: Frozen<Pod> | Frozen<Node>): void {
     const { clock, random, log } = this.#deps
     const key = `${kind}/${keyOf(object)}`

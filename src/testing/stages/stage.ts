@@ -7,6 +7,7 @@ import { kubernetesEnvironment } from '#api/cel/environment'
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYamlDocuments } from '#api/machinery/yaml'
 import { bareMap, ownValue } from '#base/bareMap'
+import { messageOf } from '#base/messageOf'
 import { dynamicValue, toJson } from '#cel/json'
 import { dynType } from '#cel/types'
 import { compileJsonQuery } from './jsonQuery.ts'
@@ -137,7 +138,7 @@ export function compileStage(stage: Stage, functionNames: ReadonlySet<string>): 
   try {
     return compile(name, stage.spec, functionNames)
   } catch (error) {
-    throw new StageError(name, error instanceof Error ? error.message : String(error))
+    throw new StageError(name, messageOf(error))
   }
 }
 

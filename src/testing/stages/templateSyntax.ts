@@ -76,7 +76,7 @@ function tokenOf(groups: Readonly<Record<string, string | undefined>>, spaced: b
   return { kind: 'word', text: groups.word, spaced }
 }
 
-/** Text and actions in turn; `{{-` and `-}}` take the white space beside them away. */
+/** Text and actions in turn; `{{-` and `-}}` remove the white space next to them. */
 function pieces(template: string): Piece[] {
   const out: Piece[] = []
   let trimNext = false

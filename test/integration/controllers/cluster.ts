@@ -17,7 +17,7 @@ import { createSharedInformer } from '#client/cache/sharedInformer'
 import type { Client } from '#client/client'
 import type { ControllerManager, ControllerManagerOptions } from '#controllers/framework/manager'
 import { createControllerManager } from '#controllers/framework/manager'
-import { controllers } from '#controllers/index'
+import { type ControllerOptions, controllers } from '#controllers/index'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 
@@ -30,7 +30,7 @@ export interface TestCluster {
   close(): Promise<void>
 }
 
-export interface TestClusterOptions extends ControllerManagerOptions {
+export interface TestClusterOptions extends ControllerManagerOptions, ControllerOptions {
   /** Pods become Running and Ready, and go when deleted. Default true. */
   readonly podsRun?: boolean | undefined
   /** Default: none are kept. */

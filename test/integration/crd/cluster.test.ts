@@ -43,6 +43,7 @@ before(async () => {
       metrics: noMetrics,
     },
     controllers,
+    {},
   )
   running = manager.run(stop.signal)
 })

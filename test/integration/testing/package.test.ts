@@ -5,6 +5,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 
 const root = path.resolve(import.meta.dirname, '../../..')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-testing-'))
@@ -17,6 +18,7 @@ test("X2 the page's test runs against the published skiff/testing", () => {
   assert.ok(code, 'docs/testing.md has a test')
   fs.mkdirSync(path.join(folder, 'node_modules'))
   fs.symlinkSync(root, path.join(folder, 'node_modules/skiff'))
-  fs.writeFileSync(path.join(folder, 'page.mjs'), code)
-  assert.equal(execFileSync(process.execPath, ['page.mjs'], { cwd: folder, encoding: 'utf8' }).trim(), 'ok')
+  fs.writeFileSync(path.join(folder, 'page.mts'), code)
+  const loader = pathToFileURL(path.join(root, 'node_modules/tsx/dist/loader.mjs')).href
+  assert.equal(execFileSync(process.execPath, ['--import', loader, 'page.mts'], { cwd: folder, encoding: 'utf8' }).trim(), 'ok')
 })

@@ -2,6 +2,7 @@
  * The CPU manager (L3): a policy with its remembered state, and which CPUs each container may run on.
  * Upstream: kubelet/cm/cpumanager/cpu_manager.go, policy_none.go (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { CheckpointFile } from '../../core/checkpointFile.ts'
 import { type CpuSet, intersection, noCpus, union } from '../../core/cpuSet.ts'
 import { allCpus, type CpuLayout } from '../../core/machineTopology.ts'
@@ -76,7 +77,7 @@ export async function createCpuManager(layout: CpuLayout, settings: CpuManagerSe
   try {
     if (text !== undefined) state = createCpuState(parseCpuState(text, settings.policy))
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(
       `could not restore state from checkpoint: ${reason}, please drain this node and delete the CPU manager checkpoint file "${file.path}" before restarting Kubelet`,
     )

@@ -3,6 +3,7 @@
  * it has. Upstream: kubelet/cm/devicemanager/manager.go (v1.36).
  */
 import type { ContainerStatus } from '#api/gen/types/core.v1'
+import { messageOf } from '#base/messageOf'
 import type { ContainerAllocation } from '#grpc/devicePlugin'
 import type { CheckpointFile } from '../../core/checkpointFile.ts'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../core/containers.ts'
@@ -252,7 +253,7 @@ async function restore(registry: PluginRegistry, file: CheckpointFile, warn: (me
     return devices
   } catch (error) {
     // Upstream goes on as well: plugins tell everything again, only who has which device is lost.
-    warn(`${file.path}: ${error instanceof Error ? error.message : String(error)}`)
+    warn(`${file.path}: ${messageOf(error)}`)
     return new PodDevices()
   }
 }

@@ -6,6 +6,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import { connectDevicePlugin, type DevicePluginClient, type PluginDevice, type PluginOptions } from '#grpc/devicePlugin'
 import { devicePluginProto } from '#grpc/proto/devicePlugin'
 import { GrpcRefusal, serveUnix, type UnixServer } from '#grpc/unixServer'
@@ -118,7 +119,7 @@ export function createPluginRegistry(deps: RegistryDeps): PluginRegistry {
         deps.onChange(resource)
       }
     } catch (error) {
-      log.warn('Listening to a device plugin failed', { resource, error: error instanceof Error ? error.message : String(error) })
+      log.warn('Listening to a device plugin failed', { resource, error: messageOf(error) })
     }
     disconnected(resource, endpoint)
   }

@@ -5,6 +5,7 @@
 import type { ContainerStatus, PodResourceClaim } from '#api/gen/types/core.v1'
 import type { ResourceClaim } from '#api/gen/types/resource.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { messageOf } from '#base/messageOf'
 import { resourceClaims } from '#client/builtIn'
 import type { DraClaim, DraPluginClient } from '#grpc/draPlugin'
 import type { CheckpointFile } from '../../core/checkpointFile.ts'
@@ -95,7 +96,7 @@ export async function createDraManager(context: Context, drivers: Pick<DraDriver
         .of(resourceClaims)
         .get({ namespace, name })
         .catch((error: unknown) => {
-          throw new Error(`fetch ResourceClaim ${name}: ${error instanceof Error ? error.message : String(error)}`)
+          throw new Error(`fetch ResourceClaim ${name}: ${messageOf(error)}`)
         })
       checkUse(pod, claim, isGenerated)
       const fresh = claimInfo(claim)
@@ -156,12 +157,12 @@ export async function createDraManager(context: Context, drivers: Pick<DraDriver
   return {
     prepare: (pod) =>
       inTurn(() => (hasClaims(pod) ? metrics.operation('PrepareResources', () => prepare(pod)) : prepare(pod))).catch((error: unknown) => {
-        throw new Error(`prepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`)
+        throw new Error(`prepare dynamic resources: ${messageOf(error)}`)
       }),
     unprepare: (podUid) =>
       inTurn(() => (cache.of(podUid).length > 0 ? metrics.operation('UnprepareResources', () => unprepare(podUid)) : unprepare(podUid))).catch(
         (error: unknown) => {
-          throw new Error(`unprepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`)
+          throw new Error(`unprepare dynamic resources: ${messageOf(error)}`)
         },
       ),
     cdiDevices: (pod, container) => [...new Set(claimsOf(pod, container).flatMap(({ claim, request }) => cdiDevicesOf(claim, request)))],
@@ -195,7 +196,7 @@ function byDriver(claims: readonly ClaimInfo[]): Map<string, ClaimInfo[]> {
 
 function wrap(call: string): (error: unknown) => never {
   return (error) => {
-    throw new Error(`${call}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`${call}: ${messageOf(error)}`)
   }
 }
 
@@ -226,7 +227,7 @@ async function restore(file: CheckpointFile): Promise<ClaimCache> {
   try {
     return parseClaims(text)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(
       `failed to restore the claims of this node: ${reason}, please drain this node and delete the checkpoint file "${file.path}" before restarting Kubelet`,
     )

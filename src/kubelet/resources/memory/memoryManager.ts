@@ -4,6 +4,7 @@
  */
 import { amountsOf } from '#api/helpers/podResources'
 import { emptyMap, ownValue } from '#base/bareMap'
+import { messageOf } from '#base/messageOf'
 import type { CheckpointFile } from '../../core/checkpointFile.ts'
 import type { MachineTopology } from '../../core/machineTopology.ts'
 import type { MemoryReservation } from '../../core/resourceConfig.ts'
@@ -78,7 +79,7 @@ export async function createMemoryManager(topology: MachineTopology, settings: M
   try {
     if (text !== undefined) state = parseMemoryState(text, settings.policy)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new Error(
       `could not restore state from checkpoint: ${reason}, please drain this node and delete the memory manager checkpoint file "${file.path}" before restarting Kubelet`,
     )

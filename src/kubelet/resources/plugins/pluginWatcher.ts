@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { Clock } from '#base/clock'
 import { least } from '#base/extremes'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import type { Metrics } from '#base/metrics'
 import { createWakeUp } from '#base/wakeUp'
 import { pluginRegistrationProto } from '#grpc/proto/pluginRegistration'
@@ -136,7 +137,7 @@ async function reconcile(deps: PluginWatcherDeps, known: Map<string, Known>, sig
       entry.plugin = await introduce(deps, join(directory, name))
       log.info('Registered a plugin', { type: entry.plugin.type, plugin: entry.plugin.name })
     } catch (error) {
-      log.warn('Registering a plugin failed', { socket: name, error: error instanceof Error ? error.message : String(error) })
+      log.warn('Registering a plugin failed', { socket: name, error: messageOf(error) })
       entry.retryAtMs = clock.now() + entry.retryMs
       entry.retryMs = Math.min(maxRetryMs, entry.retryMs * 2)
     }
@@ -156,7 +157,7 @@ async function introduce({ handlers, path }: PluginWatcherDeps, socket: string):
       if (!handler) throw new Error(`no handler registered for plugin type: ${info.type} at socket ${socket}`)
       await handler.register(plugin)
     } catch (reason) {
-      error = reason instanceof Error ? reason.message : String(reason)
+      error = messageOf(reason)
     }
     await service.call('NotifyRegistrationStatus', { pluginRegistered: error === '', error }, callTimeoutMs)
     if (error !== '') throw new Error(error)

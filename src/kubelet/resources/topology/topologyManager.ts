@@ -2,6 +2,7 @@
  * Brings the hints of all providers together when a pod is admitted, then has each allocate (L3). Scope `container` aligns each container by
  * itself, scope `pod` all of them together. Upstream: kubelet/cm/topologymanager/topology_manager.go, scope_container.go, scope_pod.go (v1.36).
  */
+import { messageOf } from '#base/messageOf'
 import type { FrozenContainer, FrozenPod } from '../../core/containers.ts'
 import type { Refusal } from '../../core/refusal.ts'
 import type { NumaInfo, ProviderHints, TopologyHint } from './hints.ts'
@@ -96,7 +97,7 @@ export function createTopologyManager(settings: TopologySettings, info: NumaInfo
 
 /** A failed allocation in the words that a rejected pod's status has. */
 export function admissionRefusal(error: unknown): Refusal {
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   if (error instanceof AdmissionError) return { reason: error.reason, message: text }
   return { reason: 'UnexpectedAdmissionError', message: `Allocate failed due to ${text}, which is unexpected` }
 }

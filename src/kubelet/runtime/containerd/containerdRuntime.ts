@@ -4,8 +4,8 @@
  */
 import type { Clock } from '#base/clock'
 import { type CriClient, encodeContainerConfig } from '#grpc/criClient'
-import { CriError } from '#grpc/criError'
 import type * as cri from '#grpc/criTypes'
+import { GrpcError } from '#grpc/grpcError'
 import { labelKeys } from '../../core/runtimeLabels.ts'
 import type { CallContext, Containers, Images, PodSandboxes, RuntimeService, Streams } from '../../core/runtimeService.ts'
 import { readLog } from '../../logs/criLog.ts'
@@ -56,7 +56,7 @@ async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call
   } catch (error) {
-    if (error instanceof CriError && error.code === 'NOT_FOUND') return undefined
+    if (error instanceof GrpcError && error.code === 'NOT_FOUND') return undefined
     throw error
   }
 }

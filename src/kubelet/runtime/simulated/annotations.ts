@@ -4,7 +4,7 @@
  */
 import { parseDuration } from '#api/machinery/duration'
 import type { Random } from '#base/random'
-import { CriError } from '#grpc/criError'
+import { GrpcError } from '#grpc/grpcError'
 import type { ProbeSchedule, SimulatedBehaviour, SimulatedContainer, SimulatedPull } from './behaviour.ts'
 import { lastLines } from './logLines.ts'
 
@@ -87,7 +87,7 @@ function shortened(text: string): string {
   return text.length > 200 ? `${text.slice(0, 200)}...` : text
 }
 
-/** @throws CriError naming the annotation that cannot be read */
+/** @throws GrpcError naming the annotation that cannot be read */
 function reader(annotations: Readonly<Record<string, string>>, random: Random, containerName: string | undefined, isOwnOnly: boolean) {
   return <T>(name: keyof typeof simulatedAnnotations, read: Reader<T>): T | undefined => {
     const general = simulatedAnnotations[name]
@@ -96,7 +96,7 @@ function reader(annotations: Readonly<Record<string, string>>, random: Random, c
     const text = isOwnOnly && key === general ? undefined : annotations[key]
     if (text === undefined) return undefined
     const value = read(text, random)
-    if (value === undefined) throw new CriError('INVALID_ARGUMENT', `annotation ${key}: ${JSON.stringify(shortened(text))} is not ${forms[name]}`)
+    if (value === undefined) throw new GrpcError('INVALID_ARGUMENT', `annotation ${key}: ${JSON.stringify(shortened(text))} is not ${forms[name]}`)
     return value
   }
 }

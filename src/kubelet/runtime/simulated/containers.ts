@@ -1,6 +1,6 @@
 /** The containers of a simulated runtime (L3): made, started, ended and measured, without a process. */
-import { CriError } from '#grpc/criError'
 import type { ContainerConfig } from '#grpc/criTypes'
+import { GrpcError } from '#grpc/grpcError'
 import type { CallContext, Containers } from '../../core/runtimeService.ts'
 import { endingOf, usageOf } from './behaviour.ts'
 import { after, behaviour, type Container, finish, forget, forgetTimers, idsOf, log, nanoseconds, newId, publish, remember, type State } from './state.ts'
@@ -17,7 +17,7 @@ export function removeContainer(state: State, id: string): void {
 
 function createContainer(state: State, podSandboxId: string, config: ContainerConfig): string {
   const sandbox = state.sandboxes.get(podSandboxId)
-  if (!sandbox) throw new CriError('NOT_FOUND', `sandbox "${podSandboxId}" not found`)
+  if (!sandbox) throw new GrpcError('NOT_FOUND', `sandbox "${podSandboxId}" not found`)
   const id = newId(state.random)
   const createdAt = nanoseconds(state.clock.now())
   const shared = { id, metadata: config.metadata, image: { image: config.image.image }, imageRef: config.image.image, createdAt }
@@ -53,9 +53,9 @@ async function startContainer(state: State, id: string, context: CallContext | u
   const known = state.containers.get(id)
   await state.clock.sleep((known && behaviour(state, known).startDelayMs) ?? state.profile.startDelayMs, context?.signal)
   const container = state.containers.get(id)
-  if (!container) throw new CriError('NOT_FOUND', `container "${id}" not found`)
+  if (!container) throw new GrpcError('NOT_FOUND', `container "${id}" not found`)
   const does = behaviour(state, container)
-  if (does.startError !== undefined) throw new CriError('UNKNOWN', does.startError)
+  if (does.startError !== undefined) throw new GrpcError('UNKNOWN', does.startError)
   container.status = { ...container.status, state: 'CONTAINER_RUNNING', startedAt: nanoseconds(state.clock.now()) }
   container.record = { ...container.record, state: 'CONTAINER_RUNNING' }
   const atStart: string[] = []

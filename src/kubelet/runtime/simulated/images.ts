@@ -1,5 +1,5 @@
 /** The images of a simulated runtime (L3): each is there once it was pulled, and a pull takes time or fails as the pod says. */
-import { CriError } from '#grpc/criError'
+import { GrpcError } from '#grpc/grpcError'
 import type { CallContext, Images } from '../../core/runtimeService.ts'
 import { pullBehaviourOf } from './profile.ts'
 import { newId, type State } from './state.ts'
@@ -15,7 +15,7 @@ export function imageCalls(state: State): Images {
       const failed = state.failedPulls.get(key) ?? 0
       if ((error !== undefined || failures !== undefined) && failed < (failures ?? Number.POSITIVE_INFINITY)) {
         state.failedPulls.set(key, failed + 1)
-        throw new CriError('NOT_FOUND', error ?? `${image}: a failure on purpose`)
+        throw new GrpcError('NOT_FOUND', error ?? `${image}: a failure on purpose`)
       }
       const id = `sha256:${newId(state.random)}`
       state.images.set(image, { id, repoTags: [image], repoDigests: [], size: state.profile.imageSizeBytes, uid: null, username: '', pinned: false })

@@ -37,7 +37,7 @@ function podOf({ metadata, labels, annotations }: PodSandboxConfig) {
   return { namespace: metadata.namespace, podName: metadata.name, labels, annotations }
 }
 
-/** @throws CriError for an annotation that cannot be read */
+/** @throws GrpcError for an annotation that cannot be read */
 export function behaviourOf(profile: SimulatedProfile, config: ContainerConfig, sandbox: PodSandboxConfig, random: Random): SimulatedBehaviour {
   const container: SimulatedContainer = {
     ...podOf(sandbox),
@@ -51,7 +51,7 @@ export function behaviourOf(profile: SimulatedProfile, config: ContainerConfig, 
   return { ...usual, ...profile.behave(container), ...annotatedBehaviour(container, random) }
 }
 
-/** @throws CriError for an annotation that cannot be read */
+/** @throws GrpcError for an annotation that cannot be read */
 export function pullBehaviourOf(profile: SimulatedProfile, image: string, sandbox: PodSandboxConfig, random: Random): SimulatedPull {
   return { ...profile.pull(image, podOf(sandbox)), ...annotatedPull(sandbox.annotations, random) }
 }

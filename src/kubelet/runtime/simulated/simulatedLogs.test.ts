@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
-import { CriError } from '#grpc/criError'
+import { GrpcError } from '#grpc/grpcError'
 import { annotatedBehaviour, simulatedAnnotations } from './annotations.ts'
 import { lastLines, maxLogLines } from './logLines.ts'
 import { defaultProfile } from './profile.ts'
@@ -26,13 +26,13 @@ test('X2 lines are those of a split, the text is short', () => {
 })
 
 test('X2 a schedule of more results than a probe may read is refused, and the refusal is short', () => {
-  const refusal = (error: unknown) => error instanceof CriError && error.message.length < 500
+  const refusal = (error: unknown) => error instanceof GrpcError && error.message.length < 500
   assert.throws(() => behaviourOf({ [simulatedAnnotations.readiness]: Array(50_000).fill('pass 1s').join(',') }), refusal)
 })
 
 test('X2 a number is refused, it is too large to count with', () => {
   for (const key of ['exitCode', 'exitAfterSeconds', 'memoryBytes'] as const) {
-    assert.throws(() => behaviourOf({ [simulatedAnnotations[key]]: '9'.repeat(400) }), CriError, key)
+    assert.throws(() => behaviourOf({ [simulatedAnnotations[key]]: '9'.repeat(400) }), GrpcError, key)
   }
 })
 

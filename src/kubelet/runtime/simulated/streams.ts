@@ -1,8 +1,8 @@
 /** What a simulated container says to those who look into it (L3): probes, exec, attach, port-forward, logs. */
 import { abortScope } from '#base/abortScope'
 import { formatMicroTime } from '#base/time'
-import { CriError } from '#grpc/criError'
 import type { RuntimeContainerStatus } from '#grpc/criTypes'
+import { GrpcError } from '#grpc/grpcError'
 import type { LogOptions, Streams } from '../../core/runtimeService.ts'
 import { LogWriter } from '../../logs/criLog.ts'
 import { passesAt, type SimulatedExec } from './behaviour.ts'
@@ -11,7 +11,7 @@ import { behaviour, type Container, events, type State } from './state.ts'
 export function streamCalls(state: State): Streams {
   const get = (id: string): Container => {
     const container = state.containers.get(id)
-    if (container?.status.state !== 'CONTAINER_RUNNING') throw new CriError('NOT_FOUND', `container "${id}" is not running`)
+    if (container?.status.state !== 'CONTAINER_RUNNING') throw new GrpcError('NOT_FOUND', `container "${id}" is not running`)
     return container
   }
   const run = (container: Container, command: readonly string[]) => {
@@ -56,7 +56,7 @@ export function streamCalls(state: State): Streams {
           const stream = behaviour(state, container).connect?.(port)
           if (stream) return stream
         }
-        throw new CriError('UNAVAILABLE', `port ${port}: nothing listens in a simulated pod`)
+        throw new GrpcError('UNAVAILABLE', `port ${port}: nothing listens in a simulated pod`)
       },
     }),
     logs: (status, options, signal) => simulatedLogs(state, status, options, signal),

@@ -1,5 +1,5 @@
-/** Metrics that are made anew for every scrape, in Prometheus' text format with times (L3, pure). */
-import { bareMap } from '#base/bareMap'
+/** Metrics that are computed for each scrape, in Prometheus' text format with times (L3, pure). */
+import { familyText, labelPair, sampleLine } from '#base/prometheusText'
 
 export type Labels = Readonly<Record<string, string>>
 
@@ -22,18 +22,19 @@ export function sorted(labels: Labels): Labels {
   return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-const escapes: Readonly<Record<string, string>> = bareMap({ '\\': '\\\\', '\n': '\\n', '"': '\\"' })
-const escaped = (value: string) => value.replace(/[\\\n"]/g, (sign) => escapes[sign] ?? sign)
-
 function sampleText(name: string, { labels, value, atMs }: Sample): string {
-  const pairs = Object.entries(labels ?? {}).map(([label, text]) => `${label}="${escaped(text)}"`)
-  return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}${atMs === undefined ? '' : ` ${atMs}`}`
+  const pairs = Object.entries(labels ?? {}).map(([label, text]) => labelPair(label, text))
+  return sampleLine(name, pairs, value, atMs)
 }
 
 /** Families without samples are left out. */
 export function exposition(families: readonly MetricFamily[]): string {
-  const present = families.filter(({ samples }) => samples.length > 0)
-  return present
-    .map(({ name, type, help, samples }) => `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${samples.map((sample) => sampleText(name, sample)).join('\n')}\n`)
+  return families
+    .map(({ samples, ...head }) =>
+      familyText(
+        head,
+        samples.map((sample) => sampleText(head.name, sample)),
+      ),
+    )
     .join('')
 }

@@ -6,11 +6,12 @@ import { execFile } from 'node:child_process'
 import fs from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Logger } from '#base/log'
+import { messageOf } from '#base/messageOf'
 import type { ConfigurationDocument } from '#kubelet/configuration/document'
 
 /** A limit that cannot be set gives a warning, as upstream does. */
 export async function applyProcessLimits({ oomScoreAdj, maxOpenFiles }: ConfigurationDocument, log: Logger): Promise<void> {
-  const failed = (what: string) => (error: unknown) => log.warn(what, { error: error instanceof Error ? error.message : String(error) })
+  const failed = (what: string) => (error: unknown) => log.warn(what, { error: messageOf(error) })
   await fs.writeFile('/proc/self/oom_score_adj', String(oomScoreAdj)).catch(failed('Failed to apply the OOM score adjustment of oomScoreAdj'))
   const limit = ['--pid', String(process.pid), `--nofile=${maxOpenFiles}:${maxOpenFiles}`]
   await promisify(execFile)('prlimit', limit).catch(failed('Failed to set the limit of maxOpenFiles'))

@@ -3,8 +3,8 @@
  * Upstream: cmd/kube-controller-manager/app/options, controller-manager/options/generic.go, cloud-provider/options/kubecloudshared.go (v1.36).
  */
 import { absentControllers } from '#controllers/absent'
-import type { ControllerOptions } from '#controllers/framework/controller'
 import { isKnownController } from '#controllers/framework/manager'
+import type { ControllerOptions } from '#controllers/index'
 import { controllers } from '#controllers/index'
 import { decimal, duration, type Flag, type FlagValues, flag, list, text, UsageError, whole } from '../../apiserver/options/flags.ts'
 import { authoritiesOf, readNamed, usable } from '../../apiserver/options/namedFiles.ts'

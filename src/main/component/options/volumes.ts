@@ -4,7 +4,7 @@
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import { parseYaml } from '#api/machinery/yaml'
-import type { ControllerOptions } from '#controllers/framework/controller'
+import type { ControllerOptions } from '#controllers/index'
 import { duration, type FlagValues, flag, text, UsageError, whole } from '../../apiserver/options/flags.ts'
 import { readNamed, usable } from '../../apiserver/options/namedFiles.ts'
 import { type OptionContext, optionGroup } from '../../apiserver/options/optionGroup.ts'

@@ -60,7 +60,7 @@ async function preempt(preemption: Preemption, state: CycleState, pod: PodInfo, 
   return { nominatedNodeName: best.nodeName }
 }
 
-/** A pod that must not, or one whose victims are on their way out already. */
+/** A pod that must not preempt, or whose earlier victims are still being deleted. */
 function whyNotEligible(handle: Handle, { pod, priority }: PodInfo, refusals: NodeRefusals): string | undefined {
   if (pod.spec.preemptionPolicy === 'Never') return 'not eligible due to preemptionPolicy=Never.'
   const nominated = pod.status?.nominatedNodeName

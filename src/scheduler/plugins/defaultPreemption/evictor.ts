@@ -1,6 +1,6 @@
 /**
- * Takes the victims away in the background (L3): says why in their status, deletes them, tells of it, and takes back nominations of less important
- * pods for the node. Upstream: framework/preemption prepareCandidateAsync.
+ * Evicts the victims in the background (L3): sets a condition in their status, deletes them, records events, and clears nominations of pods with
+ * lower priority for the node. Upstream: framework/preemption prepareCandidateAsync.
  */
 import type { Pod, PodCondition } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
@@ -20,7 +20,7 @@ export interface Evictor {
 }
 
 export function createEvictor(handle: Handle, pluginName: string): Evictor {
-  /** Preemptor → its last victim, once only that is left: who hears of its end may not wait for our call to return. */
+  /** Preemptor → its last victim, once only that is left: its deletion event may arrive before the delete call returns. */
   const running = new Map<string, { readonly last?: PodInfo; readonly nodeName: string }>()
   const observe = evictionMetrics(handle)
   const victimCounts = handle.metrics.histogram({ name: 'scheduler_preemption_victims', help: 'Victims of one preemption.', buckets: [1, 2, 4, 8, 16, 32, 64] })
@@ -41,7 +41,7 @@ export function createEvictor(handle: Handle, pluginName: string): Evictor {
       if (handle.signal.aborted) return
       observe('error', startedMs)
       handle.log.error(error, 'Failed to preempt pods', { preemptor: preemptor.key, node: nodeName })
-      // Nobody's end will bring the pod back.
+      // No deletion event will activate the pod.
       handle.activate([preemptor.pod])
     }
   }
@@ -63,7 +63,7 @@ export function createEvictor(handle: Handle, pluginName: string): Evictor {
   }
 }
 
-/** Where upstream runs a goroutine, a promise runs here: from the first write until the last victim is told. */
+/** Upstream times its goroutine; this times the promise, from the first write until the last victim is deleted. */
 function evictionMetrics({ metrics, clock }: Handle): (result: 'success' | 'error', startedMs: number) => void {
   const labels = ['result']
   const count = metrics.counter({ name: 'scheduler_preemption_goroutines_execution_total', help: 'Evictions in the background that have ended.', labels })

@@ -2,7 +2,6 @@
  * Which pods have to go from a node, and which node to take (L3). Pure.
  * Upstream: plugins/defaultpreemption SelectVictimsOnNode, filterPodsWithPDBViolation; framework/preemption pickOneNodeForPreemption.
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import type { PodDisruptionBudget } from '#api/gen/types/policy.v1'
 import { podCondition } from '#api/helpers/pods'
@@ -111,7 +110,7 @@ export function pickCandidate(candidates: readonly Candidate[], nowMs: number): 
   return left[0]
 }
 
-/** Of the victims with the highest priority. */
+/** The earliest start among the victims with the highest priority. */
 function earliestStart(victims: readonly PodInfo[], nowMs: number): number {
   const highest = greatest(victims.map(({ priority }) => priority))
   return least(victims.filter(({ priority }) => priority === highest).map((victim) => startedMs(victim, nowMs)))

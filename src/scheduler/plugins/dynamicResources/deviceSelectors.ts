@@ -3,6 +3,7 @@ import { compileSelector } from '#api/cel/device'
 import { deviceValue, selectorMatches } from '#api/cel/deviceValue'
 import type { Device, DeviceSelector } from '#api/gen/types/resource.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { messageOf } from '#base/messageOf'
 import type { CompileResult } from '#cel/environment'
 import type { Value } from '#cel/values'
 
@@ -24,7 +25,7 @@ export class DeviceSelectors {
       try {
         return selectorMatches(compiled, this.#valueOf(device, driver))
       } catch (error) {
-        throw new Error(`${owner}: selector #${index}: CEL runtime error: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+        throw new Error(`${owner}: selector #${index}: CEL runtime error: ${messageOf(error)}`, { cause: error })
       }
     })
   }

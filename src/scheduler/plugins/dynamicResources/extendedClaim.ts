@@ -7,6 +7,7 @@ import type { AllocationResult, ResourceClaim } from '#api/gen/types/resource.v1
 import { type Frozen, keyOf, refOfKey } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { type Random, randomUid } from '#base/random'
 import { pods, resourceClaims } from '#client/builtIn'
 import { retryOnConflict } from '#client/retryOnConflict'
@@ -105,7 +106,7 @@ export async function makeExtendedClaim(
   const calls = handle.client.of(resourceClaims)
   const made = await calls.create({ metadata, spec: deepCopy<ResourceClaim>(chosen.claim).spec }, { signal }).catch((error: unknown) => {
     creates('failure')
-    throw new Error(`create claim for extended resources of pod ${pod.key}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`create claim for extended resources of pod ${pod.key}: ${messageOf(error)}`)
   })
   creates('success')
   extended.made = made

@@ -23,7 +23,7 @@ export interface AffinityQuestion {
   readonly held: readonly HeldTerm[]
 }
 
-/** The held terms that still count on nodes without pods that `away` counts: `away` has counted the pods of those terms that the pod holds itself. */
+/** The held terms that the check of the pod's own anti-affinity does not cover: `away` has counted the pods of the terms that the pod holds itself. */
 function heldByOthers({ pod, held }: AffinityQuestion): readonly HeldTerm[] {
   if (held.length === 0) return held
   const own = new Set(pod.requiredAntiAffinity.map(({ text }) => text))

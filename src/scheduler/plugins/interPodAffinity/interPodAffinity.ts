@@ -129,7 +129,7 @@ function changesCompany(
   return pod.requiredAntiAffinity.some((term) => about([term], old)) || podInfo(old).requiredAntiAffinity.some((term) => matchesAll([term], pod.pod, own))
 }
 
-/** Whether a node joined a domain that matters to the pod, or left one. Whom other pods' rules keep out hears of every change. */
+/** Whether a node joined a domain that matters to the pod, or left one. A pod that other pods' rules refuse is notified of every change. */
 function changesDomains({ requiredAffinity, requiredAntiAffinity }: PodInfo, old: Frozen<Node> | undefined, node: Frozen<Node> | undefined): boolean {
   const terms = [...requiredAffinity, ...requiredAntiAffinity]
   if (terms.length === 0) return true

@@ -9,7 +9,7 @@ import type { Frozen } from '#api/machinery/meta'
 import { replicaSets, replicationControllers, services, statefulSets } from '#client/builtIn'
 import type { Handle } from '../../framework/handle.ts'
 
-/** Asks listers; the answer of a pod that nobody selects or owns is `everything`. */
+/** Asks listers; the result for a pod without a service or owner is `everything`. */
 export type DefaultSelectorOf = (pod: Frozen<Pod>) => Selector
 
 export function defaultSelectors(handle: Pick<Handle, 'lister'>): DefaultSelectorOf {

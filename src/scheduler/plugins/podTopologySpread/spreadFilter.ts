@@ -9,7 +9,7 @@ import { type FilterResult, reasons, unresolvable, unschedulable } from '../../f
 import type { TriesPods } from '../topology/tryPods.ts'
 import type { SpreadConstraints } from './constraints.ts'
 
-/** Of one cycle, or of one idea in it. */
+/** The filter of one cycle, or of one preemption trial in it. */
 export class SpreadFilter implements TriesPods {
   readonly #constraints: SpreadConstraints
   /** Whether the pod itself is one of those that each constraint counts. */

@@ -1,7 +1,7 @@
 /**
  * How many of certain pods run in each topology domain (L3): a zone, a host, whatever a label of the nodes names. Kept in step with the
- * placements one change at a time, so that a scheduling cycle counts nothing anew. What a pod is asked again: never; what a node is: when it changes.
- * Cycles ask for hundreds of nodes, so that each leads to its domain without a look-up.
+ * placements one change at a time, so that a scheduling cycle does not count pods again. A pod is matched once, a node whenever it changes.
+ * Cycles read hundreds of nodes, so each node refers to its domain without a look-up.
  */
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -124,7 +124,7 @@ export class DomainTable {
     const there = this.#at(node)
     if (!there) return
     this.#leave(there)
-    // Should pods of it still run, they are counted anew when it comes back.
+    // Pods that still run on it are counted again when the node returns.
     this.#nodes[node.slot] = undefined
   }
 

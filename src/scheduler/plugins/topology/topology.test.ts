@@ -1,4 +1,4 @@
-/** What the topology plugins keep in step with the placements, against counting anew; and the ideas of preemption against doing it. */
+/** Compares the counts that topology plugins keep with a full count, and preemption trials with the real changes. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -38,7 +38,7 @@ function domainsOf(nodes: readonly NodeInfo[], counts: (pod: Pod) => boolean): M
   return domains
 }
 
-test('SCH-09 SCH-10 counts that follow the placements are those of counting anew, whatever happened in between', () => {
+test('SCH-09 SCH-10 counts that follow the placements equal a full count, after any changes', () => {
   fc.assert(
     fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
       const cache = new SchedulerCache()
@@ -133,7 +133,7 @@ test('SCH-15 what preemption tries on a clone is refused and allowed as it would
         return { answers, skips: state.skipFilter.size > 0 }
       }
       const tried = ask(before, true)
-      // A plugin that has nothing to say to a pod is not told of ideas either, as upstream.
+      // A plugin that skips a pod gets no preemption trials either, as upstream.
       fc.pre(!(adds && tried.skips))
       assert.deepEqual(tried.answers, ask(after, false).answers)
     }),

@@ -59,7 +59,7 @@ function isProvisioned(claim: Frozen<PersistentVolumeClaim>, node: Frozen<Node>,
   const now = claims.confirmed(keyOf(claim))
   if (!now) throw new Error(`failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "${keyOf(claim)}"`)
   if (isOlder(now, claim)) return false
-  // Whoever fails to make the volume takes the node back.
+  // A provisioner that fails removes the selected node from the claim.
   if (now.metadata.annotations?.[volumeAnnotations.selectedNode] !== node.metadata.name) throw new Error(`provisioning failed for PVC "${now.metadata.name}"`)
   if (!now.spec.volumeName) return false
   const volume = volumes.confirmed(now.spec.volumeName)

@@ -1,5 +1,5 @@
 /**
- * The claims of a pod, sorted by what the scheduler has to do about them (L3): nothing, find a volume for each node, or wait for somebody else.
+ * The claims of a pod, sorted by the scheduler's work for them (L3): none, find a volume for each node, or wait for another component.
  * Upstream: plugins/volumebinding/volume_binding.go podHasPVCs, binder.go GetPodVolumeClaims (v1.36).
  */
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '#api/gen/types/core.v1'

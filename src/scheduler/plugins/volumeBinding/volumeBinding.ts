@@ -7,6 +7,7 @@ import type { CSIStorageCapacity } from '#api/gen/types/storage.v1'
 import { claimNameOf, promisedTo, storageClassOf } from '#api/helpers/volumes'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { compareQuantities } from '#api/machinery/quantity'
+import { messageOf } from '#base/messageOf'
 import { csiDrivers, csiStorageCapacities, persistentVolumeClaims, persistentVolumes, pods, storageClasses } from '#client/builtIn'
 import { actions, on, type Requeue } from '../../framework/clusterEvent.ts'
 import { type StateData, stateKey } from '../../framework/cycleState.ts'
@@ -77,7 +78,7 @@ export const volumeBinding = definePlugin('VolumeBinding', ({ bindTimeoutSeconds
       try {
         await until(() => isBound(written, nodeName, view), wakers, handle.clock, bindTimeoutSeconds * 1000, signal)
       } catch (error) {
-        throw new Error(`binding volumes: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+        throw new Error(`binding volumes: ${messageOf(error)}`, { cause: error })
       }
       return undefined
     },

@@ -1,0 +1,74 @@
+/** Puts an API server together from its options (L5), the same for a process of its own and for a local cluster. */
+import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
+import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
+import type { Encryption } from '#apiserver/encryption/encryption'
+import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
+import type { Logger } from '#base/log'
+import type { Store } from '#store/store'
+import { configFromOptions, depsFromOptions, registryConfigOf, trustFromOptions } from '../apiserver/fromOptions.ts'
+import type { ServerOptions } from '../apiserver/options/index.ts'
+import { live } from '../pki/livePki.ts'
+import type { Pki } from '../pki/pki.ts'
+import { describeLazily } from './descriptions.ts'
+import type { ProcessTools } from './processTools.ts'
+
+export interface ApiServerParts {
+  readonly tools: ProcessTools
+  readonly log: Logger
+  readonly pki: Pki
+  readonly store: Store
+  readonly encryption: Encryption | undefined
+  readonly externalSigner: ExternalSigner | undefined
+}
+
+/** Differences between the layouts. */
+export interface ApiServerPlace {
+  readonly serviceCidr: string
+  /** Host and port in URLs that the server gives out; undefined: unknown. */
+  readonly externalAddress: string | undefined
+  /** In addition to those of the options. */
+  readonly postStartHooks: NonNullable<ApiServerDeps['postStartHooks']>
+  /** Serves documents that the options' own do not have. */
+  readonly documents?: ApiServerDeps['documents']
+  readonly config: Pick<ApiServerConfig, 'advertised' | 'proxyClient' | 'kubelet'>
+}
+
+export function assembleApiServer(options: ServerOptions, parts: ApiServerParts, place: ApiServerPlace): ApiServer {
+  const { tools, log, pki, store, encryption, externalSigner } = parts
+  const { serviceCidr, externalAddress, postStartHooks, documents, config } = place
+  const { clock, random, metrics } = tools
+  const registry = createBuiltInRegistry({
+    store,
+    clock,
+    log: tools.log.with('registry'),
+    metrics,
+    random,
+    ...registryConfigOf(options, serviceCidr),
+    transformers: encryption?.transformers,
+  })
+  const common = { clock, random, log, metrics }
+  const { serviceAccountKey } = pki
+  const deps = depsFromOptions(options, { ...common, reader: registry.reader, serviceAccountKey, externalSigner, externalAddress, frontProxyNames })
+  return createApiServer(
+    {
+      ...common,
+      store,
+      registry,
+      ...deps,
+      healthChecks: encryption?.healthChecks,
+      postStartHooks: [...(deps.postStartHooks ?? []), ...postStartHooks],
+      describe: describeLazily(),
+      metricsText: () => metrics.render(),
+      ...(documents ? { documents: (request) => deps.documents?.(request) ?? documents(request) } : {}),
+    },
+    {
+      ...configFromOptions(options),
+      ...config,
+      serviceCidr,
+      trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
+    },
+  )
+}
+
+/** Common names of the front proxy's certificates that the PKI issues. */
+const frontProxyNames = ['front-proxy-client']
