@@ -13,6 +13,7 @@ import { StatusError } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import { type Random, randomUid } from '#base/random'
 import type { Place } from '../aggregation/serviceResolver.ts'
+import type { Reach } from '../backends/reach.ts'
 import { postJson } from '../webhooks/webhookClient.ts'
 import { webhookTarget } from '../webhooks/webhookTarget.ts'
 import type { WebhookConversion } from './converter.ts'
@@ -22,6 +23,8 @@ export interface WebhookConversionDeps {
   /** Where a service leads. @throws StatusError while it leads nowhere */
   resolve(namespace: string, name: string, port: number): Place
   readonly random: Random
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
 }
 
 const timeoutMs = 30_000
@@ -75,7 +78,7 @@ interface ConversionReview {
 }
 
 async function ask(
-  { resolve, random }: WebhookConversionDeps,
+  { resolve, reach, random }: WebhookConversionDeps,
   { config, version }: Webhook,
   objects: readonly Frozen<KubeObject>[],
   desiredAPIVersion: string,
@@ -85,7 +88,7 @@ async function ask(
   const apiVersion = `apiextensions.k8s.io/${version}`
   const uid = randomUid(random)
   const review = { kind: 'ConversionReview', apiVersion, request: { uid, desiredAPIVersion, objects } }
-  const answer = (await postJson(webhookTarget(config, resolve), review, { timeoutMs, signal })) as ConversionReview | null | undefined
+  const answer = (await postJson(webhookTarget(config, resolve, reach), review, { timeoutMs, signal })) as ConversionReview | null | undefined
   if (typeof answer !== 'object' || answer === null) throw new Error('no response provided')
   const { response } = answer
   // The older version of the review never had its identity checked.

@@ -29,17 +29,20 @@ import {
 } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
+import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki, type Pki } from '../pki/pki.ts'
-import { gatewayOf } from '../vnode/clusterNetwork.ts'
+import { controlNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
 import { ensureAddonAccess, ensureKubeletAccess } from './addonAccess.ts'
-import { addressPlan } from './agentConfig.ts'
+import { type ClusterDialer, createClusterDialer } from './clusterDialer.ts'
 import { ensureClusterInfo } from './clusterInfo.ts'
+import { createClusterReach } from './clusterReach.ts'
 import { describeLazily } from './descriptions.ts'
 import { logRotation } from './logRotation.ts'
 import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
+import { createProcessList } from './processList.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 export async function runServer(clusterDir: string, verbosity: number, signal: AbortSignal): Promise<void> {
@@ -59,10 +62,16 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const externalSigner = await signerFromOptions(options, tools)
   const explainer = createExplainer()
   const ownKubelets = createOwnKubelets()
-  const server = assemble(tools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets })
-  // The API outlives the components: what they have under way would wait in vain for a cache that no longer follows the store.
+  const processes = createProcessList(paths.processes)
+  const dialer = state.network && createClusterDialer({ namespace: controlNetwork(state.network, state.id).namespace, self: ownProgram(), tools, processes })
+  const server = assemble(tools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets, dialer })
+  // The API stops after the components: their last requests need caches that follow the store.
   const serving = new AbortController()
-  const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
+  const running = Promise.all([
+    server.run(serving.signal),
+    encryption?.run(serving.signal),
+    runTogether(dialer ? [dialer.component] : [], tools, serving.signal),
+  ])
   const servingTls = () => servingTlsOf(pki, options)
   const addresses = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
   const listeners = await Promise.all(addresses.map((host) => server.listen({ ...options.secureServing.listen, host, port: state.port, tls: servingTls() })))
@@ -77,11 +86,11 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
     logsOf(paths, state).map(({ file }) => file),
     tools,
   )
-  // Their code is read once the API is served: nobody waits for it before.
+  // The API is served before the code of the components is read.
   const { controlPlane, nodes } = await import('./serverComponents.ts')
   const components = [
     ...(await controlPlane(server, tools, { pki, explainer, state })),
-    ...(await nodes(server, { tools, state, paths, certificates, ownKubelets, verbosity })),
+    ...(await nodes(server, { tools, state, paths, certificates, ownKubelets, verbosity, processes })),
     certificates.component,
     logs,
   ]
@@ -94,7 +103,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
 }
 
 /**
- * What a local cluster is told before its user's own flags: nodes join with bootstrap tokens and are held to their own objects.
+ * The API server's flags of a local cluster, before its user's own: nodes join with bootstrap tokens and may change only their own objects.
  */
 const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction']
 
@@ -102,7 +111,7 @@ function servingTlsOf(pki: Pki, options: ServerOptions): ServingTls {
   return tlsFromOptions(options, pki.apiserver, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
 }
 
-/** The state is read anew: `up` may have added a file since. */
+/** The state is read again: `up` may have added a file since. */
 async function refreshKubeconfigs(paths: ClusterPaths, pki: Pki, { clock, log }: ProcessTools): Promise<void> {
   const state = await readState(paths)
   for (const { file } of state?.kubeconfigs ?? []) {
@@ -110,6 +119,11 @@ async function refreshKubeconfigs(paths: ClusterPaths, pki: Pki, { clock, log }:
       log.error(error, 'A kubeconfig could not be brought up to date', { file }),
     )
   }
+}
+
+/** Words that run this program, for processes of its own. */
+function ownProgram(): string[] {
+  return [process.execPath, process.argv[1] ?? '']
 }
 
 function once(signal: AbortSignal): Promise<void> {
@@ -128,10 +142,12 @@ interface Parts {
   readonly externalSigner: ExternalSigner | undefined
   readonly explainer: Explainer
   readonly ownKubelets: OwnKubelets
+  readonly dialer: ClusterDialer | undefined
 }
 
-function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets }: Parts): ApiServer {
+function assemble(tools: ProcessTools, { state, pki, store, options, encryption, externalSigner, explainer, ownKubelets, dialer }: Parts): ApiServer {
   const { clock, random, log, metrics } = tools
+  const plan = addressPlanOf(state)
   const registry = createRegistry({
     store,
     clock,
@@ -139,10 +155,12 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
     metrics,
     random,
     strategyFor,
-    ...registryConfigOf(options, addressPlan.serviceCidr),
+    ...registryConfigOf(options, plan.serviceCidr),
     transformers: encryption?.transformers,
   })
   const address = state.network ? gatewayOf(state.network) : externalAddress()
+  const own = new Set(state.nodes.map(({ name }) => name))
+  const reach = createClusterReach({ ranges: plan, reader: registry.reader, dial: dialer?.dial, isOwn: (name) => own.has(name) })
   const given = {
     reader: registry.reader,
     clock,
@@ -153,6 +171,7 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
     externalSigner,
     externalAddress: address && `${address}:${state.port}`,
     frontProxyNames,
+    reach,
   }
   const deps = depsFromOptions(options, given)
   const schedulingDocument = schedulingPage(explainer)
@@ -178,7 +197,8 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
     },
     {
       ...configFromOptions(options),
-      serviceCidr: addressPlan.serviceCidr,
+      serviceCidr: plan.serviceCidr,
+      reach,
       advertised: () => (address ? { address, port: state.port } : undefined),
       proxyClient: pki.frontProxyClient,
       trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
@@ -194,12 +214,12 @@ function assemble(tools: ProcessTools, { state, pki, store, options, encryption,
 
 /**
  * Where the `kubernetes` Service of a cluster without real nodes points: this host's own address, since the API refuses loopback ones there.
- * Nobody listens on it; simulated pods do not ask.
+ * Nothing listens on it; simulated pods do not connect.
  */
 function externalAddress(): string | undefined {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
   return addresses.find((one) => one.family === 'IPv4' && !one.internal)?.address
 }
 
-/** Whom the PKI makes a front proxy's certificate for. */
+/** The names in the front proxy's certificates of the PKI. */
 const frontProxyNames = ['front-proxy-client']
