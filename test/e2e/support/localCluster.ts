@@ -174,7 +174,7 @@ export function hostTraces(): Record<string, string[]> {
     .readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
     .map((pid) => ({ pid, command: commandOf(pid) }))
-    .filter(({ command }) => /containerd|\/pause|skiff (server|node-agent)|init\.sh/.test(command))
+    .filter(({ command }) => /containerd|\/pause|skiff (server|node-agent|dialer)|init\.sh/.test(command))
   const others = othersClusters(processes)
   const ours = (trace: string) => !others.some((pattern) => pattern.test(trace))
   // The unified hierarchy itself, and one below it for each of version 1.
