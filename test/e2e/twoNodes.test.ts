@@ -321,7 +321,7 @@ test('CRI-08 agent and containerd killed at once come back; the pod serves meanw
     assert.ok(pid > 1)
     process.kill(pid, 'SIGKILL')
   }
-  assert.equal(parse(await fromHost(`${ip}:8080`)).who, 'web-2')
+  assert.equal(parse(await get('web-1', `${ip}:8080`)).who, 'web-2')
   await eventually(
     'new processes',
     15_000,

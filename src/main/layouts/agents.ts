@@ -130,7 +130,7 @@ async function forkedPid(child: ChildProcess, { tools }: AgentsOptions): Promise
   return child.pid ?? 0
 }
 
-/** It may have ended by itself a moment ago, which must not end us. */
+/** The process may have just ended by itself: that is not an error. */
 function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')

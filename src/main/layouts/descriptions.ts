@@ -1,4 +1,4 @@
-/** The texts of the OpenAPI documents (L5), which lie beside the program. */
+/** The texts of the OpenAPI documents (L5), from a file in the program's folder. */
 import { readFileSync } from 'node:fs'
 import { describeFrom } from '#api/machinery/openapi/descriptions'
 

@@ -17,7 +17,7 @@ export interface ProcessTools {
   readonly metrics: PrometheusMetrics
 }
 
-/** @param disabledMetrics names of metrics that are not told */
+/** @param disabledMetrics names of metrics that are not exposed */
 export function processTools(
   name: string,
   { verbosity, format = 'text' }: { readonly verbosity: number; readonly format?: LogSettings['format'] | undefined },
