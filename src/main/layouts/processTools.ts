@@ -28,6 +28,11 @@ export function processTools(
   return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics: withProcessMetrics(createPrometheusMetrics(disabledMetrics)) }
 }
 
+/** Words that run this program, for the processes that it starts. */
+export function ownProgram(): string[] {
+  return [process.execPath, process.argv[1] ?? '']
+}
+
 /**
  * Runs components until the signal aborts. One that fails is logged and started again after a pause: a broken part must not take the
  * others down, nor stay down.

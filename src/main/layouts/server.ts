@@ -43,7 +43,7 @@ import { describeLazily } from './descriptions.ts'
 import { logRotation } from './logRotation.ts'
 import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
 import { createProcessList } from './processList.ts'
-import { type ProcessTools, processTools, runTogether } from './processTools.ts'
+import { ownProgram, type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 export async function runServer(clusterDir: string, verbosity: number, signal: AbortSignal): Promise<void> {
   const tools = processTools('server', { verbosity })
@@ -119,11 +119,6 @@ async function refreshKubeconfigs(paths: ClusterPaths, pki: Pki, { clock, log }:
       log.error(error, 'A kubeconfig could not be brought up to date', { file }),
     )
   }
-}
-
-/** Words that run this program, for processes of its own. */
-function ownProgram(): string[] {
-  return [process.execPath, process.argv[1] ?? '']
 }
 
 function once(signal: AbortSignal): Promise<void> {

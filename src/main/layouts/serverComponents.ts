@@ -36,7 +36,7 @@ import { controlRoutes } from './controlRoutes.ts'
 import { createLocalPorts } from './localPorts.ts'
 import type { OwnKubelets } from './ownKubelets.ts'
 import type { ProcessList } from './processList.ts'
-import type { ProcessTools } from './processTools.ts'
+import { ownProgram, type ProcessTools } from './processTools.ts'
 import { createSimulatedNodes } from './simulatedNodes.ts'
 
 /** A component's way into the API: in process, under its own name. */
@@ -127,7 +127,7 @@ export async function nodes(server: ApiServer, { tools, state, paths, certificat
   const isOnLink = (address: string) => address.startsWith(`${prefix}.`)
   const { namespace } = controlNetwork(state.network, state.id)
   const addedRanges = routing.informers.of(serviceCIDRs)
-  const agents = { paths, state, ca: pki.ca, self: [process.execPath, process.argv[1] ?? ''], verbosity, tools, processes }
+  const agents = { paths, state, ca: pki.ca, self: ownProgram(), verbosity, tools, processes }
   onLook(() => renewAgentCertificates(agents))
   return [
     ...simulated,
