@@ -19,6 +19,7 @@ import type { Authenticator } from './authn/authenticator.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import type { BackendTls } from './backends/backend.ts'
 import { OwnEndpoints } from './backends/ownEndpoints.ts'
+import type { Reach } from './backends/reach.ts'
 import { bootstrap, keepBootstrapped } from './bootstrap/bootstrap.ts'
 import { repairIpAddresses } from './bootstrap/ipAddresses.ts'
 import type { Advertised } from './bootstrap/objects.ts'
@@ -116,6 +117,8 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly advertised?: (() => Advertised | undefined) | undefined
   /** How kubelets are reached; without it they see no client certificate and are not checked. */
   readonly kubelet?: KubeletAccess | undefined
+  /** How connections to addresses of the cluster are made: kubelets, pods, services, extension servers, conversion webhooks. Absent: by this process. */
+  readonly reach?: Reach | undefined
   /** What extension API servers are shown (--proxy-client-cert-file, --proxy-client-key-file). */
   readonly proxyClient?: Pick<BackendTls, 'cert' | 'key'> | undefined
   /** Default true: a redirect of an extension API server is answered with 502, not forwarded. */
@@ -167,7 +170,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const router = createRouter({
     catalog,
     endpoints,
-    subresources: subresourceHandlers({ endpoints, tokens: deps.tokens, kubelet: config.kubelet, ownEndpoints, authorizers: deps.authorizers }),
+    subresources: subresourceHandlers({ endpoints, ownEndpoints, ...backendSettings(deps, config) }),
     nonResource: otherPaths(deps, config, {
       catalog,
       isStarted: beginning.isDone,
@@ -190,17 +193,10 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
   const own = transport(loopbackUser, 'kube-apiserver')
   registry.connect(own)
-  const { proxyClient: clientCertificate, trust, rejectForwardingRedirects } = config
-  const reach = { ownEndpoints, clientCertificate, rejectForwardingRedirects }
-  const aggregation = createAggregationLayer({ ...deps, ...reach, reader: registry.reader, catalog, transport: own, trust })
-  const customResources = installCustomResources({
-    registry,
-    catalog,
-    writer: endpoints.writer,
-    log: deps.log,
-    user: loopbackUser,
-    transport: () => own,
-  })
+  const { proxyClient: clientCertificate, trust, rejectForwardingRedirects, reach } = config
+  const extension = { ownEndpoints, clientCertificate, rejectForwardingRedirects, reach }
+  const aggregation = createAggregationLayer({ ...deps, ...extension, reader: registry.reader, catalog, transport: own, trust })
+  const customResources = installCustomResources({ ...deps, catalog, writer: endpoints.writer, reach, user: loopbackUser, transport: () => own })
   const bootstrapDeps = { reader: registry.reader, transport: own, clock, log: deps.log }
   const bootstrapConfig = { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: () => config.advertised?.() }
   /** What a cluster must have. */
@@ -259,6 +255,10 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       await deps.audit?.close?.()
     },
   }
+}
+
+function backendSettings({ tokens, authorizers }: ApiServerDeps, { kubelet, reach }: ApiServerConfig) {
+  return { tokens, authorizers, kubelet, reach }
 }
 
 function endpointSettings({ unsafeDeletion = false, minWatchTimeoutMs = defaults.minWatchTimeoutMs }: ApiServerConfig) {

@@ -20,6 +20,7 @@ import { createAuthorization } from './authz/authorization.ts'
 import type { Authorizer } from './authz/authorizer.ts'
 import { reconcileBootstrapPolicy } from './authz/bootstrapPolicy/reconcile.ts'
 import { type AuthorizationSettings, defaultAuthorization } from './authz/settings.ts'
+import type { Reach } from './backends/reach.ts'
 import type { Answer } from './core/answer.ts'
 import type { ObjectReader } from './core/objectReader.ts'
 import type { ServerRequest } from './core/request.ts'
@@ -41,6 +42,8 @@ export interface SecurityDeps {
   readonly serviceAccountKey: string
   /** Host and port at which clients outside find this server; absent: nobody knows. */
   readonly externalAddress?: string | undefined
+  /** How connections to webhooks at addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
   /** Signs them, and says what verifies them, in place of any key. */
   readonly externalSigner?: ExternalSigner | undefined
   /** Who is believed to be whom; absent: as a server without flags does. */
@@ -92,6 +95,7 @@ export function createSecurity(deps: SecurityDeps): Security {
         webhooks: {
           deps: { reader, authorizers, random, clock: requestClock, metrics: admissionMetrics },
           resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
+          reach: deps.reach,
         },
       },
       deps.admission,

@@ -12,6 +12,10 @@ export interface UpOptions {
   readonly runtime: 'auto' | 'containerd' | 'simulated' | undefined
   /** 0, the default: the cluster's own, chosen once and kept. */
   readonly port: number | undefined
+  /** The range of pods' addresses, a /24 of which each node gets. Default: one that nothing on this host uses. */
+  readonly podCidr: string | undefined
+  /** The range of Services' addresses, likewise. */
+  readonly serviceCidr: string | undefined
   /** Default 2; for a cluster that is there, from the next start of its server on. */
   readonly verbosity: number | undefined
   /** kube-apiserver's flags, `--name=value` each. For a cluster that is there: from the next start of its server on. */
@@ -23,8 +27,8 @@ export interface UpOptions {
 }
 
 export interface ProcessStatus {
-  /** `server` holds the API; `node` is a node's agent; `containerd` and `init` belong to a real node. */
-  readonly role: 'server' | 'node' | 'containerd' | 'init'
+  /** `server` holds the API; `dialer` makes its connections to pods; `node` is a node's agent; `containerd` and `init` belong to a real node. */
+  readonly role: 'server' | 'dialer' | 'node' | 'containerd' | 'init'
   readonly pid: number
   readonly node?: string
 }

@@ -1,5 +1,5 @@
 /**
- * Which records Services and EndpointSlices stand for (L3), pure over two look-ups. Specification: Kubernetes DNS-based service discovery 1.1.0;
+ * Derives DNS records from Services and EndpointSlices (L3), pure over two look-ups. Specification: Kubernetes DNS-based service discovery 1.1.0;
  * details as CoreDNS' kubernetes plugin has them (pods insecure).
  */
 import type { Service } from '#api/gen/types/core.v1'
@@ -8,7 +8,7 @@ import { isHeadless } from '#api/helpers/services'
 import type { Frozen } from '#api/machinery/meta'
 import type { DnsRecord } from './message.ts'
 
-/** What the records are made from; answered from an informer's indexes. */
+/** The objects that records are derived from; answered from an informer's indexes. */
 export interface ClusterView {
   service(namespace: string, name: string): Frozen<Service> | undefined
   slices(namespace: string, service: string): readonly Frozen<EndpointSlice>[]

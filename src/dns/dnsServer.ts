@@ -49,7 +49,7 @@ export async function runDnsServer(options: DnsServerOptions, signal: AbortSigna
   try {
     await Promise.all(stopped)
   } catch (error) {
-    // What did get its address gives it back, or the next attempt would stumble over this one.
+    // Close the listeners that did bind: otherwise the next attempt finds their addresses in use.
     failure.abort(error)
     await Promise.allSettled(stopped)
     throw error
@@ -91,7 +91,7 @@ function serveTcp(address: string, port: number, respond: Responder, signal: Abo
   })
 }
 
-/** Answers one question after the other: a client that asks without reading is not read from either. */
+/** Answers one question after the other. While a client does not read its answers, its questions are not read. */
 async function serveConnection(socket: net.Socket, respond: Responder): Promise<void> {
   let buffered: Buffer = Buffer.alloc(0)
   for await (const chunk of socket) {

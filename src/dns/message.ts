@@ -25,7 +25,7 @@ export interface DnsQuestion {
   readonly nameAsAsked: string
   readonly type: string
   readonly recursionDesired: boolean
-  /** What the client can take over UDP; 512 without EDNS. */
+  /** The largest UDP answer that the client accepts; 512 without EDNS. */
   readonly udpSize: number
   readonly hasEdns: boolean
 }
@@ -112,7 +112,7 @@ class MessageWriter {
     for (const byte of bytes) this.#parts.push(byte)
   }
 
-  /** A name; what was written before is pointed at. */
+  /** A name. Its suffixes that were written before become pointers. */
   name(name: string): void {
     let rest = name.replace(/\.$/, '')
     while (rest !== '') {

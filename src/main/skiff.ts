@@ -26,7 +26,8 @@ const components = {
 
 try {
   if (role === 'kubelet' || role === 'node-agent') keepYoungGenerationSmall()
-  if (role === 'server' || role === 'node-agent') await runRole(role, rest)
+  if (role === 'dialer') (await import('./layouts/dialerProcess.ts')).runDialerProcess()
+  else if (role === 'server' || role === 'node-agent') await runRole(role, rest)
   else if (role !== undefined && Object.hasOwn(components, role)) await runComponent(role as keyof typeof components, rest)
   else await (await import('./commandLine.ts')).runCommandLine(process.argv)
 } catch (error) {
@@ -75,7 +76,7 @@ function stoppedBySignals(): AbortController {
       stopping.abort(new Error(signal))
     })
   }
-  // A forgotten promise is a bug, not a reason to end a cluster. An uncaught exception still ends the process.
+  // An unhandled rejection is a bug, and is logged; it does not end a cluster. An uncaught exception still ends the process.
   process.on('unhandledRejection', (reason) => {
     console.error(`skiff: unhandled rejection: ${printableError(reason)}`)
   })

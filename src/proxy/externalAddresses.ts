@@ -1,8 +1,8 @@
 /**
- * Which external addresses a proxy serves (L3), pure. A Service names its external addresses itself, so they never stand in for what the cluster
- * has allocated: cluster IPs win, addresses of the service ranges are ignored, and of two Services that claim one address and port a load balancer's
- * address wins over an external IP, then the older Service.
- * Upstream: pkg/proxy has no such order; CVE-2020-8554 describes what is left, and DenyServiceExternalIPs prevents it.
+ * Decides which external addresses a proxy serves (L3), pure. The owner of a Service chooses its external addresses, so they never override addresses that the
+ * cluster allocated: cluster IPs win, addresses of the service ranges are ignored, and if two Services claim one address and port, a load balancer's address
+ * wins over an external IP, then the older Service wins. Upstream: pkg/proxy has no such order; CVE-2020-8554 describes the remaining risk, which the admission
+ * plugin DenyServiceExternalIPs removes.
  */
 import type { Service } from '#api/gen/types/core.v1'
 import { cidrContains, formatIp, isLinkLocalMulticast, isLinkLocalUnicast, isLoopback, isUnspecified, parseCidr, parseIp } from '#api/machinery/ip'
@@ -14,13 +14,13 @@ export interface ExternalAddresses {
 }
 
 export interface IgnoredAddress {
-  /** Where it stands in the Service: `spec.externalIPs` or `status.loadBalancer.ingress`. */
+  /** The field of the Service: `spec.externalIPs` or `status.loadBalancer.ingress`. */
   readonly field: string
   readonly ip: string
   readonly reason: string
 }
 
-/** Why an address must not be served as an external one; undefined: it may. */
+/** Returns the reason why an external address is not served; undefined: it is served. */
 export type AddressRule = (ip: string) => string | undefined
 
 /** @param ranges the CIDRs that cluster IPs come from */
@@ -37,13 +37,13 @@ export function addressRule(services: readonly Frozen<Service>[], ranges: readon
   }
 }
 
-/** The external addresses of a Service that it may have, in the family. */
+/** The external addresses of a Service that are served, in the family. */
 export function externalAddresses(service: Frozen<Service>, rule: AddressRule, isIpv6: boolean): ExternalAddresses {
   const usable = (ips: readonly string[]) => [...new Set(ips)].filter((ip) => ip.includes(':') === isIpv6 && rule(ip) === undefined)
   return { externalIps: usable(service.spec.externalIPs ?? []), loadBalancerIps: usable(ingressIps(service)) }
 }
 
-/** What the Service's owner should know. */
+/** The external addresses of a Service that are not served. */
 export function ignoredAddresses(service: Frozen<Service>, rule: AddressRule): IgnoredAddress[] {
   const ignored = (field: string, ips: readonly string[]) =>
     ips.flatMap((ip) => {

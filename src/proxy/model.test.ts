@@ -45,7 +45,7 @@ test('SVC-13 only ready endpoints are used', () => {
   assert.deepEqual(ips(model({}, [ready('10.0.0.1', 'n1'), notReady('10.0.0.2'), ending('10.0.0.3')])), ['10.0.0.1'])
 })
 
-test('SVC-13 with none ready, those that serve while they terminate', () => {
+test('SVC-13 without a ready endpoint, endpoints that serve while they terminate are used', () => {
   assert.deepEqual(ips(model({}, [notReady('10.0.0.2'), ending('10.0.0.3')])), ['10.0.0.3'])
 })
 
@@ -137,7 +137,7 @@ test('SVC-06 a service that loses its last endpoint is refused instead of balanc
   assert.match(script, /delete chain ip kube-proxy service-/)
 })
 
-test('SVC-13 UDP flows to an endpoint that is gone are forgotten, and those refused before there was one', () => {
+test('SVC-13 UDP flows to a removed endpoint are deleted, and so are flows that were rejected before the first endpoint', () => {
   const udp = (endpoints: Endpoint[]) =>
     familyModel([service({ ports: [{ name: 'http', port: 53, protocol: 'UDP', nodePort: 30053 }], type: 'NodePort' })], [slice(endpoints, 53, 'web', 'UDP')])
       .rules

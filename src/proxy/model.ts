@@ -37,7 +37,7 @@ export interface ServiceRule {
   readonly affinitySeconds: number | undefined
   readonly internalPolicyLocal: boolean
   readonly externalPolicyLocal: boolean
-  /** For traffic that may go anywhere in the cluster: the nearest, where hints say which these are. */
+  /** For traffic that may leave the node: the nearest endpoints, if hints name them. */
   readonly clusterEndpoints: readonly ProxyEndpoint[]
   /** For traffic that must stay on this node. */
   readonly localEndpoints: readonly ProxyEndpoint[]
@@ -155,7 +155,7 @@ function usable(candidates: readonly Candidate[], choose = (ready: readonly Cand
   return chosen.map(({ ip, port, isLocal }) => ({ ip, port, isLocal }))
 }
 
-/** All endpoints of a service port, each address once; one in two slices counts as it is in either. */
+/** All endpoints of a service port, each address and port once. */
 function endpointsOf(port: Frozen<ServicePort>, slices: readonly Frozen<EndpointSlice>[], nodeName: string): Candidate[] {
   const found = new Map<string, Candidate>()
   for (const slice of slices) {
@@ -171,7 +171,7 @@ function endpointsOf(port: Frozen<ServicePort>, slices: readonly Frozen<Endpoint
 
 function candidateOf(endpoint: Frozen<SliceEndpoint>, port: number, nodeName: string): Candidate | undefined {
   const ip = endpoint.addresses[0]
-  // It becomes a word of a rule.
+  // The address becomes a word of a rule: accept nothing but an IP address.
   if (!ip || !parseIp(ip)) return undefined
   const ready = endpoint.conditions?.ready ?? true
   return {

@@ -22,7 +22,17 @@ import { kubeletClientUser } from '#main/pki/pki'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import { isStoreError } from '#store/storeError'
-import { adminToken, adminUser, apiServerSetup, type ClusterTools, liveAsControllers, liveAsScheduler, makeApiServer, partRandom } from './controlPlane.ts'
+import {
+  adminToken,
+  adminUser,
+  apiServerSetup,
+  type ClusterTools,
+  clusterCidr,
+  liveAsControllers,
+  liveAsScheduler,
+  makeApiServer,
+  partRandom,
+} from './controlPlane.ts'
 import { Faults, Link } from './faults.ts'
 import { type Change, History } from './history.ts'
 import type { KubeletCredentials } from './kubeletPort.ts'
@@ -119,14 +129,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<TestCl
   return cluster
 }
 
-/** What simulated nodes need to come up: a range of addresses, which a controller hands out. */
+/** How long the first nodes may take to be Ready. */
 const readyWithinMs = 60_000
 const defaultUntilMs = 10 * 60_000
 const realWatchSeconds = 300
 const virtualWatchSeconds = 86_400
 /** A hundred watches of one process would do little else. Each cache keeps its last thousand changes, so that a broken watch resumes from this long ago. */
 const virtualBookmarkMs = 30 * 60_000
-const clusterCidr = '10.128.0.0/9'
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 /** How often `until` looks under the real clock. */
 const lookEveryMs = 5

@@ -1,6 +1,8 @@
 /** The parts of a test cluster's control plane: API server, controllers, scheduler, each able to stop, crash and come back. */
 import { generateKeyPairSync } from 'node:crypto'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
+import { addressBlocks } from '#apiserver/backends/addressBlocks'
+import { type Reach, UnreachableAddress } from '#apiserver/backends/reach'
 import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
 import type { UserInfo } from '#apiserver/core/request'
 import type { Clock } from '#base/clock'
@@ -71,6 +73,20 @@ export async function apiServerSetup(store: Store, args: readonly string[], cloc
 
 const mayCallKubelets = (transport: Transport, signal: AbortSignal) => ensureKubeletAccess(createClient(transport), signal)
 
+/** The range that nodes get their pods' addresses from. */
+export const clusterCidr = '10.128.0.0/9'
+const isOfPod = addressBlocks([['10.128.0.0', 9]])
+const isOfService = addressBlocks([['10.96.0.0', 16]])
+
+/** Nothing has the addresses of simulated pods and Services, and something on the networks of the test's machine might. */
+const simulatedReach: Reach = {
+  dialerFor: (address) => {
+    if (isOfPod(address)) throw new UnreachableAddress(`${address} is the address of a simulated pod: nothing listens there`)
+    if (isOfService(address)) throw new UnreachableAddress(`${address} is the cluster IP of a simulated cluster: nothing serves it`)
+    return undefined
+  },
+}
+
 /** A new API server over the cluster's store. `toKubelets`: what it shows to them. */
 export function makeApiServer(
   { store, options, serviceAccountKey }: ApiServerSetup,
@@ -82,7 +98,7 @@ export function makeApiServer(
   const log = tools.log.with('apiserver')
   const random = tools.random('apiserver')
   const registry = createBuiltInRegistry({ store, clock, log, metrics, random, bookmarkMs: tools.bookmarkMs })
-  const deps = depsFromOptions(options, { reader: registry.reader, clock, requestClock, random, log, metrics, serviceAccountKey })
+  const deps = depsFromOptions(options, { reader: registry.reader, clock, requestClock, random, log, metrics, serviceAccountKey, reach: simulatedReach })
   const testToken = {
     name: 'test',
     authenticate: (request: { readonly headers: Readonly<Record<string, unknown>> }) =>
@@ -100,7 +116,12 @@ export function makeApiServer(
       authenticators: [testToken, ...deps.authenticators],
       postStartHooks: [...(deps.postStartHooks ?? []), ...(toKubelets ? [mayCallKubelets] : [])],
     },
-    { ...configFromOptions(options), advertised: () => ({ address: '192.0.2.1', port: 6443 }), kubelet: { ...toKubelets, isOwnKubelet: ownKubelets.has } },
+    {
+      ...configFromOptions(options),
+      advertised: () => ({ address: '192.0.2.1', port: 6443 }),
+      kubelet: { ...toKubelets, isOwnKubelet: ownKubelets.has },
+      reach: simulatedReach,
+    },
   )
 }
 

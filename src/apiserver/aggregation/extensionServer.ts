@@ -3,7 +3,6 @@
  * user who asked or of the aggregator itself.
  * Upstream: kube-aggregator/pkg/apiserver/handler_proxy.go.
  */
-import { Agent } from 'node:https'
 import type { APIService } from '#api/gen/types/apiregistration.v1'
 import { isConditionTrue } from '#api/machinery/conditions'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -15,6 +14,7 @@ import { sendRequest } from '../backends/connect.ts'
 import { dialErrorText } from '../backends/dialError.ts'
 import type { OwnEndpoints } from '../backends/ownEndpoints.ts'
 import { proxyPlain } from '../backends/plainProxy.ts'
+import { httpsAgent, type Reach } from '../backends/reach.ts'
 import { tunnel } from '../backends/tunnel.ts'
 import { type Answer, textAnswer } from '../core/answer.ts'
 import { identityHeaders, inLowerCase } from '../core/identityHeaders.ts'
@@ -37,7 +37,9 @@ export interface ExtensionServerDeps {
   readonly trust?: Pick<Trust, 'requestHeader'> | undefined
   /** Default true. */
   readonly rejectForwardingRedirects?: boolean | undefined
-  /** Told when a request found nobody: the APIService may not be available any more. */
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
+  /** Called after a request that no server answered: the APIService may not be available any more. */
   onUnreachable?(name: string): void
 }
 
@@ -70,9 +72,9 @@ const maxIdleConnections = 16
 const idleTimeoutMs = 60_000
 
 export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServers {
-  const { reader, random, ownEndpoints } = deps
+  const { reader, random, ownEndpoints, reach } = deps
   // One pool: connections are told apart by address, server name and certificates.
-  const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdleConnections, timeout: idleTimeoutMs })
+  const agent = httpsAgent(reach, { keepAlive: true, maxFreeSockets: maxIdleConnections, timeout: idleTimeoutMs })
   const backendFor = (apiService: Frozen<APIService>, path: string, user: UserInfo): Backend => {
     const { service = { namespace: '', name: '' } } = apiService.spec
     const place = resolveService(reader, random, service)
@@ -83,6 +85,7 @@ export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServ
       path,
       tls: tlsOf(apiService, deps),
       agent,
+      reach,
       mayDial,
       identityHeaders: namesOf(deps.trust),
       hostHeader: authority(place),

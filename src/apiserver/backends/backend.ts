@@ -4,6 +4,7 @@
  */
 import type { Agent } from 'node:http'
 import type { ServerRequest } from '../core/request.ts'
+import type { Reach } from './reach.ts'
 
 export interface BackendTls {
   /** PEM: what we show. */
@@ -39,7 +40,9 @@ export interface Backend {
   readonly mayDial?: ((address: string) => boolean) | undefined
   /** More headers that would name an identity to this backend, in lower case; one that ends in a hyphen stands for all that begin so. */
   readonly identityHeaders?: readonly string[] | undefined
-  /** Keeps connections. Absent: one per request. */
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
+  /** Keeps connections, and makes them as `reach` says. Absent: one per request. */
   readonly agent?: Agent | undefined
 }
 

@@ -3,7 +3,7 @@
  * Upstream: apimachinery/pkg/util/proxy (dial.go, upgradeaware.go), pkg/registry/core/rest.
  */
 import { type LookupAddress, lookup } from 'node:dns'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { type Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net'
 import type { Duplex, Readable } from 'node:stream'
@@ -13,6 +13,7 @@ import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { dialErrorText } from './dialError.ts'
 import { requestHeaders } from './forwardedHeaders.ts'
 import { addressNotAllowed } from './proxyableAddress.ts'
+import { httpAgent, httpsAgent, UnreachableAddress, wayTo } from './reach.ts'
 
 const connectTimeoutMs = 30_000
 
@@ -44,7 +45,7 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
   if (Buffer.isBuffer(body)) headers['content-length'] = String(body.length)
   return new Promise((resolve, reject) => {
     const { path } = backend
-    const agent = backend.agent ?? (false as const)
+    const agent = agentFor(backend)
     const options = { method: request.method, path, headers, signal: request.cancellation.signal, agent, ...allowedPlace(backend) }
     const outgoing = backend.tls ? httpsRequest({ ...options, ...tlsOptions(backend) }) : httpRequest(options)
     outgoing.setTimeout(connectTimeoutMs, () => {
@@ -67,27 +68,49 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
   })
 }
 
+function agentFor({ agent, reach, tls }: Backend): Agent | false {
+  if (agent) return agent
+  return reach ? (tls ? httpsAgent(reach) : httpAgent(reach)) : false
+}
+
 /**
  * Opens a connection for an upgraded request.
  * @param signal ends the attempt; a connection that is made is the caller's
- * @throws StatusError 500, upstream's text for a backend that cannot be dialled
+ * @throws StatusError 500, upstream's text for a backend that cannot be dialled; 503 for an address that leads nowhere
  */
-export function dial(backend: Backend, signal: AbortSignal): Promise<Duplex> {
+export async function dial(backend: Backend, signal: AbortSignal): Promise<Duplex> {
+  try {
+    signal.throwIfAborted()
+    return await connected(backend, await startConnection(backend, signal), signal)
+  } catch (error) {
+    const message = `error dialing backend: ${dialErrorText(error, backend)}`
+    throw new StatusError(error instanceof UnreachableAddress ? 'ServiceUnavailable' : '', message, { cause: error })
+  }
+}
+
+interface Connection {
+  readonly socket: Socket
+  readonly isConnected: boolean
+}
+
+async function startConnection(backend: Backend, signal: AbortSignal): Promise<Connection> {
+  const { host, port, lookup } = allowedPlace(backend)
+  const way = backend.reach && (await wayTo(backend.reach, host, lookup))
+  const dialled = await way?.dialer?.(way.address, port, signal)
+  const place = dialled ? { socket: dialled } : { host, port, lookup: way?.lookup ?? lookup }
+  if (backend.tls) return { socket: tlsConnect({ ...place, ALPNProtocols: ['http/1.1'], ...tlsOptions(backend) }), isConnected: false }
+  if (dialled) return { socket: dialled, isConnected: true }
+  return { socket: netConnect({ host, port, ...(place.lookup ? { lookup: place.lookup } : {}) }), isConnected: false }
+}
+
+function connected(backend: Backend, { socket, isConnected }: Connection, signal: AbortSignal): Promise<Duplex> {
+  socket.setNoDelay(true)
+  if (isConnected) return Promise.resolve(socket)
   return new Promise((resolve, reject) => {
-    const failed = (error: Error) => reject(new StatusError('', `error dialing backend: ${dialErrorText(error, backend)}`, { cause: error }))
-    let socket: Socket
-    try {
-      signal.throwIfAborted()
-      const place = allowedPlace(backend)
-      socket = backend.tls ? tlsConnect({ ...place, ALPNProtocols: ['http/1.1'], ...tlsOptions(backend) }) : netConnect(place)
-    } catch (error) {
-      failed(error as Error)
-      return
-    }
     const fail = (error: Error) => {
       signal.removeEventListener('abort', giveUp)
       socket.destroy()
-      failed(error)
+      reject(error)
     }
     const giveUp = () => fail(signal.reason as Error)
     signal.addEventListener('abort', giveUp, { once: true })
@@ -95,7 +118,6 @@ export function dial(backend: Backend, signal: AbortSignal): Promise<Duplex> {
     socket.once('error', fail)
     socket.once(backend.tls ? 'secureConnect' : 'connect', () => {
       socket.setTimeout(0)
-      socket.setNoDelay(true)
       socket.removeListener('error', fail)
       signal.removeEventListener('abort', giveUp)
       resolve(socket)

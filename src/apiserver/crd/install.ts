@@ -2,6 +2,7 @@
 import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'
 import { resolveService } from '../aggregation/serviceResolver.ts'
+import type { Reach } from '../backends/reach.ts'
 import type { UserInfo } from '../core/request.ts'
 import type { Catalog } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -17,6 +18,8 @@ export interface CustomResourceDeps {
   readonly catalog: Catalog
   readonly writer: WriterDeps
   readonly log: Logger
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
   /** The server's own identity, and its way to itself. */
   readonly user: UserInfo
   transport(): Transport
@@ -29,11 +32,12 @@ export interface CustomResourceInstallation {
   run(signal: AbortSignal): Promise<void>
 }
 
-export function installCustomResources({ registry, catalog, writer, log, user, transport }: CustomResourceDeps): CustomResourceInstallation {
+export function installCustomResources({ registry, catalog, writer, log, reach, user, transport }: CustomResourceDeps): CustomResourceInstallation {
   const conversion = createWebhookConversion({
     resolve: (namespace, name, port) => resolveService(registry.reader, writer.random, { namespace, name, port }),
     random: writer.random,
     clock: writer.clock,
+    reach,
   })
   const served = new CustomResources({ registry, catalog, clock: writer.clock, log, parts: { webhook: conversion, rules: validationRules } })
   return {

@@ -14,6 +14,7 @@ import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
 import { type Random, randomUid } from '#base/random'
 import type { Place } from '../aggregation/serviceResolver.ts'
+import type { Reach } from '../backends/reach.ts'
 import { postJson } from '../webhooks/webhookClient.ts'
 import { webhookTarget } from '../webhooks/webhookTarget.ts'
 import type { WebhookConversion } from './converter.ts'
@@ -24,6 +25,8 @@ export interface WebhookConversionDeps {
   resolve(namespace: string, name: string, port: number): Place
   readonly random: Random
   readonly clock: Clock
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
 }
 
 const timeoutMs = 30_000
@@ -77,7 +80,7 @@ interface ConversionReview {
 }
 
 async function ask(
-  { resolve, random, clock }: WebhookConversionDeps,
+  { resolve, reach, random, clock }: WebhookConversionDeps,
   { config, version }: Webhook,
   objects: readonly Frozen<KubeObject>[],
   desiredAPIVersion: string,
@@ -87,7 +90,7 @@ async function ask(
   const apiVersion = `apiextensions.k8s.io/${version}`
   const uid = randomUid(random)
   const review = { kind: 'ConversionReview', apiVersion, request: { uid, desiredAPIVersion, objects } }
-  const answer = (await postJson(webhookTarget(config, resolve), review, { clock, timeoutMs, signal })) as ConversionReview | null | undefined
+  const answer = (await postJson(webhookTarget(config, resolve, reach), review, { clock, timeoutMs, signal })) as ConversionReview | null | undefined
   if (typeof answer !== 'object' || answer === null) throw new Error('no response provided')
   const { response } = answer
   // The older version of the review never had its identity checked.

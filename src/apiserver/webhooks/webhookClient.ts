@@ -2,12 +2,13 @@
  * Posts JSON to a webhook over TLS (L3). Errors read like those of Go's client, because they end up in front of users.
  * Upstream: apiserver/pkg/util/webhook/client.go.
  */
-import { Agent, request as httpsRequest } from 'node:https'
+import { type Agent, request as httpsRequest } from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { checkServerIdentity, type PeerCertificate, rootCertificates } from 'node:tls'
 import { parseJson } from '#api/machinery/json'
 import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
+import { httpsAgent, type Reach } from '../backends/reach.ts'
 
 export interface WebhookTarget {
   readonly url: string
@@ -17,7 +18,9 @@ export interface WebhookTarget {
   readonly ca?: string | undefined
   /** How the server says who it is; absent: nobody. */
   readonly identity?: WebhookIdentity | undefined
-  /** Connections that are kept for the next call; absent: each call has its own. */
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
+  /** Connections that are kept for the next call, made as `reach` says; absent: each call has its own. */
   readonly pool?: Agent | undefined
 }
 
@@ -53,8 +56,8 @@ const idleConnectionMs = 90_000
 const ownHeaders = { 'content-type': 'application/json', accept: 'application/json, */*', 'user-agent': 'kube-apiserver-admission' }
 
 /** Connections to one target. They do not keep the process alive. */
-export function createWebhookPool(): Agent {
-  return new Agent({ keepAlive: true, maxFreeSockets: 100, timeout: idleConnectionMs, scheduling: 'lifo' })
+export function createWebhookPool(reach?: Reach): Agent {
+  return httpsAgent(reach, { keepAlive: true, maxFreeSockets: 100, timeout: idleConnectionMs, scheduling: 'lifo' })
 }
 
 /** Lets idle connections go; those in use end with their calls. */
@@ -122,7 +125,7 @@ async function post(target: WebhookTarget, body: string, options: PostOptions): 
       ca: target.ca ?? [...rootCertificates],
       checkServerIdentity: checkNames,
       ...(cert ? { cert, key } : {}),
-      agent: target.pool ?? false,
+      agent: target.pool ?? (target.reach ? httpsAgent(target.reach) : false),
       signal: limit.signal,
     })
     let answered = false

@@ -4,20 +4,21 @@
  */
 import type { WebhookClientConfig } from '#api/gen/types/admissionregistration.v1'
 import type { Frozen } from '#api/machinery/meta'
+import type { Reach } from '../backends/reach.ts'
 import type { WebhookTarget } from './webhookClient.ts'
 
 /** Where a service leads. @throws StatusError while it leads nowhere */
 export type ResolveService = (namespace: string, name: string, port: number) => { readonly host: string; readonly port: number }
 
 /** Where a webhook listens, by its URL or as a service. */
-export function webhookTarget({ url, service, caBundle }: Frozen<WebhookClientConfig>, resolve: ResolveService): WebhookTarget {
+export function webhookTarget({ url, service, caBundle }: Frozen<WebhookClientConfig>, resolve: ResolveService, reach?: Reach): WebhookTarget {
   const text = caBundle ? Buffer.from(caBundle, 'base64').toString('latin1').trim() : ''
-  const ca = text === '' ? {} : { ca: text }
-  if (!service) return { url: url ?? '', ...ca }
+  const common = { reach, ...(text === '' ? {} : { ca: text }) }
+  if (!service) return { url: url ?? '', ...common }
   const { name, namespace, port = 443, path = '/' } = service
   return {
     url: `https://${name}.${namespace}.svc:${port}${path.startsWith('/') ? path : `/${path}`}`,
     address: () => resolve(namespace, name, port),
-    ...ca,
+    ...common,
   }
 }

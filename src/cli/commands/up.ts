@@ -12,6 +12,8 @@ interface UpFlags {
   simulatedNodes?: string
   runtime?: string
   port?: string
+  podCidr?: string
+  serviceCidr?: string
   kubeApiserverArg?: string[]
   kubeControllerManagerArg?: string[]
   kubeSchedulerArg?: string[]
@@ -50,6 +52,8 @@ function withUpFlags(command: Command): Command {
     .option('--simulated-nodes <n>', 'simulated nodes, in addition (default: 0)')
     .option('--runtime <name>', 'auto, containerd or simulated (default: auto)')
     .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
+    .option('--pod-cidr <range>', 'range of the addresses of pods (default: one that nothing on this host uses)')
+    .option('--service-cidr <range>', 'range of the addresses of Services (default: likewise)')
     .option('--kube-apiserver-arg <flag=value>', 'a flag of kube-apiserver, such as audit-log-path=/var/log/audit.log; may be repeated', repeated)
     .option('--kube-controller-manager-arg <flag=value>', 'a flag of kube-controller-manager, such as controllers=-ttl; may be repeated', repeated)
     .option('--kube-scheduler-arg <flag=value>', 'a flag of kube-scheduler: config=/etc/scheduler.yaml; may be repeated', repeated)
@@ -97,6 +101,8 @@ function parseOptions(flags: UpFlags): UpOptions {
     nodes: wholeNumber('--nodes', flags.nodes, 0, 20),
     simulatedNodes: wholeNumber('--simulated-nodes', flags.simulatedNodes, 0, 10_000),
     port: wholeNumber('--port', flags.port, 0, 65_535),
+    podCidr: flags.podCidr,
+    serviceCidr: flags.serviceCidr,
     verbosity: wholeNumber('-v', flags.v, 0, 10),
     apiServerArgs: flags.kubeApiserverArg?.map(asFlag),
     controllerManagerArgs: flags.kubeControllerManagerArg?.map(asFlag),

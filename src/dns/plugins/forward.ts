@@ -72,7 +72,7 @@ class SilentServers {
     if (untilMs === undefined) return true
     const nowMs = this.#clock.monotonicMs()
     if (nowMs < untilMs) return false
-    // This question finds out whether the server is back; others do not wait for it meanwhile.
+    // Only this question tries the server again; others skip it until the answer is here.
     this.#untilMs.set(server, nowMs + timeoutMs + silenceMs)
     return true
   }

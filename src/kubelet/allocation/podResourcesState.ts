@@ -4,8 +4,8 @@
  */
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { goDump, goString } from '../core/goDump.ts'
 import { fnv32a } from '#base/fnv'
+import { goDump, goString } from '../core/goDump.ts'
 
 type Resources = Frozen<ResourceRequirements>
 

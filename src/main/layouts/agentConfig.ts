@@ -1,4 +1,4 @@
-/** The configuration that the server writes for a node's agent (L5): one JSON file in the node's folder. */
+/** The configuration of a node's agent (L5): one JSON file in the node's folder, written by the server that starts the agent. */
 
 export interface AgentConfig {
   readonly nodeName: string
@@ -17,14 +17,6 @@ export interface AgentConfig {
   readonly clusterDomain: string
 }
 
-/** The cluster's address plan: the same for every local cluster, each in namespaces of its own. */
-export const addressPlan = {
-  clusterCidr: '10.244.0.0/16',
-  serviceCidr: '10.96.0.0/16',
-  clusterDns: '10.96.0.10',
-  clusterDomain: 'cluster.local',
-} as const
-
-/** Identities of the proxy and of DNS; each node has its own. */
+/** The users of proxy and DNS. The kubelet's user is the node. */
 export const proxyUser = 'system:kube-proxy'
 export const dnsUser = 'system:cluster-dns'

@@ -8,17 +8,19 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Component } from '#base/component'
 import { writeFileAtomic } from '#host/files'
-import { startTimeOf } from '#host/processes'
+import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { type ClusterPaths, type ClusterState, nodeCgroup, type RealNode } from '../localCluster/clusterState.ts'
 import type { KeyPair } from '../pki/certificates.ts'
 import { ensureClientCertificate, ensureNodeCertificates } from '../pki/pki.ts'
 import { gatewayOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { enterVnode, vnodeProcess } from '../vnode/vnode.ts'
-import { type AgentConfig, addressPlan, dnsUser, proxyUser } from './agentConfig.ts'
+import { type AgentConfig, dnsUser, proxyUser } from './agentConfig.ts'
+import type { ProcessList } from './processList.ts'
 import type { ProcessTools } from './processTools.ts'
 import { type SupervisedProcess, superviseProcess } from './superviseProcess.ts'
 
 const graceMs = 5000
+
 export interface AgentsOptions {
   readonly paths: ClusterPaths
   readonly state: ClusterState
@@ -27,26 +29,26 @@ export interface AgentsOptions {
   readonly self: readonly string[]
   readonly verbosity: number
   readonly tools: ProcessTools
+  readonly processes: ProcessList
 }
 
-/** Writes every agent's configuration with its renewed certificates; the agent uses them without a restart. */
+/** Writes renewed certificates into every agent's configuration; an agent takes them up without a restart. */
 export async function renewAgentCertificates(options: AgentsOptions): Promise<void> {
   for (const node of options.state.nodes) await writeAgentConfig(options, node)
 }
 
 /** One component per real node. */
 export function createAgents(options: AgentsOptions): Component[] {
-  const processes = createProcessList(options.paths)
-  return options.state.nodes.map((node) => ({ name: `agent of ${node.name}`, run: (signal) => superviseAgent(options, node, processes, signal) }))
+  return options.state.nodes.map((node) => ({ name: `agent of ${node.name}`, run: (signal) => superviseAgent(options, node, signal) }))
 }
 
-async function superviseAgent(options: AgentsOptions, node: RealNode, processes: ProcessList, signal: AbortSignal): Promise<void> {
-  const { tools } = options
+async function superviseAgent(options: AgentsOptions, node: RealNode, signal: AbortSignal): Promise<void> {
+  const { tools, processes } = options
   await writeAgentConfig(options, node)
   const agent: SupervisedProcess = {
     start: () => startAgent(options, node),
     onMissing: () => tools.log.warn('The node does not run', { node: node.name }),
-    onStarted: async (child) => processes.set(node.name, await forkedPid(child, options)),
+    onStarted: async (child) => processes.set(node.name, { role: 'node', pid: await forkedPid(child, options), node: node.name }),
     onEnded: async (child, stopped) => {
       if (!stopped) tools.log.warn('A node agent ended, starting it again', { node: node.name, code: child.exitCode, signal: child.signalCode })
       await processes.set(node.name, undefined)
@@ -60,6 +62,7 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
   const { state, paths, ca, tools } = options
   if (!state.network) throw new Error('a cluster with real nodes has a network')
   const nowMs = tools.clock.now()
+  const { clusterCidr, serviceCidr, clusterDns, clusterDomain } = addressPlanOf(state)
   const { address } = nodeNetwork(state.network, state.id, node.index)
   const dir = path.join(paths.node(node.name), 'pki')
   const own = await ensureNodeCertificates(dir, ca, node.name, [address, node.name], nowMs)
@@ -74,7 +77,10 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
     proxy: { clientCert: proxy.cert, clientKey: proxy.key },
     dns: { clientCert: dns.cert, clientKey: dns.key },
     cgroupRoot: `/${nodeCgroup(state, node)}`,
-    ...addressPlan,
+    clusterCidr,
+    serviceCidr,
+    clusterDns,
+    clusterDomain,
   }
   await writeFileAtomic(path.join(paths.node(node.name), 'agent.json'), JSON.stringify(config), 0o600)
 }
@@ -124,30 +130,7 @@ async function forkedPid(child: ChildProcess, { tools }: AgentsOptions): Promise
   return child.pid ?? 0
 }
 
-/** The agents that run, in a file for those who ask about the cluster. */
-interface ProcessList {
-  set(node: string, pid: number | undefined): Promise<void>
-}
-
-function createProcessList(paths: ClusterPaths): ProcessList {
-  const alive = new Map<string, number>()
-  // One write at a time: if two overlapped, the older content could be written last.
-  let last: Promise<void> = Promise.resolve()
-  const write = async () => {
-    const list = await Promise.all([...alive].map(async ([node, pid]) => ({ role: 'node', pid, node, startTime: (await startTimeOf(pid)) ?? '' })))
-    await writeFileAtomic(paths.processes, JSON.stringify(list), 0o600)
-  }
-  return {
-    set: (node, pid) => {
-      if (pid === undefined) alive.delete(node)
-      else alive.set(node, pid)
-      last = last.catch(() => {}).then(write)
-      return last
-    },
-  }
-}
-
-/** It may have ended by itself a moment ago, which must not end us. */
+/** The process may have just ended by itself: that is not an error. */
 function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')

@@ -1,6 +1,8 @@
 /** Puts an API server together from its options (L5), the same for a process of its own and for a local cluster. */
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
+import type { Reach } from '#apiserver/backends/reach'
 import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
+import type { ObjectReader } from '#apiserver/core/objectReader'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import type { Logger } from '#base/log'
@@ -24,6 +26,8 @@ export interface ApiServerParts {
 /** Differences between the layouts. */
 export interface ApiServerPlace {
   readonly serviceCidr: string
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: ((reader: ObjectReader) => Reach) | undefined
   /** Host and port in URLs that the server gives out; undefined: unknown. */
   readonly externalAddress: string | undefined
   /** In addition to those of the options. */
@@ -46,9 +50,11 @@ export function assembleApiServer(options: ServerOptions, parts: ApiServerParts,
     ...registryConfigOf(options, serviceCidr),
     transformers: encryption?.transformers,
   })
+  const { reader } = registry
+  const reach = place.reach?.(reader)
   const common = { clock, random, log, metrics }
   const { serviceAccountKey } = pki
-  const deps = depsFromOptions(options, { ...common, reader: registry.reader, serviceAccountKey, externalSigner, externalAddress, frontProxyNames })
+  const deps = depsFromOptions(options, { ...common, reader, reach, serviceAccountKey, externalSigner, externalAddress, frontProxyNames })
   return createApiServer(
     {
       ...common,
@@ -64,6 +70,7 @@ export function assembleApiServer(options: ServerOptions, parts: ApiServerParts,
     {
       ...configFromOptions(options),
       ...config,
+      reach,
       serviceCidr,
       trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),
     },

@@ -1,5 +1,5 @@
 /**
- * The ConfigMap kube-public/cluster-info (L5): the cluster's address and its authority, as a kubeconfig without users. Tools that join nodes read it.
+ * The ConfigMap kube-public/cluster-info (L5): the cluster's address and its certificate authority, as a kubeconfig without users. Tools that join nodes read it.
  * Upstream: kubeadm's clusterinfo phase, whose form the bootstrap signer expects.
  */
 import type { ConfigMap } from '#api/gen/types/core.v1'

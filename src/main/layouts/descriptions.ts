@@ -1,4 +1,4 @@
-/** The texts of the OpenAPI documents (L5), which lie in the program's folder. */
+/** The texts of the OpenAPI documents (L5), from a file in the program's folder. */
 import { readFileSync } from 'node:fs'
 import { describeFrom } from '#api/openapi/descriptions'
 

@@ -27,7 +27,7 @@ export interface LocalPortsOptions {
 }
 
 const localhost = '127.0.0.1'
-/** How soon a taken port is asked for again. */
+/** The pause before another attempt to bind a taken port. */
 const retryMs = 10_000
 /** A node that drops the packets, because it has no endpoint of its own, must not hold up the connection. */
 const connectTimeoutMs = 1000
@@ -36,7 +36,7 @@ export function createLocalPorts(deps: LocalPortsDeps, options: LocalPortsOption
   return { name: 'local-ports', run: (signal) => run(deps, options, signal) }
 }
 
-/** A node port as it should be open, or the reason why it is not. */
+/** A node port that is open, or waits for its port. */
 interface OpenPort {
   readonly uid: string | undefined
   /** Undefined while another process has the port. */
@@ -73,7 +73,7 @@ async function nextLook(clock: Clock, changes: WakeUp, taken: boolean, signal: A
   retry?.cancel()
 }
 
-/** Connections that are made stay: deleting a Service ends none on the nodes either. */
+/** Stops listening. Established connections stay, as they do on the nodes when a Service is deleted. */
 async function closeOthers(open: Map<number, OpenPort>, wanted: ReadonlyMap<number, Frozen<Service>>): Promise<void> {
   for (const [port, { uid, forwarder }] of [...open]) {
     if (wanted.has(port) && wanted.get(port)?.metadata.uid === uid) continue
@@ -82,7 +82,7 @@ async function closeOthers(open: Map<number, OpenPort>, wanted: ReadonlyMap<numb
   }
 }
 
-/** Returns false when another process has the port; the Service gets one Event about it. */
+/** Returns false when another process owns the port; records one Event on the Service. */
 async function ensureOpen(
   deps: LocalPortsDeps,
   open: Map<number, OpenPort>,
@@ -131,14 +131,14 @@ export interface Forwarder {
 export interface ForwarderOptions {
   readonly host: string
   readonly port: number
-  /** Where to connect, on the same port: the first that answers. Asked for each connection. */
+  /** Addresses to connect to, on the same port: the first that answers is used. Called for each connection. */
   readonly targets: () => readonly string[]
 }
 
 /** Listens and forwards; rejects when the port cannot be had. */
 export async function openForwarder({ host, port, targets }: ForwarderOptions): Promise<Forwarder> {
   const sockets = new Set<net.Socket>()
-  // The node that answered last is asked first: with a local traffic policy only some answer.
+  // Tries the node that answered last first: with a local traffic policy only some nodes answer.
   let preferred: string | undefined
   const keep = (socket: net.Socket) => {
     sockets.add(socket)
@@ -172,7 +172,7 @@ export async function openForwarder({ host, port, targets }: ForwarderOptions): 
   server.on('error', () => {})
   return {
     close: async (now) => {
-      // Its callback would wait for the last connection; the port is free as soon as close() returns.
+      // Do not wait for the callback, which waits for the last connection; the port is free as soon as close() returns.
       server.close()
       if (now) for (const socket of sockets) socket.destroy()
     },
@@ -201,7 +201,7 @@ function connect(host: string, port: number): Promise<net.Socket | undefined> {
   })
 }
 
-/** Bytes both ways until both sides have ended; a side that breaks takes the other along. */
+/** Copies bytes both ways until both sides have ended. An error on one side closes the other. */
 function join(client: net.Socket, upstream: net.Socket): void {
   for (const [from, to] of [
     [client, upstream],
@@ -209,7 +209,7 @@ function join(client: net.Socket, upstream: net.Socket): void {
   ] as const) {
     from.on('error', () => to.destroy())
     from.once('close', () => {
-      // Ended in order, it has passed everything on; what the other still has to write is not lost.
+      // After an orderly end all bytes are passed on, and the other side may still have bytes to write: leave it open.
       if (!from.readableEnded || !from.writableFinished) to.destroy()
     })
     from.pipe(to)

@@ -1,6 +1,6 @@
 /**
  * Keeps the logs of a local cluster small (L5). They are the standard error of processes, which hold them open for appending: so a log that has grown
- * is copied, from `server.log` to `server-2026-01-02T03-04-05.678.log`, and emptied in place. Upstream leaves this to logrotate's copytruncate.
+ * is copied to a file such as `server-2026-01-02T03-04-05.678.log` in the same folder, and emptied in place. Upstream leaves this to logrotate's copytruncate.
  */
 import fs from 'node:fs'
 import type { Clock } from '#base/clock'

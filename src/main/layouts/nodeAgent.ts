@@ -48,10 +48,10 @@ export async function runNodeAgent(configFile: string, verbosity: number, signal
   await runTogether(components, tools, signal)
 }
 
-/** What to do when the configuration holds other certificates than before. */
+/** Functions to call when the configuration holds other certificates than before. */
 type Renewals = (() => void)[]
 
-/** A client with its own certificate, and informers over it. When the certificate is renewed, the connections are replaced, as client-go does. */
+/** A client with its own certificate, and informers over it. A renewed certificate closes the connections, as in client-go; the next requests open new ones. */
 function access(config: AgentConfig, name: 'kubelet' | 'proxy' | 'dns', userAgent: string, { tools, renewals }: { tools: ProcessTools; renewals: Renewals }) {
   const tls = live(() => ({ ca: config.ca, cert: config[name].clientCert, key: config[name].clientKey }))
   const transport = createHttpTransport({
@@ -93,7 +93,7 @@ async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renew
       resolvConf: await fs.readFile('/etc/resolv.conf', 'utf8').catch(() => ''),
       rootDirectory: nodePaths.kubelet,
       podLogsDirectory: nodePaths.podLogs,
-      // The node shares the host's disk: its usage does not come from the pods here, and evicting them would not free it.
+      // The node shares the host's disk, which other programs fill: evicting pods would not make room.
       evictionHard: { 'memory.available': '100Mi' },
       imageGCHighThresholdPercent: 100,
     },

@@ -17,7 +17,7 @@ export interface ProcessTools {
   readonly metrics: PrometheusMetrics
 }
 
-/** @param disabledMetrics names of metrics that are not recorded */
+/** @param disabledMetrics names of metrics that are not exposed */
 export function processTools(
   name: string,
   { verbosity, format = 'text' }: { readonly verbosity: number; readonly format?: LogSettings['format'] | undefined },
@@ -26,6 +26,11 @@ export function processTools(
   const clock = createRealClock()
   const root = createTextLog({ write: (line) => process.stderr.write(line), verbosity, format, nowMs: () => clock.now(), pid: process.pid })
   return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics: withProcessMetrics(createPrometheusMetrics(disabledMetrics)) }
+}
+
+/** Words that run this program, for the processes that it starts. */
+export function ownProgram(): string[] {
+  return [process.execPath, process.argv[1] ?? '']
 }
 
 /**

@@ -15,18 +15,21 @@ import { createConfigFile } from '../apiserver/configFile.ts'
 import { certificateFiles, encryptionFromOptions, followCertificates, signerFromOptions, tlsFromOptions } from '../apiserver/fromOptions.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
+import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState, servingHosts } from '../localCluster/clusterState.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki, type Pki } from '../pki/pki.ts'
-import { gatewayOf } from '../vnode/clusterNetwork.ts'
+import { controlNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
 import { ensureAddonAccess, ensureKubeletAccess } from './addonAccess.ts'
-import { addressPlan } from './agentConfig.ts'
 import { type ApiServerParts, assembleApiServer } from './assembleApiServer.ts'
+import { type ClusterDialer, createClusterDialer } from './clusterDialer.ts'
 import { ensureClusterInfo } from './clusterInfo.ts'
+import { createClusterReach } from './clusterReach.ts'
 import { logRotation } from './logRotation.ts'
 import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
-import { type ProcessTools, processTools, runTogether } from './processTools.ts'
+import { createProcessList } from './processList.ts'
+import { ownProgram, type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 export async function runServer(clusterDir: string, verbosity: number, signal: AbortSignal): Promise<void> {
   const tools = processTools('server', { verbosity })
@@ -45,11 +48,17 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   const externalSigner = await signerFromOptions(options, tools)
   const explainer = createExplainer()
   const ownKubelets = createOwnKubelets()
+  const processes = createProcessList(paths.processes)
+  const dialer = state.network && createClusterDialer({ namespace: controlNetwork(state.network, state.id).namespace, self: ownProgram(), tools, processes })
   const parts = { tools, log: tools.log.with('apiserver'), pki, store, encryption, externalSigner }
-  const server = serverOf(options, parts, { state, explainer, ownKubelets })
+  const server = serverOf(options, parts, { state, explainer, ownKubelets, dialer })
   // The API server stops after the components: their last requests need a cache that follows the store.
   const serving = new AbortController()
-  const running = Promise.all([server.run(serving.signal), encryption?.run(serving.signal)])
+  const running = Promise.all([
+    server.run(serving.signal),
+    encryption?.run(serving.signal),
+    runTogether(dialer ? [dialer.component] : [], tools, serving.signal),
+  ])
   const servingTls = () => servingTlsOf(pki, options)
   const addresses = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
   const listeners = await Promise.all(addresses.map((host) => server.listen({ ...options.secureServing.listen, host, port: state.port, tls: servingTls() })))
@@ -64,11 +73,11 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
     logsOf(paths, state).map(({ file }) => file),
     tools,
   )
-  // Their code is loaded once the API is served: no caller needs it before.
+  // The API is served before the code of the components is read.
   const { controlPlane, nodes } = await import('./serverComponents.ts')
   const components = [
     ...(await controlPlane(server, tools, { pki, explainer, state })),
-    ...(await nodes(server, { tools, state, paths, certificates, ownKubelets, verbosity })),
+    ...(await nodes(server, { tools, state, paths, certificates, ownKubelets, verbosity, processes })),
     certificates.component,
     logs,
   ]
@@ -81,7 +90,7 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
 }
 
 /**
- * Flags of a local cluster, before those of its user: nodes join with bootstrap tokens and may write their own objects only.
+ * The API server's flags of a local cluster, before its user's own: nodes join with bootstrap tokens and may change only their own objects.
  */
 const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction']
 
@@ -110,13 +119,17 @@ interface LocalParts {
   readonly state: ClusterState
   readonly explainer: Explainer
   readonly ownKubelets: OwnKubelets
+  readonly dialer: ClusterDialer | undefined
 }
 
-function serverOf(options: ServerOptions, parts: ApiServerParts, { state, explainer, ownKubelets }: LocalParts): ApiServer {
+function serverOf(options: ServerOptions, parts: ApiServerParts, { state, explainer, ownKubelets, dialer }: LocalParts): ApiServer {
   const address = state.network ? gatewayOf(state.network) : externalAddress()
   const { pki } = parts
+  const plan = addressPlanOf(state)
+  const own = new Set(state.nodes.map(({ name }) => name))
   return assembleApiServer(options, parts, {
-    serviceCidr: addressPlan.serviceCidr,
+    serviceCidr: plan.serviceCidr,
+    reach: (reader) => createClusterReach({ ranges: plan, reader, dial: dialer?.dial, isOwn: (name) => own.has(name) }),
     externalAddress: address && `${address}:${state.port}`,
     postStartHooks: [
       (transport, signal) => ensureAddonAccess(createClient(transport), signal),

@@ -1,12 +1,13 @@
 /**
- * The components in the process of a local cluster's API server (L5): controllers, scheduler, simulated nodes, and those that manage the agents,
- * routes and ports of real nodes. A separate module, so that the API is served before this code is loaded. Upstream has processes for them.
+ * The other components of a local cluster's server process (L5): controllers, scheduler and simulated nodes, and the components that keep the agents,
+ * routes and ports of real nodes. A module of its own, so that the API can be served before this code is read. Upstream has processes for them.
  */
 import type { ApiServer } from '#apiserver/apiServer'
 import { secretTokens } from '#apiserver/authn/secretTokens'
 import type { UserInfo } from '#apiserver/core/request'
 import type { Component } from '#base/component'
 import { featureGateWarnings } from '#base/featureGates'
+import { serviceCIDRs } from '#client/builtIn'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { createEventRecorder } from '#client/eventRecorder'
@@ -15,6 +16,8 @@ import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers, turnableFeatures } from '#controllers/index'
 import { createExec } from '#host/exec'
+import { inNetworkNamespace } from '#host/netns'
+import { createNodeRoutes } from '#network/nodeRoutes'
 import { schedulerConfigOf } from '#scheduler/config/configuration'
 import type { Explainer } from '#scheduler/explain/explainer'
 import { createConfigFile } from '../apiserver/configFile.ts'
@@ -22,15 +25,17 @@ import { readOptions } from '../apiserver/options/readOptions.ts'
 import { hostPaths } from '../component/hostPaths.ts'
 import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
+import { type AddressPlan, addressPlanOf } from '../localCluster/addressPlan.ts'
 import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
 import { type LivePki, live } from '../pki/livePki.ts'
 import type { Pki } from '../pki/pki.ts'
-import { addressPlan } from './agentConfig.ts'
+import { controlNetwork } from '../vnode/clusterNetwork.ts'
 import { createAgents, renewAgentCertificates } from './agents.ts'
-import { createHostRoutes } from './hostRoutes.ts'
+import { controlRoutes } from './controlRoutes.ts'
 import { createLocalPorts } from './localPorts.ts'
 import type { OwnKubelets } from './ownKubelets.ts'
-import type { ProcessTools } from './processTools.ts'
+import type { ProcessList } from './processList.ts'
+import { ownProgram, type ProcessTools } from './processTools.ts'
 import { createSimulatedNodes } from './simulatedNodes.ts'
 
 /** A component's way into the API: in process, under its own name. */
@@ -40,12 +45,12 @@ function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools) {
 }
 
 const authenticated = 'system:authenticated'
-/** What a local cluster tells its controllers before its user's own flags; as kubeadm does, bootstrap tokens sign the cluster's description and end. */
-const ownControllerArgs = [
+/** The controllers' flags of a local cluster, before its user's own; as kubeadm does, bootstrap tokens sign the cluster's description and expire. */
+const ownControllerArgs = ({ clusterCidr, serviceCidr }: AddressPlan) => [
   `--controllers=*,${bootstrapSigner.name},${tokenCleaner.name}`,
   '--allocate-node-cidrs=true',
-  `--cluster-cidr=${addressPlan.clusterCidr}`,
-  `--service-cluster-ip-range=${addressPlan.serviceCidr}`,
+  `--cluster-cidr=${clusterCidr}`,
+  `--service-cluster-ip-range=${serviceCidr}`,
 ]
 
 interface ControlPlaneParts {
@@ -62,7 +67,7 @@ export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki
     volumes,
     signing,
     features,
-  } = await readOptions(localControllerGroups, [...ownControllerArgs, ...(state.controllerManagerArgs ?? [])], context)
+  } = await readOptions(localControllerGroups, [...ownControllerArgs(addressPlanOf(state)), ...(state.controllerManagerArgs ?? [])], context)
   const { scheduler, features: schedulerFeatures } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
   // The process has one set of metrics: the API server's features are in it.
   const warnings = [...featureGateWarnings(features, turnableFeatures), ...featureGateWarnings(schedulerFeatures)]
@@ -96,33 +101,41 @@ interface NodesOptions {
   readonly certificates: LivePki
   readonly ownKubelets: OwnKubelets
   readonly verbosity: number
+  readonly processes: ProcessList
 }
 
 /** Simulated nodes run here; real ones have an agent process each, and need routes and ports on the host. */
-export async function nodes(server: ApiServer, { tools, state, paths, certificates, ownKubelets, verbosity }: NodesOptions): Promise<Component[]> {
+export async function nodes(server: ApiServer, { tools, state, paths, certificates, ownKubelets, verbosity, processes }: NodesOptions): Promise<Component[]> {
   const { pki, onLook } = certificates
+  const { clusterDns, clusterDomain, serviceCidr } = addressPlanOf(state)
   const simulated = await createSimulatedNodes({
     names: state.simulatedNodes,
     tools,
     ownKubelets,
     transportOf: (name) => server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'),
-    clusterDns: addressPlan.clusterDns,
-    clusterDomain: addressPlan.clusterDomain,
+    clusterDns,
+    clusterDomain,
     tainted: state.nodes.length > 0,
     serving: live(() => ({ cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert })),
     onServingRenewed: onLook,
   })
   if (!state.network) return simulated
-  const routing = accessAs(server, { name: 'system:skiff:host-routes', groups: ['system:masters', authenticated] }, tools)
+  const routing = accessAs(server, { name: 'system:skiff:routes', groups: ['system:masters', authenticated] }, tools)
   const forwarding = accessAs(server, { name: 'system:skiff:local-ports', groups: ['system:masters', authenticated] }, tools)
   const { prefix } = state.network
-  const agents = { paths, state, ca: pki.ca, self: [process.execPath, process.argv[1] ?? ''], verbosity, tools }
+  const isOnLink = (address: string) => address.startsWith(`${prefix}.`)
+  const { namespace } = controlNetwork(state.network, state.id)
+  const addedRanges = routing.informers.of(serviceCIDRs)
+  const agents = { paths, state, ca: pki.ca, self: ownProgram(), verbosity, tools, processes }
   onLook(() => renewAgentCertificates(agents))
   return [
     ...simulated,
     ...createAgents(agents),
-    createHostRoutes(routing.informers, createExec(), state.network, tools.log.with('routes')),
-    { name: 'host route informers', run: (signal) => routing.informers.run(signal) },
+    createNodeRoutes(
+      { ...tools, informers: routing.informers, log: tools.log.with('routes'), exec: createExec(inNetworkNamespace(namespace)) },
+      { routesTo: (list) => controlRoutes(list, [serviceCidr, ...addedRanges.store.list().flatMap(({ spec }) => spec?.cidrs ?? [])], isOnLink) },
+    ),
+    { name: 'route informers', run: (signal) => routing.informers.run(signal) },
     createLocalPorts(
       {
         ...tools,
@@ -130,7 +143,7 @@ export async function nodes(server: ApiServer, { tools, state, paths, certificat
         log: tools.log.with('localPorts'),
         events: createEventRecorder({ ...tools, client: forwarding.client }, { component: 'local-ports' }),
       },
-      { isReal: (address) => address.startsWith(`${prefix}.`) },
+      { isReal: isOnLink },
     ),
     { name: 'local port informers', run: (signal) => forwarding.informers.run(signal) },
   ]

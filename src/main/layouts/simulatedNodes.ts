@@ -1,5 +1,5 @@
 /**
- * Simulated nodes (L5): the same kubelet over a runtime that only pretends, many in one process. Each has its loopback port for logs and exec.
+ * Simulated nodes (L5): the same kubelet over a runtime that starts no processes, many in one process. Each serves logs and exec on its own loopback port.
  */
 import type { Component } from '#base/component'
 import { createClient } from '#client/clientOverTransport'
@@ -16,17 +16,17 @@ import type { ProcessTools } from './processTools.ts'
 export interface SimulatedNodesOptions {
   readonly names: readonly string[]
   readonly tools: ProcessTools
-  /** Where the API server learns at which loopback ports their kubelets are. */
+  /** Records the loopback port of each kubelet for the API server. */
   readonly ownKubelets: OwnKubelets
-  /** A way into the API as that node. */
+  /** A transport to the API with the identity of that node. */
   transportOf(nodeName: string): Transport
   readonly clusterDns: string
   readonly clusterDomain: string
-  /** The cluster has real nodes too: only pods that tolerate the taint come here, since they would only pretend to run. */
+  /** The cluster has real nodes too: only pods that tolerate the taint are scheduled here. */
   readonly tainted: boolean
   /** A serving certificate for the loopback address, and who may show client certificates. */
   readonly serving: { readonly cert: string; readonly key: string; readonly clientCa: string }
-  /** Calls back when that may have been renewed. */
+  /** Registers a function to call when the certificate may have been renewed. */
   readonly onServingRenewed: (apply: () => void) => void
 }
 
@@ -58,7 +58,7 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): 
       clusterDomain: options.clusterDomain,
       nodeLabels: { 'skiff.dev/runtime': 'simulated' },
       registerWithTaints: options.tainted ? [{ key: 'skiff.dev/runtime', value: 'simulated', effect: 'NoSchedule' }] : [],
-      // A simulated runtime reports every change, so nothing has to be listed again.
+      // A simulated runtime reports every change: relisting finds nothing more.
       relistPeriodMs: 0,
       syncFrequencyMs: 0,
     },

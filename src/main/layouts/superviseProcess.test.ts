@@ -53,12 +53,12 @@ test('a process that ends at once is started again after growing pauses, and lea
   assert.equal(left, 0)
 })
 
-test('a process that runs is asked to end, and awaited', async () => {
+test('on abort a running process is asked to end, and run resolves after it has', async () => {
   const { lines } = await supervise(['cat; exit 0'], (seen) => seen.length >= 1)
   assert.deepEqual(lines, ['started', 'ended 0 as asked'])
 })
 
-test('missing surroundings are logged once, until they come back', async () => {
+test('onMissing is called once until a start succeeds again', async () => {
   const { lines, startedMs } = await supervise([undefined, undefined, undefined, 'exit 0', undefined, 'cat'], (seen) => seen.length >= 5)
   assert.deepEqual(lines.slice(0, 5), ['missing', 'started', 'ended 0', 'missing', 'started'])
   assert.deepEqual(startedMs.slice(0, 4), [0, 500, 1000, 1500])

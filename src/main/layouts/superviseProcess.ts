@@ -1,6 +1,6 @@
 /**
- * Keeps one child process running (L5): starts it again when it ends, after a pause that grows while it ends soon, and ends it with us.
- * What the process is, how it is started and how it is asked to end are the caller's. Upstream's counterpart: systemd with Restart=always.
+ * Keeps one child process running (L5): starts it again when it ends, after a pause that grows while it ends soon, and ends it with this process.
+ * The caller defines the process, its start and its end. Upstream's counterpart: systemd with Restart=always.
  */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,9 +9,9 @@ import type { Random } from '#base/random'
 import { createBackoff } from '#client/backoff'
 
 export interface SupervisedProcess {
-  /** The running process, or undefined while its surroundings are missing: then it is asked for again soon. */
+  /** Starts the process. Undefined while something that it needs is missing: start() is called again soon. */
   start(): Promise<ChildProcess | undefined>
-  /** Called once for every start that found its surroundings missing after one that did not. */
+  /** Called for the first of several starts in a row that returned undefined. */
   onMissing(): void
   /** Called when the process is there; the process may have ended by then. */
   onStarted(child: ChildProcess): Promise<void>
@@ -23,7 +23,7 @@ export interface SupervisedProcess {
 
 /** One that ran for a minute was healthy: the next start is not held back. */
 const restarts = { initialMs: 500, maxMs: 10_000, factor: 2, jitter: 0, resetAfterMs: 60_000 }
-/** Looking for what is missing is cheap: when it comes back, the process does soon. */
+/** A start that returns undefined is cheap: look often, so that the process starts soon after the missing part is back. */
 const missingPauseMs = 500
 
 /** Resolves when `signal` has aborted and the process has ended. @throws Error when the process cannot be started at all. */
@@ -48,7 +48,7 @@ async function follow(supervised: SupervisedProcess, child: ChildProcess, signal
     // `once` with a signal takes its listener off the signal again, which outlives many processes.
     if (!hasEnded(child)) await once(child, 'exit', { signal }).catch(() => {})
   } finally {
-    // Also when its pid could not be written: no other process would end it.
+    // Also after a failed onStarted(): no other code would end the process.
     if (!hasEnded(child)) await supervised.end(child, ended)
   }
   await supervised.onEnded(child, signal.aborted)

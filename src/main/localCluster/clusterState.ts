@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto'
 import path from 'node:path'
 import { makePrivateDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import { type ClusterNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
+import type { ClusterRanges } from '../vnode/ranges.ts'
+import { addressPlanOf } from './addressPlan.ts'
 
 export interface RealNode {
   readonly name: string
@@ -31,6 +33,8 @@ export interface ClusterState {
   readonly simulatedNodes: readonly string[]
   /** Only with real nodes. */
   readonly network?: ClusterNetwork | undefined
+  /** Where pods and services get addresses from; absent in a cluster that was made before clusters had ranges of their own. */
+  readonly ranges?: ClusterRanges | undefined
   readonly verbosity: number
   /** kube-apiserver's flags. */
   readonly apiServerArgs?: readonly string[] | undefined
@@ -46,7 +50,7 @@ export interface ClusterState {
 
 export interface ClusterPaths {
   readonly dir: string
-  /** Held by the command that changes the cluster; outside the folder, which delete removes. */
+  /** Held by the command that changes the cluster. Not in the folder, which delete removes. */
   readonly lock: string
   readonly state: string
   readonly pki: string
@@ -109,7 +113,15 @@ export async function writeState(paths: ClusterPaths, state: ClusterState): Prom
 /** By what names and addresses clients may reach the API server. */
 export function servingHosts(state: ClusterState): readonly string[] {
   const names = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'kubernetes.default.svc.cluster.local']
-  return [...names, 'host.docker.internal', 'host.skiff.internal', '127.0.0.1', '::1', '10.96.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
+  return [
+    ...names,
+    'host.docker.internal',
+    'host.skiff.internal',
+    '127.0.0.1',
+    '::1',
+    addressPlanOf(state).apiClusterIp,
+    ...(state.network ? [gatewayOf(state.network)] : []),
+  ]
 }
 
 /** cgroup of a node, relative to each hierarchy's root. */

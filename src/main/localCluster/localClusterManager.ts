@@ -15,11 +15,12 @@ import { withLockFile } from '#host/lockFile'
 import { isRunning } from '#host/processes'
 import { backupsOf } from '../apiserver/rotatingFile.ts'
 import { ensurePki, forgetLeaves, type Pki } from '../pki/pki.ts'
-import { chooseNetwork, ensureBridge, ensureNodeNetwork, nodeNetwork, removeBridge } from '../vnode/clusterNetwork.ts'
+import { controlNetwork, ensureNodeNetwork, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { destroyVnode, ensureVnode, vnodeProcess } from '../vnode/vnode.ts'
 import { type ApiProbe, createApiProbe, nodeReadiness } from './apiProbe.ts'
 import { certificateFolders, certificatesOf } from './certificateList.ts'
 import { chooseRuntime } from './chooseRuntime.ts'
+import { claimNetwork, ensureClusterNetwork, rangesWithoutNetwork, removeClusterNetwork } from './clusterNetworks.ts'
 import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, logsOf, nodeCgroup, readState, servingHosts, writeState } from './clusterState.ts'
 import { checkComponentArgs, withComponentArgs } from './componentArgs.ts'
 import { freePort, isPortFree } from './freePort.ts'
@@ -143,8 +144,7 @@ async function up(
   const found = kept && (await withComponentArgs(paths, kept, options))
   const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, options, progress)))
   const pki = await progress.step('Certificates', () => loadPki(paths, state, deps.clock))
-  const { network } = state
-  if (network && state.nodes.length > 0) await ensureBridge(deps.exec, network)
+  await ensureClusterNetwork(deps, state)
   const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
   try {
     const nodes = progress.step(`Nodes: ${state.nodes.length} with containerd, ${state.simulatedNodes.length} simulated`, () => startNodes(deps, paths, state))
@@ -169,20 +169,25 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
   // Asked for real nodes where there can be none, the user still gets as many nodes.
   const simulated = simulatedNodes + (runtime === 'simulated' && simulatedNodes === 0 ? nodes : 0)
   const id = clusterId(deps.home, name)
-  const state: ClusterState = {
+  const asked = { podCidr: options.podCidr, serviceCidr: options.serviceCidr, nodes: real + simulated }
+  let state: ClusterState = {
     name,
     id,
     port: port === 0 ? await freePort() : port,
     nodes: Array.from({ length: real }, (_, index) => ({ name: `${name}-node-${index + 1}`, index })),
     simulatedNodes: Array.from({ length: simulated }, (_, index) => `${name}-sim-${index + 1}`),
-    network: real > 0 ? await chooseNetwork(deps.exec, id) : undefined,
     verbosity,
     apiServerArgs: options.apiServerArgs,
     controllerManagerArgs: options.controllerManagerArgs,
     schedulerArgs: options.schedulerArgs,
     asked: { nodes, simulatedNodes, runtime },
   }
-  await writeState(paths, state)
+  const keep = async (found: Pick<ClusterState, 'network' | 'ranges'>) => {
+    state = { ...state, ...found }
+    await writeState(paths, state)
+  }
+  if (real > 0) await claimNetwork(deps, { name, id, asked }, (network, ranges) => keep({ network, ranges }))
+  else await keep({ ranges: rangesWithoutNetwork(id, asked) })
   return state
 }
 
@@ -256,7 +261,7 @@ async function remove(deps: LocalClusterDeps, paths: ClusterPaths, state: Cluste
   const traces = [
     `processes of cluster "${state.name}"`,
     ...state.nodes.flatMap((node) => [`node ${node.name} with its containers, mounts and cgroup ${nodeCgroup(state, node)}`]),
-    ...(network ? [...state.nodes.map((node) => `network namespace ${nodeNetwork(network, state.id, node.index).namespace}`), `bridge ${network.bridge}`] : []),
+    ...(network ? [...networksOf(network, state).map(({ namespace }) => `network namespace ${namespace}`), `bridge ${network.bridge}`] : []),
     `folder ${paths.dir}`,
   ]
   if (dryRun) return traces
@@ -268,11 +273,15 @@ async function remove(deps: LocalClusterDeps, paths: ClusterPaths, state: Cluste
           destroyVnode(deps.exec, paths.node(node.name), nodeNetwork(network, state.id, node.index), nodeCgroup(state, node), deps.clock),
         ),
       )
-      await removeBridge(deps.exec, network)
+      await removeClusterNetwork(deps, state)
     })
   }
   await progress.step('Removing files', () => fs.rm(paths.dir, { recursive: true, force: true }))
   return traces
+}
+
+function networksOf(network: NonNullable<ClusterState['network']>, { id, nodes }: ClusterState) {
+  return [...nodes.map(({ index }) => nodeNetwork(network, id, index)), controlNetwork(network, id)]
 }
 
 async function ask(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, path: string, body: unknown): ReturnType<ApiProbe['get']> {

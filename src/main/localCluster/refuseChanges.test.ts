@@ -9,6 +9,8 @@ const nothing: UpOptions = {
   simulatedNodes: undefined,
   runtime: undefined,
   port: undefined,
+  podCidr: undefined,
+  serviceCidr: undefined,
   verbosity: undefined,
   apiServerArgs: undefined,
   controllerManagerArgs: undefined,

@@ -1,16 +1,20 @@
 /** Tells a user who asks an existing cluster for something else (L5) that it stays as it was made. Pure. */
 import type { UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
+import { addressPlanOf } from './addressPlan.ts'
 import type { ClusterState } from './clusterState.ts'
 
 /** @throws CommandError alreadyExists that names each flag that differs, what the cluster has, and the two ways out. */
 export function refuseChanges(state: ClusterState, options: UpOptions): void {
   const { asked, port } = state
+  const { clusterCidr, serviceCidr } = addressPlanOf(state)
   const differing = [
     ...differs('--nodes', options.nodes, asked?.nodes),
     ...differs('--simulated-nodes', options.simulatedNodes, asked?.simulatedNodes),
     ...differs('--runtime', options.runtime === 'auto' ? undefined : options.runtime, asked?.runtime),
     ...differs('--port', options.port === 0 ? undefined : options.port, port),
+    ...differs('--pod-cidr', options.podCidr, clusterCidr),
+    ...differs('--service-cidr', options.serviceCidr, serviceCidr),
   ]
   if (differing.length === 0) return
   throw new CommandError('alreadyExists', `cluster "${state.name}" is there and cannot be changed: ${differing.join(', ')}`, {

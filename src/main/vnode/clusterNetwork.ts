@@ -1,7 +1,7 @@
 /**
- * The host side of a local cluster's network (L5): one bridge in the host's namespace and one veth and network namespace per node. Nothing
- * else of the host changes: no rules, no sysctls; routes go with the bridge. Names carry the cluster's id, so that all of it can be found
- * and removed again.
+ * The host side of a local cluster's network (L5): one bridge in the host's namespace, one veth and network namespace per node, and one more namespace from
+ * which the API server reaches pods and services. Nothing else of the host changes: no rules, no sysctls, and no route but the bridge's own. Names carry the
+ * cluster's id, so that all of it can be found and removed again.
  */
 import { check, type Exec } from '#host/exec'
 
@@ -12,6 +12,7 @@ export interface ClusterNetwork {
   readonly prefix: string
 }
 
+/** A network namespace with a link to the bridge. */
 export interface NodeNetwork {
   readonly namespace: string
   readonly address: string
@@ -28,57 +29,46 @@ export function nodeNetwork(network: ClusterNetwork, clusterId: string, index: n
   return { namespace: `skiff-${clusterId}-${index}`, address: `${network.prefix}.${10 + index}`, hostInterface: `sk${clusterId}n${index}` }
 }
 
-/** Picks a /24 of 10.88.0.0/16 that no route of the host uses, starting from one that the cluster's id suggests. */
-export async function chooseNetwork(exec: Exec, clusterId: string): Promise<ClusterNetwork> {
-  const routes = JSON.parse(await check(exec, 'ip', ['-j', 'route', 'show', 'table', 'all'])) as { dst?: string }[]
-  const used = new Set(
-    routes
-      .map((route) => route.dst ?? '')
-      .filter((dst) => dst.startsWith('10.88.'))
-      .map((dst) => dst.split('.')[2]),
-  )
-  const first = Number.parseInt(clusterId, 16) % 256
-  for (let step = 0; step < 256; step++) {
-    const third = String((first + step) % 256)
-    if (!used.has(third)) return { bridge: `skiff-${clusterId}`, prefix: `10.88.${third}` }
-  }
-  throw new Error('every network of 10.88.0.0/16 is in use on this host; delete a cluster first')
+/** The namespace from which the API server reaches pods and services: it alone has routes to them. */
+export function controlNetwork(network: ClusterNetwork, clusterId: string): NodeNetwork {
+  return { namespace: `skiff-${clusterId}-api`, address: `${network.prefix}.2`, hostInterface: `sk${clusterId}api` }
 }
 
-/** Makes the bridge; does nothing when it is there. */
-export async function ensureBridge(exec: Exec, network: ClusterNetwork): Promise<void> {
-  if ((await exec.run('ip', ['link', 'show', network.bridge])).code === 0) return
-  await check(exec, 'ip', ['-batch', '-'], {
-    input: [`link add ${network.bridge} type bridge`, `addr add ${gatewayOf(network)}/24 dev ${network.bridge}`, `link set ${network.bridge} up`, ''].join(
-      '\n',
-    ),
-  })
+/** Makes the bridge; does nothing when it is there. @param alias says what the cluster uses, for other clusters to read */
+export async function ensureBridge(exec: Exec, network: ClusterNetwork, alias: string): Promise<void> {
+  if (await hasLink(exec, network.bridge)) return
+  const lines = [`link add ${network.bridge} type bridge`, `addr add ${gatewayOf(network)}/24 dev ${network.bridge}`, `link set ${network.bridge} up`, '']
+  await check(exec, 'ip', ['-batch', '-'], { input: lines.join('\n') })
+  await check(exec, 'ip', ['link', 'set', 'dev', network.bridge, 'alias', alias])
 }
 
-/** Makes a node's namespace and its link to the bridge; does nothing when they are there. */
+/** Makes a node's namespace and its link to the bridge; does nothing when they are there. Its default route leads to the host. */
 export async function ensureNodeNetwork(exec: Exec, network: ClusterNetwork, node: NodeNetwork): Promise<void> {
-  if ((await exec.run('ip', ['link', 'show', node.hostInterface])).code === 0) return
-  // A namespace without its link is what a crash of the host leaves; it is made anew.
-  await exec.run('ip', ['netns', 'del', node.namespace])
-  await check(exec, 'ip', ['netns', 'add', node.namespace])
-  await check(exec, 'ip', ['-batch', '-'], {
-    input: [
-      `link add ${node.hostInterface} type veth peer name eth0 netns ${node.namespace}`,
-      `link set ${node.hostInterface} master ${network.bridge} up`,
-      '',
-    ].join('\n'),
-  })
-  await check(exec, 'ip', ['-n', node.namespace, '-batch', '-'], {
-    input: ['link set lo up', `addr add ${node.address}/24 dev eth0`, 'link set eth0 up', `route add default via ${gatewayOf(network)}`, ''].join('\n'),
-  })
+  await ensureNamespace(exec, network, node, [`route add default via ${gatewayOf(network)}`])
 }
 
-/** Lets the host reach a node's pods, for the API server's proxies and webhooks. The route goes with the bridge. */
-export async function routePods(exec: Exec, network: ClusterNetwork, podCidr: string, nodeAddress: string): Promise<void> {
-  await check(exec, 'ip', ['route', 'replace', podCidr, 'via', nodeAddress, 'dev', network.bridge])
+/** The same for the API server's namespace. Without a default route, an address of no node fails at once and does not leave through the host. */
+export async function ensureControlNetwork(exec: Exec, network: ClusterNetwork, control: NodeNetwork): Promise<void> {
+  await ensureNamespace(exec, network, control, [])
 }
 
-/** Removes a node's namespace and link. Nothing to remove is fine. */
+async function ensureNamespace(exec: Exec, network: ClusterNetwork, place: NodeNetwork, routes: readonly string[]): Promise<void> {
+  const { namespace, hostInterface, address } = place
+  if (await hasLink(exec, hostInterface)) return
+  // A namespace without its link is left after a crash of the host; it is made again.
+  await exec.run('ip', ['netns', 'del', namespace])
+  await check(exec, 'ip', ['netns', 'add', namespace])
+  const links = [`link add ${hostInterface} type veth peer name eth0 netns ${namespace}`, `link set ${hostInterface} master ${network.bridge} up`, '']
+  await check(exec, 'ip', ['-batch', '-'], { input: links.join('\n') })
+  const inside = ['link set lo up', `addr add ${address}/24 dev eth0`, 'link set eth0 up', ...routes, '']
+  await check(exec, 'ip', ['-n', namespace, '-batch', '-'], { input: inside.join('\n') })
+}
+
+async function hasLink(exec: Exec, name: string): Promise<boolean> {
+  return (await exec.run('ip', ['link', 'show', name])).code === 0
+}
+
+/** Removes a namespace and its link. Nothing to remove is fine. */
 export async function removeNodeNetwork(exec: Exec, node: NodeNetwork): Promise<void> {
   await exec.run('ip', ['link', 'del', node.hostInterface])
   await exec.run('ip', ['netns', 'del', node.namespace])

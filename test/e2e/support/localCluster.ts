@@ -203,7 +203,7 @@ function skiffProcesses(): HostProcess[] {
     .readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
     .map((pid) => ({ pid, command: commandOf(pid) }))
-    .filter(({ command }) => /containerd|\/pause|skiff (server|node-agent)|init\.sh/.test(command))
+    .filter(({ command }) => /containerd|\/pause|skiff (server|node-agent|dialer)|init\.sh/.test(command))
 }
 
 /** Without a runner every process of this host counts. */

@@ -9,13 +9,13 @@ import type { Transport } from '#client/transport'
 import type { Authorizer } from '../../authz/authorizer.ts'
 import type { RbacAuthorizer } from '../../authz/rbac.ts'
 import type { ObjectReader } from '../../core/objectReader.ts'
-import type { ResolveService } from '../../webhooks/webhookTarget.ts'
 import type { AdmissionPlugin } from '../admission.ts'
 import { createLookup } from '../lookup.ts'
 import { createPodSecurityMetrics } from '../podSecurity/podSecurityMetrics.ts'
 import type { PolicyDeps } from '../policy/invocations.ts'
 import { type AdmissionSettings, usualAdmission } from '../settings.ts'
 import type { WebhookDeps } from '../webhook/consider.ts'
+import type { HookWays } from '../webhook/hookIndex.ts'
 import { alwaysAdmit } from './alwaysAdmit.ts'
 import { alwaysDeny } from './alwaysDeny.ts'
 import { alwaysPullImages } from './alwaysPullImages.ts'
@@ -65,7 +65,7 @@ export interface AdmissionPluginDeps {
   /** Absent: authorization is not RBAC's, and roles grant nothing that needs guarding. */
   readonly rbac?: RbacAuthorizer | undefined
   /** Absent: configurations of webhooks have no effect. */
-  readonly webhooks?: { readonly deps: WebhookDeps; readonly resolve: ResolveService } | undefined
+  readonly webhooks?: ({ readonly deps: WebhookDeps } & Pick<HookWays, 'resolve' | 'reach'>) | undefined
   /** Absent: policies in CEL have no effect. */
   readonly policies?: PolicyDeps | undefined
 }

@@ -33,7 +33,7 @@ for (const [step, excludedAs] of [
       matchConditions: [{ name: 'c', expression: 'false' }],
     }
     const configuration = { apiVersion: 'v1', kind: 'ValidatingWebhookConfiguration', metadata: { name: 'c' }, webhooks: [webhook] }
-    const [hook] = hooksOf(configuration, { resolve: () => assert.fail(), pool: createWebhookPool }) as [Hook]
+    const [hook] = hooksOf(configuration, { resolve: () => assert.fail(), pool: () => createWebhookPool() }) as [Hook]
     const reader = { get: () => undefined, list: () => [], onChange: () => () => undefined }
     const deps = { reader, authorizers: [], random: seededRandom(1), clock: new VirtualClock(0), metrics }
     const objects = { object: undefined, oldObject: undefined }

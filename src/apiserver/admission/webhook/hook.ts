@@ -8,6 +8,7 @@ import { AdmissionCompiler } from '#api/cel/admissionCompiler'
 import type { MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration } from '#api/gen/types/admissionregistration.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Transport } from '#client/transport'
+import type { Reach } from '../../backends/reach.ts'
 import type { WebhookTarget } from '../../webhooks/webhookClient.ts'
 import { type ResolveService, webhookTarget } from '../../webhooks/webhookTarget.ts'
 import { compileMatchConditions, type MatchConditions } from '../cel/matchConditions.ts'
@@ -36,6 +37,8 @@ export interface Hook {
 
 export interface HookDeps {
   readonly resolve: ResolveService
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
   /** Absent: the server calls all webhooks without credentials. */
   readonly identityOf?: IdentityOf | undefined
   /** How the server asks itself: what the service `kubernetes` offers is its own, or an aggregated API. Absent: like every other service. */
@@ -73,7 +76,7 @@ function isOwn({ clientConfig: { service } }: Webhook): boolean {
   return service?.name === 'kubernetes' && service.namespace === 'default' && (service.port ?? 443) === 443
 }
 
-function targetOf({ clientConfig }: Webhook, poolKey: string, { resolve, identityOf, pool }: HookDeps): WebhookTarget {
-  const target = webhookTarget(clientConfig, resolve)
+function targetOf({ clientConfig }: Webhook, poolKey: string, { resolve, reach, identityOf, pool }: HookDeps): WebhookTarget {
+  const target = webhookTarget(clientConfig, resolve, reach)
   return { ...target, identity: identityOf?.(hostPortOf(target.url)), pool: pool(poolKey) }
 }

@@ -27,7 +27,7 @@ const maxKept = 4096
 
 type Pools = Map<string, ReturnType<typeof createWebhookPool>>
 /** How webhooks are reached. */
-export type HookWays = Pick<HookDeps, 'resolve' | 'identityOf' | 'own'>
+export type HookWays = Pick<HookDeps, 'resolve' | 'reach' | 'identityOf' | 'own'>
 type Compiled = Map<WebhookConfiguration, readonly Hook[]>
 
 export class HookIndex {
@@ -84,7 +84,7 @@ export class HookIndex {
     configurations.sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
     const pools: Pools = new Map()
     const pool = (key: string) => {
-      const found = pools.get(key) ?? this.#pools.get(key) ?? createWebhookPool()
+      const found = pools.get(key) ?? this.#pools.get(key) ?? createWebhookPool(this.#ways.reach)
       pools.set(key, found)
       return found
     }

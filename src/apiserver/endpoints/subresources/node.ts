@@ -5,6 +5,7 @@ import { notFound, StatusError } from '#api/machinery/status'
 import type { Backend, BackendTls } from '../../backends/backend.ts'
 import type { OwnEndpoints } from '../../backends/ownEndpoints.ts'
 import { isProxyableAddress } from '../../backends/proxyableAddress.ts'
+import type { Reach } from '../../backends/reach.ts'
 import type { ObjectReader } from '../../core/objectReader.ts'
 
 /** The API server's own credentials towards kubelets. Without `ca` their certificates are not checked, as upstream's default. */
@@ -25,10 +26,12 @@ const nodes = { group: '', resource: 'nodes' }
 export interface NodeReach {
   readonly kubelet?: KubeletAccess | undefined
   readonly ownEndpoints: OwnEndpoints
+  /** How connections to addresses of the cluster are made; absent: by this process. */
+  readonly reach?: Reach | undefined
 }
 
 /** @throws NotFound for an unknown node, and a 500 with upstream's text for one without addresses */
-export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, { kubelet, ownEndpoints }: NodeReach): Backend {
+export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, { kubelet, ownEndpoints, reach }: NodeReach): Backend {
   const node = reader.get<KubeObject>(nodes, '', nodeName) as Frozen<Node> | undefined
   if (!node) throw notFound(nodes, nodeName)
   const addresses = node.status?.addresses ?? []
@@ -38,7 +41,7 @@ export function nodeBackend(reader: ObjectReader, nodeName: string, path: string
     const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port || defaultPort
     const isOwn = kubelet?.isOwnKubelet
     const mayDial = (address: string) => !ownEndpoints.has(address, port) && (!isOwn || isProxyableAddress(address) || isOwn(nodeName, address, port))
-    return { host, port, tls: kubelet ?? {}, path, mayDial }
+    return { host, port, tls: kubelet ?? {}, path, mayDial, reach }
   }
   throw new StatusError('', `no preferred addresses found; known addresses: [${addresses.map((one) => `{${one.type} ${one.address}}`).join(' ')}]`)
 }

@@ -46,7 +46,7 @@ async function proxy(deps: StreamDeps, scope: Scope, locate: Locate, kind: strin
   const [prefix, rest] = splitPath(scope)
   const query = querySuffix(request)
   const mayDial = place.mayDial ?? ((address) => isProxyableAddress(address) && !deps.ownEndpoints.has(address, place.port))
-  const backend: Backend = { ...place, mayDial, path: `${escapePath(rest === '' ? '/' : rest)}${query}`, prefix }
+  const backend: Backend = { ...place, mayDial, reach: deps.reach, path: `${escapePath(rest === '' ? '/' : rest)}${query}`, prefix }
   if (isUpgrade(request)) return tunnel(request, backend)
   // Relative links of a page at the bare path would lead out of the proxy.
   if (rest === '' && (request.method === 'GET' || request.method === 'HEAD')) return movedTo(`${escapePath(request.path.replace(/^\/+/, '/'))}/${query}`)

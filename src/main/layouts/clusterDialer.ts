@@ -1,0 +1,124 @@
+/**
+ * Connects to pods and services of a local cluster (L5) through one process in the cluster's network namespace: keeps it running, sends it requests, and takes
+ * the connections that it hands over. A request that a process did not answer before it ended goes to the next one.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { access } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import type { Dialer } from '#apiserver/backends/reach'
+import type { Component } from '#base/component'
+import { inNetworkNamespace } from '#host/netns'
+import type { DialAnswer, DialRequest } from './dialerProcess.ts'
+import type { ProcessList } from './processList.ts'
+import type { ProcessTools } from './processTools.ts'
+import { superviseProcess } from './superviseProcess.ts'
+
+export interface ClusterDialerOptions {
+  readonly namespace: string
+  /** Words that run this program. */
+  readonly self: readonly string[]
+  readonly tools: ProcessTools
+  readonly processes: ProcessList
+}
+
+export interface ClusterDialer {
+  readonly dial: Dialer
+  /** Runs the process. Before and between its runs, dials wait. */
+  readonly component: Component
+}
+
+const dialTimeoutMs = 30_000
+const graceMs = 2000
+/** Its heap holds a few requests. */
+const memoryFlags = ['--max-old-space-size=32', '--max-semi-space-size=1']
+
+interface Dial {
+  readonly request: DialRequest
+  end(error: Error | undefined, socket?: Socket): void
+}
+
+export function createClusterDialer({ namespace, self, tools, processes }: ClusterDialerOptions): ClusterDialer {
+  const dials = new Map<number, Dial>()
+  let child: ChildProcess | undefined
+  let lastId = 0
+  const send = ({ request }: Dial) => {
+    // The process may have just ended: then its successor gets the request.
+    if (child?.connected) child.send(request, () => {})
+  }
+  const onAnswer = ({ id, error }: DialAnswer, socket: Socket | undefined) => {
+    const dial = dials.get(id)
+    if (!dial) socket?.destroy()
+    else if (error) dial.end(Object.assign(new Error(error.message), error.code === undefined ? {} : { code: error.code }))
+    else if (socket) dial.end(undefined, socket)
+    else dial.end(Object.assign(new Error('the connection was reset'), { code: 'ECONNRESET' }))
+  }
+  const dial: Dialer = (address, port, signal) =>
+    new Promise((resolve, reject) => {
+      const id = ++lastId
+      const end: Dial['end'] = (error, socket) => {
+        dials.delete(id)
+        timer.cancel()
+        signal?.removeEventListener('abort', giveUp)
+        if (socket) resolve(socket)
+        else reject(error)
+      }
+      const giveUp = () => end(signal?.reason as Error)
+      const timer = tools.clock.timer(dialTimeoutMs, () => end(new Error(`dial tcp ${address}:${port}: i/o timeout`)))
+      if (signal?.aborted) {
+        giveUp()
+        return
+      }
+      signal?.addEventListener('abort', giveUp, { once: true })
+      const made: Dial = { request: { id, address, port }, end }
+      dials.set(id, made)
+      send(made)
+    })
+  const take = (started: ChildProcess) => {
+    child = started
+    started.on('message', (answer, socket) => onAnswer(answer as DialAnswer, socket as Socket | undefined))
+    for (const waiting of dials.values()) send(waiting)
+  }
+  const component: Component = {
+    name: 'cluster dialer',
+    run: (signal) =>
+      superviseProcess(
+        {
+          start: () => start(namespace, self, take),
+          onMissing: () => tools.log.warn('The network namespace of the cluster is missing', { namespace }),
+          onStarted: ({ pid = 0 }) => processes.set('dialer', { role: 'dialer', pid }),
+          onEnded: async ({ exitCode, signalCode }, stopped) => {
+            child = undefined
+            if (!stopped) tools.log.warn('The cluster dialer ended, starting it again', { code: exitCode, signal: signalCode })
+            await processes.set('dialer', undefined)
+          },
+          end: (running, ended) => end(running, ended, tools),
+        },
+        tools,
+        signal,
+      ),
+  }
+  return { dial, component }
+}
+
+/** Undefined while the namespace does not exist. */
+async function start(namespace: string, self: readonly string[], take: (child: ChildProcess) => void): Promise<ChildProcess | undefined> {
+  const isThere = await access(`/run/netns/${namespace}`).then(
+    () => true,
+    () => false,
+  )
+  if (!isThere) return undefined
+  const [node = '', ...entry] = self
+  const [enter = '', ...rest] = [...inNetworkNamespace(namespace), node, ...memoryFlags, ...entry, 'dialer']
+  const child = spawn(enter, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], cwd: '/' })
+  await once(child, 'spawn')
+  take(child)
+  return child
+}
+
+async function end(child: ChildProcess, ended: Promise<unknown>, { clock }: ProcessTools): Promise<void> {
+  if (child.connected) child.disconnect()
+  const late = clock.timer(graceMs, () => child.kill('SIGKILL'))
+  await ended
+  late.cancel()
+}
