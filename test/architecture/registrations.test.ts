@@ -1,6 +1,6 @@
 /**
  * Every list of moving parts is complete: what a folder exports of the list's type is in the list, and no two entries share a name.
- * Files are read as text, so that a file that nobody imports is found too.
+ * Files are read as text, so that a file without importers is found too.
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
@@ -56,6 +56,7 @@ const lists: { name: string; folder: string; list?: string; type: string; atLeas
   { name: 'scheduler plugins', folder: 'scheduler/plugins', type: 'definePlugin', atLeast: 10 },
   { name: 'admission plugins', folder: 'apiserver/admission/plugins', type: 'AdmissionPlugin', atLeast: 11 },
   { name: 'pipeline stages', folder: 'apiserver/pipeline', type: 'Stage', atLeast: 10 },
+  { name: 'storages of kinds', folder: 'apiserver/kinds', type: 'KindStorages?', atLeast: 5 },
   { name: 'volumes', folder: 'kubelet/volumes', type: 'VolumePlugin', atLeast: 7 },
   { name: 'commands', folder: 'cli/commands', type: 'CliCommand', atLeast: 10 },
   { name: 'proxy modes', folder: 'proxy/modes', type: 'ProxyMode', atLeast: 1 },
