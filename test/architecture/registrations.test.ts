@@ -57,6 +57,7 @@ const lists: { name: string; folder: string; list?: string; type: string; atLeas
   { name: 'scheduler plugins', folder: 'scheduler/plugins', type: 'definePlugin', atLeast: 10 },
   { name: 'admission plugins', folder: 'apiserver/admission/plugins', type: 'AdmissionPlugin', atLeast: 11 },
   { name: 'pipeline stages', folder: 'apiserver/pipeline', type: 'Stage', atLeast: 10 },
+  { name: 'storages of kinds', folder: 'apiserver/kinds', type: 'KindStorages?', atLeast: 5 },
   { name: 'volumes', folder: 'kubelet/volumes', type: 'VolumePlugin', atLeast: 7 },
   { name: 'commands', folder: 'cli/commands', type: 'CliCommand', atLeast: 10 },
   { name: 'proxy modes', folder: 'proxy/modes', type: 'ProxyMode', atLeast: 1 },

@@ -1,7 +1,7 @@
 /**
  * Discovery documents (L1), built from resource facts: built-in ones, and those that CRDs and aggregated API servers add.
- * Upstream: apiserver/pkg/endpoints/discovery, kube-aggregator/pkg/apiserver/handler_apis.go (v1.36). Who may ask and in which form is
- * the endpoints' matter.
+ * Upstream: apiserver/pkg/endpoints/discovery, kube-aggregator/pkg/apiserver/handler_apis.go (v1.36). The endpoints
+ * decide about access and encoding.
  */
 import { type GroupVersionFacts, groupVersionKey, type ResourceFacts, type SubresourceFacts } from './resources.ts'
 

@@ -1,6 +1,6 @@
 /**
  * The resources of the v1.36 API as served by default (L1): 22 group-versions, 68 resources, 45 subresources, with their names, verbs,
- * short names, categories and where they are stored. Read-only and shared. CRDs come as ResourceFacts of their own.
+ * short names, categories and where they are stored. Read-only and shared. Custom resources have ResourceFacts made from their definitions.
  * Upstream: pkg/controlplane, pkg/kubeapiserver/default_storage_factory_builder.go (v1.36).
  */
 import { factsTable, once, type ResourceRow } from '../gen/table.ts'
@@ -9,12 +9,12 @@ import type { GroupVersionKind } from '../machinery/meta.ts'
 export interface SubresourceFacts {
   /** 'status', 'exec', … */
   readonly name: string
-  /** What the subresource speaks: Pod for pods/status, Scale of autoscaling/v1 for …/scale. */
+  /** The kind of the subresource's bodies: Pod for pods/status, Scale of autoscaling/v1 for …/scale. */
   readonly kind: GroupVersionKind
   readonly verbs: readonly string[]
   /** Answers by taking the connection over (exec, attach, portforward, proxy). */
   readonly connect: boolean
-  /** Query parameters of its own, beyond the general ones. */
+  /** Query parameters in addition to the general ones. */
   readonly parameters: readonly { readonly name: string; readonly type: string }[]
 }
 
@@ -35,7 +35,7 @@ export interface ResourceFacts {
   readonly returnsDeletedObject?: boolean | undefined
   /** Absent for resources that are computed, never stored (reviews, bindings, componentstatuses). */
   readonly storage?: StorageFacts | undefined
-  /** Comes from a CustomResourceDefinition: JSON and YAML alone, no strategic merge, no deprecated watch paths. */
+  /** A custom resource: only JSON and YAML, no strategic merge, no deprecated watch paths. */
   readonly custom?: boolean | undefined
   /** Discovery's opaque hash of the storage version. */
   readonly storageVersionHash?: string | undefined

@@ -1,5 +1,5 @@
 /**
- * Pass: the manager that updates comes to own what it changed (L1).
+ * Pass: the fields that an update changed are added to its manager's claim (L1).
  * Upstream: the Update step of structured-merge-diff/v6/merge/update.go (v1.36).
  */
 import { type Claim, claimOf, sameManager } from './claims.ts'

@@ -48,7 +48,7 @@ export function* applySteps(input: ApplyInput): Steps<KubeObject> {
   const attempt = yield* applyOnce(input, input.force)
   yield
   if (attempt.conflicts.length === 0) return finish(input, attempt)
-  // Moving from client-side apply: kubectl may take the fields that the annotation says it applied.
+  // Moving from client-side apply: kubectl may take the fields that it applied according to the annotation.
   if (input.manager === 'kubectl' && live !== undefined && allowedByLastApplied(live, attempt.conflicts, input.schema)) {
     return finish(input, yield* applyOnce(input, true))
   }

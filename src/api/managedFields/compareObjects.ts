@@ -1,5 +1,5 @@
 /**
- * What an update changed (L1): the fields added or modified, and the fields removed. Runs on every write, so equal parts cost nothing
+ * Compares two objects (L1): which fields were added or modified, and which removed. Runs on every write, so equal parts cost nothing
  * when the two objects share them. Upstream: structured-merge-diff/v6/typed/compare.go (v1.36).
  */
 import { type JsonObject, jsonEqual } from '../machinery/objects.ts'
@@ -119,7 +119,7 @@ function compareNode(old: unknown, updated: unknown, element: string, schema: Sc
   if (!isEmpty(innerRemoved)) removed[element] = innerRemoved
 }
 
-/** A value became another sort of value: what was in it went, what is in it came, and itself changed, unless it only filled or emptied a null. */
+/** A value changed its shape: its old members are removed, its new ones changed, and so is the value itself, unless one of the two is null. */
 function compareShapes(old: unknown, updated: unknown, element: string, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
   const { '.': _before, ...gone } = everything(old, schema)
   const { '.': _after, ...come } = everything(updated, schema)

@@ -12,13 +12,14 @@ export interface Conflict {
   readonly fields: FieldSet
 }
 
+/** One conflict for each manager that owns fields which the apply changes. */
 export function conflictsOf(others: readonly Claim[], { lossIn }: Pick<Change, 'lossIn'>): Conflict[] {
   return others
     .map((claim) => ({ claim, fields: intersection(claim.fields, lossIn(claim.apiVersion)?.changed ?? {}) }))
     .filter(({ fields }) => !isEmpty(fields))
 }
 
-/** The 409 that names each manager with the fields that it would lose. Upstream: structured-merge-diff's Conflicts, managedfields NewConflictError. */
+/** Status Conflict with upstream's text, and a cause for each field. */
 export function conflictError(conflicts: readonly Conflict[]): StatusError {
   const lines = conflicts
     .map(({ claim, fields }) => ({ manager: printManager(claim), paths: pathsOf(fields) }))

@@ -51,7 +51,7 @@ function walkItems(list: readonly unknown[], schema: Schema, path: string, fault
   for (const [index, item] of list.entries()) {
     const element = itemElement(item, index, schema)
     const nameless = namelessFault(item, element, schema)
-    // What has no name of its own has no path for the faults below it either.
+    // An item without a key has no path for the faults below it.
     if (nameless !== undefined) {
       faults.push(`${path}: element ${index}: ${nameless}`)
       return

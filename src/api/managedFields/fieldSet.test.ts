@@ -23,9 +23,9 @@ for (const [name, got, want] of cases) {
   })
 }
 
-test('a difference that takes nothing is the same set', () => assert.equal(difference(a, { 'f:other': {} }), a))
+test('API-11 a difference without effect returns the same set', () => assert.equal(difference(a, { 'f:other': {} }), a))
 
-test('paths print as upstream prints them', () => {
+test('API-11 paths are printed in upstream’s form', () => {
   const set: FieldSet = {
     'f:spec': { 'f:ports': { 'k:{"port":80,"protocol":"TCP"}': { '.': {}, 'f:name': {} } }, 'f:finalizers': { 'v:"x"': {} } },
   }

@@ -39,7 +39,7 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
 
 function unionNodes(a: FieldSet, b: FieldSet): FieldSet {
   const merged = union(a, b)
-  // An empty node means "only itself": once it has children the "." must say so.
+  // An empty node is a member without children. A node with children is a member only with ".".
   return isEmpty(a) !== isEmpty(b) && !Object.hasOwn(merged, '.') ? { '.': member, ...merged } : merged
 }
 

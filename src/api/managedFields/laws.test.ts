@@ -41,7 +41,7 @@ const podArb = fc
   )
 const setArb: fc.Arbitrary<FieldSet> = podArb.map((pod) => fieldSetOf(pod, schema))
 
-test('sets: difference and intersection part a set, union puts it together', () => {
+test('API-11 difference and intersection split a set of fields, and union joins it', () => {
   fc.assert(
     fc.property(setArb, setArb, (a, b) => {
       const [only, both] = [difference(a, b), intersection(a, b)]
@@ -88,7 +88,7 @@ test('API-11 a manager owns exactly the fields that it applied, and no other man
   )
 })
 
-test('API-11 what its only owner stops applying is gone, what others own stays', () => {
+test('API-11 a field is removed when its only owner stops applying it, and stays if another manager owns it', () => {
   fc.assert(
     fc.property(podArb, podArb, (mine, theirs) => {
       const empty = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } } as unknown as Unstructured
@@ -115,7 +115,7 @@ function isEmptyAt(object: KubeObject, path: string): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0
 }
 
-test('tracking follows every update: the claims cover what an update changed', () => {
+test('API-11 after every update the claims cover the changed fields', () => {
   fc.assert(
     fc.property(podArb, podArb, (before, after) => {
       const old = structuredClone(before)
@@ -139,7 +139,7 @@ const repeatingArb = fc
   .map((containers) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers } }) as unknown as Unstructured)
 const namesOf = (pod: KubeObject) => (pod as unknown as { spec?: { containers?: { name: string }[] } }).spec?.containers?.map(({ name }) => name) ?? []
 
-test('API-11 items that repeat themselves stay until they are applied, and then are one', () => {
+test('API-11 repeated list items stay until one of them is applied, which replaces them all', () => {
   fc.assert(
     fc.property(repeatingArb, podArb, (live, config) => {
       const start = structuredClone(live)

@@ -100,7 +100,7 @@ test('API-11 creating a Deployment is tracked as upstream tracks it', () => {
   ])
 })
 
-test('an update takes over what it changes; who changed nothing keeps the time', () => {
+test('API-11 a manager comes to own what its update changes, and an update without changes keeps all times', () => {
   const created = update(undefined, configMap({ a: '1', b: '1' }), 'one', 0)
   const changed = update(created, { ...configMap({ a: '2', c: '1' }), metadata: created.metadata } as Unstructured, 'two', 5)
   assert.deepEqual(changed.metadata.managedFields, [
@@ -111,7 +111,7 @@ test('an update takes over what it changes; who changed nothing keeps the time',
   assert.deepEqual(same.metadata.managedFields, changed.metadata.managedFields)
 })
 
-test('leaving managedFields out keeps them, one empty entry resets them, and untracked stays untracked', () => {
+test('API-11 an update without managedFields keeps them, one empty entry resets them, and an untracked object stays untracked', () => {
   const created = update(undefined, configMap({ a: '1' }), 'one', 0)
   const without = configMap({ a: '1' })
   assert.deepEqual(update(created, without, 'two', 1).metadata.managedFields, created.metadata.managedFields)
@@ -120,13 +120,13 @@ test('leaving managedFields out keeps them, one empty entry resets them, and unt
   assert.equal(update(configMap({ a: '1' }), configMap({ a: '2' }), 'two', 1).metadata.managedFields, undefined)
 })
 
-test('no manager owns fields that the endpoint resets', () => {
+test('API-11 no manager owns fields that the endpoint resets', () => {
   const object = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' }, spec: { replicas: 1 }, status: { replicas: 1 } } as unknown as KubeObject
   trackUpdate({ old: undefined, updated: object, schema: deployments, manager: 'm', apiVersion: 'apps/v1', resetFields: ['status'], nowMs: start })
   assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, { 'f:spec': { 'f:replicas': {} } })
 })
 
-test('beyond ten updaters the oldest are folded into ancient-changes', () => {
+test('API-11 the claims of the oldest updaters beyond ten become one claim of ancient-changes', () => {
   let object: Unstructured = update(undefined, configMap({ k0: '0' }), 'm0', 0)
   for (let i = 1; i < 12; i++) object = update(object, { ...object, data: { ...(object.data as object), [`k${i}`]: '1' } } as Unstructured, `m${i}`, i)
   const managers = object.metadata.managedFields?.map(({ manager }) => manager)
@@ -144,7 +144,7 @@ test('API-11 apply creates, changes and removes what it owns', () => {
   assert.deepEqual(again, second)
 })
 
-test('API-11 two managers on one field conflict, force takes the field', () => {
+test('API-11 an apply of a field of another manager conflicts, and a forced apply takes the field over', () => {
   const first = applied(undefined, configMap({ a: '1', b: '1' }), 'one', 0)
   assert.throws(
     () => applied(first, configMap({ a: '2' }), 'two', 1),
@@ -168,14 +168,14 @@ test('API-11 two managers on one field conflict, force takes the field', () => {
   ])
 })
 
-test('several conflicts are listed by manager, with the version of updaters', () => {
+test('API-11 several conflicts are listed by manager, with the version of an updater', () => {
   const created = update(undefined, configMap({ a: '1', b: '1', c: '1' }), 'kubectl-create', 0)
   assert.throws(() => applied(created, configMap({ a: '2', b: '2' }), 'tool', 1), {
     message: 'Apply failed with 2 conflicts: conflicts with "kubectl-create" using v1:\n- .data.a\n- .data.b',
   })
 })
 
-test('a shared field survives when one of its owners stops applying it', () => {
+test('API-11 a shared field stays when one of its owners stops applying it', () => {
   const one = applied(undefined, configMap({ a: '1' }), 'one', 0)
   const both = applied(one, configMap({ a: '1', b: '1' }), 'two', 1)
   const left = applied(both, configMap(undefined), 'one', 2)
@@ -183,7 +183,7 @@ test('a shared field survives when one of its owners stops applying it', () => {
   assert.deepEqual(applied(left, configMap(undefined), 'two', 3).data, undefined)
 })
 
-test('an object from before the first apply gets its claim', () => {
+test('API-11 the first apply to an untracked object adds a claim for the fields that were there', () => {
   const live = configMap({ a: '1' }, { uid: 'u' })
   const result = applied(live, configMap({ b: '1' }), 'tool', 3)
   assert.deepEqual(result.metadata.managedFields, [
@@ -192,7 +192,7 @@ test('an object from before the first apply gets its claim', () => {
   ])
 })
 
-test('kubectl takes over from its own client-side apply without conflicts', () => {
+test('API-11 kubectl takes over from its own client-side apply without conflicts', () => {
   const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(configMap({ a: '1' })) }
   const live = update(undefined, configMap({ a: '1' }, { annotations }), 'kubectl-client-side-apply', 0)
   const result = applied(live, configMap({ a: '2' }), 'kubectl', 1)
@@ -206,7 +206,7 @@ function containers(...list: object[]): Unstructured {
 }
 const containersOf = (object: Unstructured) => (object.spec as { template: { spec: { containers: { name: string }[] } } }).template.spec.containers
 
-test('list items merge by key: own items of the live object stay, dropped ones go', () => {
+test('API-11 list items merge by key: the items of other managers stay, items that are no longer applied are removed', () => {
   const schema = deployments
   const one = applied(undefined, containers({ name: 'a', image: '1' }, { name: 'b', image: '1' }), 'one', 0, { schema })
   const two = applied(one, containers({ name: 'side', image: '1' }), 'two', 1, { schema })
@@ -221,7 +221,7 @@ test('list items merge by key: own items of the live object stay, dropped ones g
   ])
 })
 
-test('the configuration decides the order of shared items', () => {
+test('API-11 the configuration decides the order of shared items', () => {
   const schema = deployments
   const live = applied(undefined, containers({ name: 'b' }, { name: 'x' }, { name: 'a' }), 'one', 0, { schema })
   const result = applied(live, containers({ name: 'a' }, { name: 'b' }), 'two', 1, { schema })
@@ -231,7 +231,7 @@ test('the configuration decides the order of shared items', () => {
   )
 })
 
-test('a configuration with managedFields or unknown fields is refused', () => {
+test('API-11 apply refuses a configuration with managedFields or unknown fields', () => {
   assert.throws(() => applied(undefined, configMap({}, { managedFields: [entry('x', 'Apply', 0, {})] }), 'm', 0), {
     message: 'metadata.managedFields must be nil',
   })
@@ -252,7 +252,7 @@ const withEnvironment = (...values: string[]) =>
 const environmentOf = (object: KubeObject) => JSON.stringify(withoutMetadata(object)).match(/"value":"\d"/g)
 const withoutMetadata = ({ metadata: _metadata, ...rest }: KubeObject) => rest
 
-test('API-11 what a live list has several times is one field: kept by who does not apply it, replaced whole by who does', () => {
+test('API-11 list items with equal keys are one field: an apply without the key keeps them, an apply with the key replaces them all', () => {
   const live = update(undefined, withEnvironment('1', '2'), 'writer', 0, deployments)
   const unset = { ...withEnvironment(), metadata: { name: 'c', namespace: 'd', labels: { l: '1' } }, spec: {} } as Unstructured
   assert.deepEqual(environmentOf(applied(live, unset, 'labeler', 1, { schema: deployments })), ['"value":"1"', '"value":"2"'])

@@ -20,7 +20,7 @@ const orders: readonly (readonly [string, string, string])[] = [
   ['ab', '', 'ab'],
 ]
 for (const [live, config, want] of orders) {
-  test(`order of ${live} with ${config} applied`, () => assert.equal((mergeTyped([...live], [...config], set) as string[]).join(''), want))
+  test(`API-11 applying ${config} to ${live} gives ${want}`, () => assert.equal((mergeTyped([...live], [...config], set) as string[]).join(''), want))
 }
 
 const schema: Schema = {
@@ -32,13 +32,13 @@ const schema: Schema = {
   ]),
 }
 
-test('maps merge by key, atomic ones are replaced', () => {
+test('API-11 maps merge by key, and atomic maps are replaced', () => {
   const live = { map: { a: '1', b: '1' }, atomic: { a: '1', b: '1' } }
   assert.deepEqual(mergeTyped(live, { map: { a: '2' }, atomic: { a: '2' } }, schema), { map: { a: '2', b: '1' }, atomic: { a: '2' } })
   assert.deepEqual(live.map, { a: '1', b: '1' })
 })
 
-test('a null takes the place of a value, and leaves alone what is merged by members', () => {
+test('API-11 an applied null replaces a value, but not one that is merged by its members', () => {
   const live = { map: { a: '1' }, atomic: { a: '1' }, set: ['x'] }
   assert.deepEqual(mergeTyped(live, { map: null, atomic: null, set: null }, schema), { map: { a: '1' }, atomic: null, set: ['x'] })
   assert.deepEqual(mergeTyped({ map: {}, set: [] }, { map: { a: null }, set: null }, schema), { map: { a: null }, set: null })
@@ -47,10 +47,10 @@ test('a null takes the place of a value, and leaves alone what is merged by memb
 const removals: readonly { name: string; doomed: FieldSet; want: unknown }[] = [
   { name: 'an entry', doomed: { 'f:map': { 'f:a': {} } }, want: { set: ['x', 'y'], map: { b: '1' } } },
   { name: 'a set item', doomed: { 'f:set': { 'v:"x"': {} } }, want: { set: ['y'], map: { a: '1', b: '1' } } },
-  { name: 'what becomes empty vanishes', doomed: { 'f:set': { 'v:"x"': {}, 'v:"y"': {} } }, want: { map: { a: '1', b: '1' } } },
+  { name: 'all items, and with them the list', doomed: { 'f:set': { 'v:"x"': {}, 'v:"y"': {} } }, want: { map: { a: '1', b: '1' } } },
   { name: 'a whole field', doomed: { 'f:map': { '.': {}, 'f:a': {} } }, want: { set: ['x', 'y'] } },
   { name: 'everything', doomed: { 'f:map': {}, 'f:set': {} }, want: undefined },
 ]
 for (const { name, doomed, want } of removals) {
-  test(`removing: ${name}`, () => assert.deepEqual(removeFields({ set: ['x', 'y'], map: { a: '1', b: '1' } }, doomed, schema), want))
+  test(`API-11 removes ${name}`, () => assert.deepEqual(removeFields({ set: ['x', 'y'], map: { a: '1', b: '1' } }, doomed, schema), want))
 }

@@ -15,7 +15,7 @@ function entry(manager: string, operation: 'Apply' | 'Update', apiVersion: strin
   return { manager, operation, apiVersion, time, fieldsType: 'FieldsV1', fieldsV1, ...(subresource ? { subresource } : {}) }
 }
 
-test('API-11 a Scale shows who owns the replicas, whatever the version calls them', () => {
+test('API-11 a Scale shows the managers that own the replicas, under the field name of each version', () => {
   const parent = [
     entry('a', 'Apply', 'apps/v1', ['replicas', 'paused']),
     entry('b', 'Apply', 'apps/v2', ['size']),
@@ -28,23 +28,23 @@ test('API-11 a Scale shows who owns the replicas, whatever the version calls the
 
 const kept = entry('a', 'Update', 'apps/v1', ['replicas', 'paused'])
 const cases: readonly { name: string; parent: ManagedFieldsEntry[]; scale: ManagedFieldsEntry[]; want: ManagedFieldsEntry[] }[] = [
-  { name: 'nothing moved', parent: [kept], scale: [entry('a', 'Update', 'autoscaling/v1', ['replicas'])], want: [kept] },
+  { name: 'no change of owners', parent: [kept], scale: [entry('a', 'Update', 'autoscaling/v1', ['replicas'])], want: [kept] },
   {
-    name: 'another took the replicas',
+    name: 'another manager takes the replicas',
     parent: [kept],
     scale: [entry('b', 'Update', 'autoscaling/v1', ['replicas'], 'scale')],
     want: [entry('a', 'Update', 'apps/v1', ['paused']), entry('b', 'Update', 'apps/v1', ['replicas'], 'scale')],
   },
-  { name: 'who had nothing else vanishes', parent: [entry('a', 'Apply', 'apps/v2', ['size'])], scale: [], want: [] },
+  { name: 'a manager without other fields is dropped', parent: [entry('a', 'Apply', 'apps/v2', ['size'])], scale: [], want: [] },
   {
     name: 'a version without a scale keeps what it has',
     parent: [entry('a', 'Apply', 'apps/v3', ['replicas'])],
     scale: [],
     want: [entry('a', 'Apply', 'apps/v3', ['replicas'])],
   },
-  { name: 'a version that is not known is dropped', parent: [entry('a', 'Apply', 'apps/unknown', ['x'])], scale: [], want: [] },
+  { name: 'an entry of an unknown version is dropped', parent: [entry('a', 'Apply', 'apps/unknown', ['x'])], scale: [], want: [] },
   {
-    name: 'what a Scale owns besides its replicas is nothing to the object',
+    name: 'other fields of the Scale are ignored',
     parent: [],
     scale: [entry('a', 'Apply', 'autoscaling/v1', ['other'])],
     want: [],

@@ -1,5 +1,5 @@
 /**
- * meta.k8s.io/v1 Table and PartialObjectMetadata (L1): what `kubectl get` asks for, and what metadata-only clients watch.
+ * meta.k8s.io/v1 Table and PartialObjectMetadata (L1): the forms for `kubectl get` and for clients that watch only metadata.
  * Upstream: apiserver/pkg/endpoints/handlers/response.go, kubernetes/pkg/printers (v1.36).
  */
 import { parseTime } from '#base/time'
@@ -82,7 +82,7 @@ export function tableRow<T extends KubeObject>(object: Frozen<T>, columns: reado
   return { cells, object: include === 'None' ? null : include === 'Object' ? withNils(object) : partialObjectMetadata(plain) }
 }
 
-/** Null stays empty; what is no time says so. */
+/** The cell of a time. Null stays empty; a value that is not a time shows `<invalid>`. */
 function dateCell(value: unknown, nowMs: number): string | null {
   if (value === null) return null
   if (value === undefined || value === '') return ageOf(undefined, nowMs)

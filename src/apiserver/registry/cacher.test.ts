@@ -50,7 +50,7 @@ test('API-07 a consistent read waits for the newest write, and writes of other r
   await close()
 })
 
-test('API-07 a revision that does not come is refused as too large after three seconds', async () => {
+test('API-07 a list at a future revision is refused as too large after three seconds', async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const { cacher, close } = start(createMemoryStore({ clock }), clock)
   await cacher.loaded
@@ -221,7 +221,7 @@ test('API-07 a damaged value is counted and logged by its key and without its co
   await running
 })
 
-/** Values whose key must be fetched, such as from a KMS: `read` says when, and what comes of it. */
+/** Values whose key must be fetched, such as from a KMS: `read` decides when, and with what result. */
 function valuesRead(read: StoredValues['read']): StoredValues {
   const values = new StoredValues('', undefined)
   values.read = read

@@ -228,7 +228,7 @@ export class Cacher {
     await this.#store.watch(options, (batch) => this.#take(batch), broken.signal)
   }
 
-  /** Ends every open watch; its client will come back, perhaps to another server. */
+  /** Ends every open watch; its client opens a new one, perhaps at another server. */
   closeWatches(): void {
     for (const cache of this.#caches.values()) cache.closeWatches()
   }
@@ -376,7 +376,7 @@ export class Cacher {
     this.#retry ??= this.#clock.timer(this.#retryMs, () => void this.readAgain())
   }
 
-  /** Tries the objects that could not be read: a key may have come, or the service that keeps it. */
+  /** Tries the unreadable objects again: a key may have been added, or its service may be back. */
   async readAgain(): Promise<void> {
     this.#retry?.cancel()
     this.#retry = undefined
@@ -388,7 +388,7 @@ export class Cacher {
   /** Never rejects: one object does not keep the others from being tried again. */
   async #failsAgain(cache: WatchCache, entry: UnreadableEntry): Promise<boolean> {
     const { key, value: stored } = entry.kv
-    // Only a missing key may come; damage stays.
+    // Only a missing key can be added later; damage stays.
     if (entry.value.isDamaged) return false
     try {
       const value = await cache.values.read(key, stored)

@@ -24,7 +24,7 @@ const source = (revision: string, version: string, resource: string, kind: strin
   ...more,
 })
 
-test('CRD-01 sources come and go, and every change is counted', () => {
+test('CRD-01 adding and removing a source changes the count of the catalog', () => {
   const catalog = new Catalog()
   catalog.set('a', source('1', 'v1', 'widgets', 'Widget'))
   catalog.set('b', source('1', 'v1', 'gadgets', 'Gadget'))
@@ -54,7 +54,7 @@ test('API-14 the catalog serves the first source of a resource, and the second o
   assert.equal(catalog.resource('example.com', 'v1', 'widgets')?.facts.kind, 'Second')
 })
 
-test('a group-version that another server answers, stale as long as that one does not', () => {
+test('API-28 a group-version of another server is shown as stale while that server does not answer', () => {
   const catalog = new Catalog()
   const handler: Handler = () => ({ type: 'value', status: 200, value: {} })
   assert.equal(catalog.foreign('example.com', 'v1'), undefined)

@@ -12,13 +12,13 @@ import type { ServedResource } from './storedResource.ts'
 /** One resource in one version, and how its requests are answered. */
 export interface CatalogEntry {
   readonly facts: ResourceFacts
-  /** What discovery tells, when that is less than what is answered. */
+  /** The facts for discovery, if they are fewer than the answered ones. */
   readonly discovered?: ResourceFacts | undefined
   /** Resources that are stored. */
   readonly served?: ServedResource | undefined
   /** Resources that are computed: answers everything but subresources. */
   readonly handler?: Handler | undefined
-  /** What every answer warns of: deprecation. */
+  /** A warning of deprecation for every answer. */
   readonly warning?: string | undefined
 }
 
@@ -36,7 +36,7 @@ export interface ForeignOpenApi {
 }
 
 export interface CatalogSource {
-  /** Names the content: equal revisions mean equal documents, after a restart too. Hashes of documents follow from it. */
+  /** Identifies the content: equal revisions mean equal documents, after a restart too. Documents' hashes are computed from it. */
   readonly revision: string
   readonly groupVersions: readonly CatalogGroupVersion[]
   readonly entries: readonly CatalogEntry[]
@@ -62,7 +62,7 @@ export class Catalog {
   #index: Index | undefined
   #changes = 0
 
-  /** Grows with every change: what was made for another count is out of date. */
+  /** Grows with every change. A document made for another count is out of date. */
   get changes(): number {
     return this.#changes
   }

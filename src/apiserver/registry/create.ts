@@ -3,7 +3,6 @@
  * canonicalize, validating admission, store.
  * Upstream: apiserver/pkg/endpoints/handlers/create.go, pkg/registry/rest/create.go, pkg/registry/generic/registry/store.go.
  */
-
 import { limitedFaults } from '#api/machinery/fieldPath'
 import type { KubeObject } from '#api/machinery/meta'
 import { nameIsDnsSubdomain } from '#api/machinery/names'
@@ -26,7 +25,7 @@ import { attributesOf, checkRights, rootPath, strategyContext, throwIfInvalid, t
 const generateNameTries = 8
 
 export interface CreateRequest {
-  /** Where they are not those of the query. */
+  /** Options that differ from the query's. */
   readonly options?: Readonly<Record<string, unknown>> | undefined
   /** Checks that the user may create, where the request's verb is another one. Runs after validation, before validating admission. */
   readonly authorize?: (() => Promise<void>) | undefined

@@ -40,7 +40,7 @@ export async function deleteObject(deps: WriterDeps, context: WriteContext, requ
     const current = await deps.storage.read(served.stored, key)
     if (!current) throw notFound(served, request.name)
     checkPreconditions(context, request, current.object)
-    // Each try is admitted: what was allowed of an earlier state says nothing about this one.
+    // Each try is admitted again, because the state that it deletes may differ from the admitted one.
     if (!deps.admission.isEmpty) await admitState(deps, context, request, current)
     const result = await attemptDelete(deps, context, request, current)
     if (result) return result
@@ -77,7 +77,7 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
   return entry && { entry, deleted: false }
 }
 
-/** What a delete does now: remove the object, change it so that others finish the deletion, or nothing because it is under way. */
+/** Decides a delete: remove the object now, mark it so that finalizers finish the deletion, or nothing because that is under way. */
 export function planDeletion(stored: StoredResource, request: DeleteRequest, old: Frozen<KubeObject>, nowMs: number): 'now' | 'pending' | KubeObject {
   const object = deepCopy<KubeObject>(old)
   const { metadata } = object
@@ -137,7 +137,7 @@ function markDeleting(metadata: KubeObject['metadata'], nowMs: number, graceSeco
   metadata.deletionGracePeriodSeconds = graceSeconds
 }
 
-/** Which of the garbage collector's two finalizers the object gets. What the request says wins over what the object has. */
+/** The finalizers of the object, with those of the garbage collector. The request's policy takes precedence over the object's finalizers. */
 function plannedFinalizers(stored: StoredResource, request: DeleteRequest, old: Frozen<KubeObject> | KubeObject): string[] {
   const existing = old.metadata.finalizers ?? []
   const others = existing.filter((one) => one !== orphanFinalizer && one !== foregroundFinalizer)

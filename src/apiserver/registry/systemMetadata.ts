@@ -29,7 +29,7 @@ export function newSystemMetadata(metadata: ObjectMeta, system: { readonly uid: 
   return inOrder(metadata, { uid, creationTimestamp, deletionTimestamp: undefined, deletionGracePeriodSeconds: undefined })
 }
 
-/** For a changed object: its identity and deletion stay, and the resourceVersion is that of the state it replaces. */
+/** For a changed object: identity and deletion stay, and the resourceVersion is the one of the replaced state. */
 export function keptSystemMetadata(metadata: ObjectMeta, old: Frozen<ObjectMeta>): ObjectMeta {
   const { uid, creationTimestamp, generation, deletionTimestamp, deletionGracePeriodSeconds, resourceVersion } = old
   return inOrder(metadata, {

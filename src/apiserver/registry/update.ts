@@ -33,10 +33,10 @@ export interface UpdateRequest {
   readonly name: string
   /**
    * Makes the new object, of the served version, from the newest state; it belongs to the registry from then on.
-   * @param isLarge each pass over it is to have a turn of its own
+   * @param isLarge whether each pass over the object must have its own turn of the event loop
    */
   transform(current: Frozen<KubeObject> | undefined, isLarge?: boolean): Promise<KubeObject> | KubeObject
-  /** Apply may create whatever the kind says. */
+  /** Apply may create objects of kinds that do not allow creation on update. */
   readonly forceAllowCreate?: boolean | undefined
   readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined
   readonly options?: Readonly<Record<string, unknown>> | undefined
@@ -203,7 +203,7 @@ function changesGeneration({ generationCountsStatus, generationCountsLabels }: K
   )
 }
 
-/** A write of the status is no change of what the user wants. */
+/** A write of the status does not change what the user asked for. */
 function countsGeneration(context: WriteContext): boolean {
   return context.subresource !== 'status' && (context.subresource === '' || viewStrategy(context)?.generation !== false)
 }

@@ -304,7 +304,7 @@ export class WatchCache {
   /** Opens a watch. `revision` is the cacher's current one. Throws Expired when the wanted history is gone. */
   watch(start: WatchStart, revision: number): WatchSession {
     const { selection, afterRevision } = start
-    // What upstream says while its cache cannot be filled: clients list then, and learn why.
+    // Upstream's answer while its cache cannot be filled: clients then list, and get the reason.
     if (this.#unreadable.size > 0 && this.#firstUnreadable(selection)) throw tooManyRequests('storage is (re)initializing', 1)
     if (afterRevision !== undefined && afterRevision < this.#floor) throw tooOld(afterRevision, this.#floor)
     const items: WatchItem[] = afterRevision === undefined ? this.#currentState(selection) : this.#history(selection, afterRevision)

@@ -18,7 +18,7 @@ interface Subject {
   readonly name: string
   readonly object: KubeObject | undefined
   readonly oldObject: Frozen<KubeObject> | undefined
-  /** Where they are not those of the query. */
+  /** Options that differ from the query's. */
   readonly options: Readonly<Record<string, unknown>> | undefined
 }
 

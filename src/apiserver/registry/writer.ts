@@ -1,5 +1,5 @@
 /**
- * What every write of the registry needs (L3), and the pieces that create, update and delete share.
+ * The dependencies of the registry's writes (L3), and the functions that create, update and delete share.
  */
 import type { StrategyContext } from '#api/kinds/defineKind'
 import { type FieldError, FieldPath, invalid } from '#api/machinery/fieldPath'
@@ -19,7 +19,7 @@ export interface WriterDeps {
   readonly clock: Clock
   readonly random: Random
   readonly admission: AdmissionChain
-  /** Asked when a write does more than its verb says: an update that creates. */
+  /** Asked when a write does more than its verb, such as an update that creates. */
   readonly authorizers: readonly Authorizer[]
   /** For rules that depend on where an object is. */
   readonly reader: ObjectReader
