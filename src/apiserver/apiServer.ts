@@ -27,6 +27,7 @@ import { builtInSource } from './builtInSource.ts'
 import type { Answer } from './core/answer.ts'
 import type { HealthCheck } from './core/health.ts'
 import type { ObjectReader } from './core/objectReader.ts'
+import type { Page } from './core/page.ts'
 import type { ServerRequest, TraceEntry, UserInfo } from './core/request.ts'
 import type { Handler } from './core/stage.ts'
 import type { TokenIssuer, VirtualResource } from './core/virtualResource.ts'
@@ -80,8 +81,8 @@ export interface ApiServerDeps {
   readonly components?: (() => readonly ComponentHealth[]) | undefined
   /** Texts of the OpenAPI documents; absent: none. */
   readonly describe?: Describe | undefined
-  /** More documents by path, such as the token issuer's keys. */
-  readonly documents?: ((request: ServerRequest) => Answer | undefined) | undefined
+  /** More pages, such as the token issuer's keys. */
+  readonly pages?: readonly Page[] | undefined
   /** Reads what each stage decided about a request, once it is answered. Absent: nothing is recorded. */
   readonly onTrace?: ((request: ServerRequest, trace: readonly TraceEntry[], answer: Answer) => void) | undefined
   /** Where audit events go. Absent: nothing is audited. */
@@ -342,15 +343,19 @@ function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isS
     ...(deps.healthChecks ?? []),
   ]
   const paths = () => listedPaths(catalog, checks)
-  const pages = zpages({ ...zpagesVersions, clock, startedMs: clock.now(), paths, flags: config.flags ?? {} })
-  const profiles = config.profiling === false ? undefined : profiling(clock)
   return nonResourceHandler({
     discovery: createDiscovery(catalog, address),
     checks,
     shutdown,
     paths,
     metricsText: deps.metricsText,
-    documents: (request) => openApi(request) ?? pages(request) ?? flowControl()?.debugPage(request) ?? profiles?.(request) ?? deps.documents?.(request),
+    pages: [
+      { prefix: '/openapi', handle: openApi },
+      ...zpages({ ...zpagesVersions, clock, startedMs: clock.now(), paths, flags: config.flags ?? {} }),
+      { prefix: '/debug/api_priority_and_fairness', handle: (request) => flowControl()?.debugPage(request) },
+      ...(config.profiling === false ? [] : [profiling(clock)]),
+      ...(deps.pages ?? []),
+    ],
   })
 }
 

@@ -21,9 +21,8 @@ import type { Authorizer } from './authz/authorizer.ts'
 import { reconcileBootstrapPolicy } from './authz/bootstrapPolicy/reconcile.ts'
 import { type AuthorizationSettings, defaultAuthorization } from './authz/settings.ts'
 import type { Reach } from './backends/reach.ts'
-import type { Answer } from './core/answer.ts'
 import type { ObjectReader } from './core/objectReader.ts'
-import type { ServerRequest } from './core/request.ts'
+import type { Page } from './core/page.ts'
 import type { TokenIssuer, VirtualResource } from './core/virtualResource.ts'
 import { accessReviews } from './reviews/accessReviews.ts'
 import { identityReviews } from './reviews/identityReviews.ts'
@@ -65,7 +64,7 @@ export interface Security {
   /** RBAC's bootstrap policy. */
   readonly postStartHooks: readonly ((transport: Transport, signal: AbortSignal) => Promise<void>)[]
   /** The token issuer's discovery document and keys. */
-  readonly documents: (request: ServerRequest) => Answer | undefined
+  readonly pages: readonly Page[]
 }
 
 /** Spread the result into createApiServer's deps. */
@@ -103,7 +102,7 @@ export function createSecurity(deps: SecurityDeps): Security {
     tokens: authentication.tokens,
     virtualResources: [...accessReviews(authorizers), ...identityReviews(authentication.tokenAuthenticators, authentication.apiAudiences)],
     postStartHooks: [loopback.started, reconcileBootstrapPolicy, authentication.start, async (_transport, signal) => authorization.start(signal)],
-    documents: authentication.documents,
+    pages: authentication.pages,
   }
 }
 

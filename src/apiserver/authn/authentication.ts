@@ -8,9 +8,8 @@ import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
-import type { Answer } from '../core/answer.ts'
 import type { ObjectReader } from '../core/objectReader.ts'
-import type { ServerRequest } from '../core/request.ts'
+import type { Page } from '../core/page.ts'
 import type { TokenIssuer } from '../core/virtualResource.ts'
 import { keySetPath, tokenDocuments } from '../tokens/discovery.ts'
 import type { ExternalSigner } from '../tokens/externalSigner.ts'
@@ -59,7 +58,7 @@ export interface Authentication {
   readonly apiAudiences: readonly string[]
   readonly tokens: TokenIssuer
   /** The token issuer's discovery document and keys. */
-  readonly documents: (request: ServerRequest) => Answer | undefined
+  readonly pages: readonly Page[]
   /** Begins what needs the running server; what it begins ends with the signal. */
   start(transport: Transport, signal: AbortSignal): Promise<void>
 }
@@ -103,7 +102,7 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
       audiences: apiAudiences,
       signerMaxExpirationSeconds: externalSigner?.maxExpirationSeconds,
     }),
-    documents: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri ?? keySetUrlAt(deps.externalAddress), keySet),
+    pages: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri ?? keySetUrlAt(deps.externalAddress), keySet),
     async start(transport, signal) {
       writer = transport
       if (!isStarted) {

@@ -5,6 +5,7 @@ import { kubernetesMajor, kubernetesMinor, kubernetesRelease, minCompatibilityMi
 import type { Answer } from '../core/answer.ts'
 import { textAnswer } from '../core/answer.ts'
 import { type HealthCheck, healthAnswer, slisAnswer } from '../core/health.ts'
+import { answerByPage, type Page } from '../core/page.ts'
 import type { ServerRequest } from '../core/request.ts'
 import type { Discovery } from './discovery.ts'
 import { methodNotAllowed } from './router.ts'
@@ -16,8 +17,8 @@ export interface NonResourceParts {
   /** What GET / lists. */
   paths(): readonly string[]
   readonly metricsText?: (() => string) | undefined
-  /** More documents by path: OpenAPI, OIDC. */
-  readonly documents?: ((request: ServerRequest) => Promise<Answer> | Answer | undefined) | undefined
+  /** OpenAPI, the token issuer's keys and the like. */
+  readonly pages: readonly Page[]
 }
 
 export function nonResourceHandler(parts: NonResourceParts): (request: ServerRequest) => Promise<Answer | undefined> {
@@ -34,7 +35,7 @@ export function nonResourceHandler(parts: NonResourceParts): (request: ServerReq
     }
     if (path === '/metrics/slis') return slisAnswer(slis)
     if (path === '/' || path === '/index.html') return { type: 'value', status: 200, value: { paths: parts.paths() } }
-    return parts.discovery.answer(request) ?? parts.documents?.(request)
+    return parts.discovery.answer(request) ?? answerByPage(parts.pages, request)
   }
 }
 

@@ -7,6 +7,7 @@ import { Session } from 'node:inspector/promises'
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { type Answer, textAnswer } from '../core/answer.ts'
+import type { Page } from '../core/page.ts'
 import type { ServerRequest } from '../core/request.ts'
 
 const root = '/debug/pprof'
@@ -37,18 +38,18 @@ const profiles: Readonly<{ [name: string]: { readonly title: string; readonly ex
   },
 })
 
-/** Answers the paths below /debug/pprof; undefined for others and for profiles that there are not. */
-export function profiling(clock: Clock): (request: ServerRequest) => Promise<Answer> | Answer | undefined {
+/** The pages below /debug/pprof. */
+export function profiling(clock: Clock): Page {
   const busy = new Set<string>()
-  return (request) => {
+  const handle: Page['handle'] = (request) => {
     const { path } = request
-    if (!path.startsWith(root)) return undefined
     if (path === root) return { type: 'bytes', status: 302, contentType: 'text/plain', bytes: Buffer.alloc(0), headers: { location: `${root}/` } }
     if (path === `${root}/`) return textAnswer(200, index)
     const name = path.slice(root.length + 1)
     const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined
     return profile && record(request, clock, busy, name, profile)
   }
+  return { prefix: root, handle }
 }
 
 const index = `${Object.entries(profiles)

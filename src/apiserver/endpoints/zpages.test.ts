@@ -19,7 +19,8 @@ const pages = zpages({
 
 function ask(path: string, accept?: string): { answer: Answer | undefined; warnings: string[] } {
   const warnings: string[] = []
-  const answer = pages({ path, headers: accept === undefined ? {} : { accept }, warnings } as unknown as ServerRequest)
+  const request = { path, headers: accept === undefined ? {} : { accept }, warnings } as unknown as ServerRequest
+  const answer = pages.find(({ prefix }) => prefix === path)?.handle(request) as Answer | undefined
   return { answer, warnings }
 }
 

@@ -8,6 +8,7 @@ import type { Clock } from '#base/clock'
 import { formatTime } from '#base/time'
 import { type Answer, textAnswer } from '../core/answer.ts'
 import { clauses, notAcceptable } from '../core/negotiate.ts'
+import type { Page } from '../core/page.ts'
 import type { ServerRequest } from '../core/request.ts'
 
 export interface ZpagesParts {
@@ -30,22 +31,25 @@ const accepted = ['application/json', 'application/yaml', 'text/plain']
 /** The structured forms; the older one warns. */
 const versions: Readonly<Record<string, { readonly deprecated: boolean }>> = bareMap({ v1alpha1: { deprecated: true }, v1beta1: { deprecated: false } })
 
-export function zpages(parts: ZpagesParts): (request: ServerRequest) => Answer | undefined {
-  return (request) => {
-    if (request.path === '/statusz') return answer(request, parts, { kind: 'Statusz', content: statusz(parts), text: () => statuszText(parts) })
-    if (request.path === '/flagz') return answer(request, parts, { kind: 'Flagz', content: { flags: parts.flags }, text: () => flagzText(parts) })
-    return undefined
-  }
+export function zpages(parts: ZpagesParts): readonly Page[] {
+  const page = (prefix: string, content: () => Content): Page => ({
+    prefix,
+    handle: (request) => (request.path === prefix ? answer(request, parts, content()) : undefined),
+  })
+  return [
+    page('/statusz', () => ({ kind: 'Statusz', content: statusz(parts), text: () => statuszText(parts) })),
+    page('/flagz', () => ({ kind: 'Flagz', content: { flags: parts.flags }, text: () => flagzText(parts) })),
+  ]
 }
 
-interface Page {
+interface Content {
   readonly kind: string
   readonly content: object
   text(): string
 }
 
 /** @throws NotAcceptable for anything but text and the two structured forms */
-function answer(request: ServerRequest, { component = apiServer }: ZpagesParts, { kind, content, text }: Page): Answer {
+function answer(request: ServerRequest, { component = apiServer }: ZpagesParts, { kind, content, text }: Content): Answer {
   const { accept } = request.headers
   const wanted = typeof accept === 'string' && accept.trim() !== '' ? accept : 'text/plain'
   for (const { type, parameters } of clauses(wanted)) {

@@ -1,6 +1,6 @@
 /** What others need to verify our tokens (L3): the OpenID discovery document and the key set. Upstream: pkg/serviceaccount/openidmetadata.go, pkg/routes/openidmetadata.go. */
 import type { Answer } from '../core/answer.ts'
-import type { ServerRequest } from '../core/request.ts'
+import type { Page } from '../core/page.ts'
 import type { KeySet } from './keySet.ts'
 import type { VerificationKey } from './keys.ts'
 
@@ -11,8 +11,8 @@ export const keySetPath = '/openid/v1/jwks'
  * Serves both, for everybody who may get them.
  * @param keySetUrl where the key set is served, as clients reach it; absent: below the issuer
  */
-export function tokenDocuments(issuer: string, keySetUrl: string | undefined, keySet: KeySet): (request: ServerRequest) => Answer | undefined {
-  if (!isIssuerUrl(issuer)) return () => undefined
+export function tokenDocuments(issuer: string, keySetUrl: string | undefined, keySet: KeySet): readonly Page[] {
+  if (!isIssuerUrl(issuer)) return []
   const jwksUri = keySetUrl ?? `${issuer.replace(/\/$/, '')}${keySetPath}`
   let made: { readonly of: KeySet['keys']; readonly discovery: Buffer; readonly jwks: Buffer } | undefined
   const documents = () => {
@@ -25,10 +25,10 @@ export function tokenDocuments(issuer: string, keySetUrl: string | undefined, ke
   const answer = (contentType: string, body: Buffer): Answer => {
     return { type: 'bytes', status: 200, contentType, bytes: body, headers: { 'cache-control': `public, max-age=${keySet.maxAgeSeconds}` } }
   }
-  return ({ path }) => {
-    if (path === discoveryPath) return answer('application/json', documents().discovery)
-    return path === keySetPath ? answer('application/jwk-set+json', documents().jwks) : undefined
-  }
+  return [
+    { prefix: discoveryPath, handle: ({ path }) => (path === discoveryPath ? answer('application/json', documents().discovery) : undefined) },
+    { prefix: keySetPath, handle: ({ path }) => (path === keySetPath ? answer('application/jwk-set+json', documents().jwks) : undefined) },
+  ]
 }
 
 const bytes = (value: object) => Buffer.from(JSON.stringify(value))

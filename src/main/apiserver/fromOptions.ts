@@ -24,7 +24,7 @@ const unsafeDeletionGate = 'AllowUnsafeMalformedObjectDeletion'
 
 export type OptionDeps = Pick<
   ApiServerDeps,
-  'authenticators' | 'authorizers' | 'admission' | 'tokens' | 'virtualResources' | 'postStartHooks' | 'documents' | 'audit'
+  'authenticators' | 'authorizers' | 'admission' | 'tokens' | 'virtualResources' | 'postStartHooks' | 'pages' | 'audit'
 >
 
 /** @param given what the composition root decides itself: keys, clock, the registry's reader */

@@ -43,8 +43,8 @@ export interface ComponentProcess {
   readonly configz: Readonly<Record<string, unknown>>
   /** Feature gates that it can turn; absent: none. */
   readonly turnable?: readonly string[]
-  /** What else its port shows, by path. */
-  readonly documents?: SecurePortParts['documents']
+  /** More pages of its port. */
+  readonly pages?: SecurePortParts['pages']
   /** Works until the signal aborts. All that it writes goes through `fence`. */
   act(parts: { readonly access: ApiAccess; readonly tools: ProcessTools; readonly fence: Fence }, signal: AbortSignal): Promise<void>
 }
@@ -85,7 +85,7 @@ async function openPort(process: ComponentProcess, tools: ProcessTools, open: Ab
       checks: [],
       readyChecks: [shutdown],
       configz: process.configz,
-      documents: process.documents,
+      pages: process.pages,
       flags: options.flags,
       profiling: options.debugging.profiling,
     },

@@ -12,9 +12,8 @@ import { type Explainer, parsePodName } from '#scheduler/explain/explainer'
 
 export const schedulingPath = '/debug/scheduling'
 
-/** Undefined for other paths. */
-export function schedulingPage(explainer: Explainer): (request: Pick<ServerRequest, 'path' | 'query'>) => Answer | undefined {
-  return ({ path, query }) => {
+export function schedulingPage(explainer: Explainer): { readonly prefix: string; handle(request: Pick<ServerRequest, 'path' | 'query'>): Answer | undefined } {
+  const handle = ({ path, query }: Pick<ServerRequest, 'path' | 'query'>): Answer | undefined => {
     if (path !== schedulingPath) return undefined
     const spec = query.get('spec')
     if (spec) return considered(explainer, spec)
@@ -33,6 +32,7 @@ export function schedulingPage(explainer: Explainer): (request: Pick<ServerReque
       )
     return { type: 'value', status: 200, value: found, encoding: 'pretty' }
   }
+  return { prefix: schedulingPath, handle }
 }
 
 function notRunning(): Answer {

@@ -6,6 +6,7 @@ import type { Authenticator } from '#apiserver/authn/authenticator'
 import type { Authorizer } from '#apiserver/authz/authorizer'
 import { type Answer, textAnswer } from '#apiserver/core/answer'
 import { type HealthCheck, healthAnswer, slisAnswer } from '#apiserver/core/health'
+import { answerByPage, type Page } from '#apiserver/core/page'
 import type { ServerRequest } from '#apiserver/core/request'
 import { requestInfoStage } from '#apiserver/core/requestInfo'
 import { compose, type Handler } from '#apiserver/core/stage'
@@ -37,8 +38,8 @@ export interface SecurePortParts {
   /** By name, as /flagz shows them. */
   readonly flags: Readonly<Record<string, string>>
   readonly profiling: boolean
-  /** More documents by path, behind the same checks. */
-  readonly documents?: ((request: ServerRequest) => Answer | undefined) | undefined
+  /** More pages, behind the same checks. */
+  readonly pages?: readonly Page[] | undefined
 }
 
 export function openSecurePort(parts: SecurePortParts, options: ListenOptions): Promise<Listener> {
@@ -60,17 +61,18 @@ export function securePortHandler(parts: SecurePortParts): Handler {
 function endpoints(parts: SecurePortParts): Handler {
   const { tools, configz, checks, readyChecks } = parts
   const slis = new HealthSlis()
-  const profiles = parts.profiling ? profiling(tools.clock) : undefined
-  const pages = zpages({
+  const profiles = parts.profiling ? [profiling(tools.clock)] : []
+  const statusPages = zpages({
     component: parts.component,
     clock: tools.clock,
     startedMs: tools.clock.now(),
     binaryVersion: versionInfo.gitVersion.replace(/^v/, ''),
     emulationVersion: `${versionInfo.emulationMajor}.${versionInfo.emulationMinor}`,
     runtimeVersion: `node ${process.version}`,
-    paths: () => [...paths, ...(profiles ? ['/debug/pprof'] : [])],
+    paths: () => [...paths, ...profiles.map(({ prefix }) => prefix)],
     flags: parts.flags,
   })
+  const pages = [...statusPages, ...profiles, ...(parts.pages ?? [])]
   const ofRoot = { livez: [ping], healthz: [ping, ...checks], readyz: [ping, ...checks, ...readyChecks] } as const
   const health = (request: ServerRequest) => {
     const root = /^\/(livez|readyz|healthz)(\/|$)/.exec(request.path)?.[1] as keyof typeof ofRoot | undefined
@@ -80,7 +82,7 @@ function endpoints(parts: SecurePortParts): Handler {
     if (request.path === '/metrics') return textAnswer(200, tools.metrics.render(), { 'content-type': tools.metrics.contentType })
     if (request.path === '/metrics/slis') return slisAnswer(slis)
     if (request.path === '/configz') return { type: 'value', status: 200, value: configz }
-    return health(request) ?? pages(request) ?? profiles?.(request) ?? parts.documents?.(request)
+    return health(request) ?? answerByPage(pages, request)
   }
   return async (request) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return textAnswer(405, 'Method Not Allowed\n', { allow: 'GET, HEAD' })

@@ -32,14 +32,14 @@ export interface ApiServerPlace {
   readonly externalAddress: string | undefined
   /** In addition to those of the options. */
   readonly postStartHooks: NonNullable<ApiServerDeps['postStartHooks']>
-  /** Serves documents that the options' own do not have. */
-  readonly documents?: ApiServerDeps['documents']
+  /** In addition to those of the options. */
+  readonly pages?: ApiServerDeps['pages']
   readonly config: Pick<ApiServerConfig, 'advertised' | 'proxyClient' | 'kubelet'>
 }
 
 export function assembleApiServer(options: ServerOptions, parts: ApiServerParts, place: ApiServerPlace): ApiServer {
   const { tools, log, pki, store, encryption, externalSigner } = parts
-  const { serviceCidr, externalAddress, postStartHooks, documents, config } = place
+  const { serviceCidr, externalAddress, postStartHooks, pages = [], config } = place
   const { clock, random, metrics } = tools
   const registry = createBuiltInRegistry({
     store,
@@ -65,7 +65,7 @@ export function assembleApiServer(options: ServerOptions, parts: ApiServerParts,
       postStartHooks: [...(deps.postStartHooks ?? []), ...postStartHooks],
       describe: describeLazily(),
       metricsText: () => metrics.render(),
-      ...(documents ? { documents: (request) => deps.documents?.(request) ?? documents(request) } : {}),
+      pages: [...(deps.pages ?? []), ...pages],
     },
     {
       ...configFromOptions(options),

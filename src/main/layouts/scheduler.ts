@@ -40,7 +40,7 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
   await runComponentProcess(
     {
       component,
-      documents: schedulingPage(explainer),
+      pages: [schedulingPage(explainer)],
       name: 'scheduler',
       options: { ...options, debugging: { ...given, profiling: enableProfiling } },
       kubeconfig: { file: clientConnection.kubeconfig, master: options.connection.master },

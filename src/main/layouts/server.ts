@@ -136,7 +136,7 @@ function serverOf(options: ServerOptions, parts: ApiServerParts, { state, explai
       (transport, signal) => ensureKubeletAccess(createClient(transport), signal),
       (transport, signal) => ensureClusterInfo(createClient(transport), `https://${address ?? '127.0.0.1'}:${state.port}`, pki.ca.cert, signal),
     ],
-    documents: schedulingPage(explainer),
+    pages: [schedulingPage(explainer)],
     config: {
       advertised: () => (address ? { address, port: state.port } : undefined),
       proxyClient: pki.frontProxyClient,

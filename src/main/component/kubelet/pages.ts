@@ -18,7 +18,7 @@ export function kubeletPages(parts: KubeletPagesParts): (request: IncomingMessag
   const startedMs = parts.clock.now()
   let pages: ReturnType<typeof loadPages> | undefined
   return async (incoming) => {
-    // Loaded for the first who asks: few nodes are ever asked.
+    // Loaded with the first request: few nodes ever get one.
     pages ??= loadPages(parts, startedMs)
     const url = new URL(incoming.url ?? '/', 'https://kubelet')
     const request = { path: url.pathname, query: url.searchParams, headers: incoming.headers, warnings: [] } as unknown as ServerRequest
@@ -28,13 +28,13 @@ export function kubeletPages(parts: KubeletPagesParts): (request: IncomingMessag
 }
 
 async function loadPages({ clock, flags }: KubeletPagesParts, startedMs: number) {
-  const [{ profiling }, { zpages }, { versionInfo: version }] = await Promise.all([
+  const [{ answerByPage }, { profiling }, { zpages }, { versionInfo: version }] = await Promise.all([
+    import('#apiserver/core/page'),
     import('#apiserver/endpoints/profiling'),
     import('#apiserver/endpoints/zpages'),
     import('#apiserver/endpoints/nonResource'),
   ])
-  const profiles = profiling(clock)
-  const pages = zpages({
+  const statusPages = zpages({
     component: 'kubelet',
     clock,
     startedMs,
@@ -44,7 +44,8 @@ async function loadPages({ clock, flags }: KubeletPagesParts, startedMs: number)
     paths: () => ['/configz', '/debug/pprof', '/flagz', '/healthz', '/metrics', '/pods', '/stats/summary', '/statusz'],
     flags,
   })
-  return async (request: ServerRequest) => pages(request) ?? (await profiles(request))
+  const pages = [...statusPages, profiling(clock)]
+  return (request: ServerRequest) => answerByPage(pages, request)
 }
 
 async function pageOf(answer: Answer): Promise<Page | undefined> {
