@@ -36,7 +36,7 @@ function createDeviceTaintEvictionController(context: ControllerContext) {
   slices.addIndexers(sliceIndexers)
   const events = context.events('device-taint-eviction')
   const scheduled = new Set<string>()
-  const told = createEvictionMetrics(context.metrics, 'device_taint_eviction_controller', 'DeviceTaintEvictionController')
+  const evictionMetrics = createEvictionMetrics(context.metrics, 'device_taint_eviction_controller', 'DeviceTaintEvictionController')
   const reconciler = createReconciler(context, { name: deviceTaintEviction.name, queueName: 'device_taint_eviction', workers: 10, reconcile })
 
   const usersOf = ({ metadata, status }: Frozen<ResourceClaim>) => {
@@ -67,7 +67,7 @@ function createDeviceTaintEvictionController(context: ControllerContext) {
     events.event(pod, 'Normal', 'DeviceTaintManagerEviction', 'Marking for deletion')
     const message = 'Device Taint manager: deleting due to NoExecute taint'
     await endPod(client, pod, { signal, nowMs: clock.now(), graceful: true, reason: 'DeletionByDeviceTaintManager', message })
-    told.ended(-waitMs)
+    evictionMetrics.ended(-waitMs)
     return undefined
   }
 

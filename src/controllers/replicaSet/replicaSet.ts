@@ -94,7 +94,7 @@ export function createReplicaController<T extends Replicating>(context: Controll
       return
     }
     const set = kind.asReplicaSet(object)
-    // Asked before the pods are read: what is satisfied now is in the cache already.
+    // Check expectations before reading the pods: satisfied ones are in the cache already.
     const maySync = expectations.satisfied(key)
     const selector = selectorOf(set.spec.selector)
     const uid = set.metadata.uid ?? ''

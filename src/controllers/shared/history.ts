@@ -22,7 +22,7 @@ const statefulHashLabel = 'controller.kubernetes.io/hash'
 export interface History {
   readonly current: Frozen<ControllerRevision>
   readonly old: readonly Frozen<ControllerRevision>[]
-  /** What status should say of names that were taken; undefined: nothing yet. */
+  /** The status's collisionCount; undefined: no name was taken yet. */
   readonly collisionCount: number | undefined
 }
 
