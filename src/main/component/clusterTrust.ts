@@ -1,5 +1,5 @@
 /**
- * Whose client certificates count at a component's port (L5): those of flags, or else those that the cluster publishes in kube-system for extension
+ * Authorities for client certificates at a component's port (L5): from flags, or else those that the cluster publishes in kube-system for extension
  * servers; followed, since authorities are renewed. Upstream: apiserver/pkg/server/options/authentication_dynamic_request_header.go,
  * pkg/server/dynamiccertificates/configmap_cafile_content.go (v1.36).
  */
@@ -17,7 +17,7 @@ import type { DelegatedAuthenticationSettings } from './options/delegatedAuthent
 export interface ClusterTrust {
   authorities(): ClientAuthorities
   requestHeader(): RequestHeaderSettings
-  /** Tells of other authorities. */
+  /** Calls `changed` when the authorities have changed. */
   onChange(changed: () => void): void
   /** Looks again and again until the signal aborts. */
   follow(signal: AbortSignal): Promise<void>
@@ -31,7 +31,7 @@ const configMap = { namespace: 'kube-system', name: 'extension-apiserver-authent
 type Published = Readonly<Record<string, string>>
 
 /**
- * @param client undefined: there is nobody to ask
+ * @param client undefined: no API server is configured
  * @throws Error when the cluster could not be asked and that is not tolerated
  */
 export async function openClusterTrust(

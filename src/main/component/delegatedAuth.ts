@@ -64,11 +64,11 @@ function reviewedTokens(client: Client, clock: Clock): TokenAuthenticator {
   }
 }
 
-/** Of one attempt to ask. */
+/** Time-out of one attempt. */
 const accessTimeoutMs = 10_000
 const accessReviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
 
-/** @param access undefined: nobody is asked, and only the open paths may be */
+/** @param access undefined: no reviews, only the open paths are allowed */
 export function delegatedAuthorizers(access: ApiAccess | undefined, settings: DelegatedAuthorizationSettings, tools: ProcessTools): readonly Authorizer[] {
   const own = [privilegedGroupAuthorizer, openPaths(settings.alwaysAllowPaths)]
   if (!access) return own
