@@ -1,5 +1,5 @@
 /**
- * The one table of allowed imports (architecture section 2). scripts/layers.mjs turns it into the linter's rules (biome.json);
+ * The one table of allowed imports between folders (architecture section 2). scripts/layers.mjs turns it into the linter's rules (biome.json);
  * test/architecture plants one violation of each kind and asserts that the linter names it.
  */
 

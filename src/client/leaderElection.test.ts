@@ -141,3 +141,20 @@ test('HA-04 times that let two lead are refused', async () => {
   await assert.rejects(run({ leaseDurationMs: 10_000 }), /leaseDuration must be greater than renewDeadline/)
   await assert.rejects(run({ retryPeriodMs: 9_000 }), /renewDeadline must be greater than retryPeriod\*JitterFactor/)
 })
+
+test('HA-04 work that continues after the led function has ended cannot write, the lease is released', async () => {
+  const client = createClient(new HistoryTransport())
+  const clock = new VirtualClock()
+  let abandoned: Leadership | undefined
+  const stop = new AbortController()
+  const lead = async (_signal: AbortSignal, leadership: Leadership) => {
+    abandoned = leadership
+  }
+  const lock = { namespace: 'kube-system', name: 'l' }
+  await runLeaderElected({ client, clock, random: seededRandom(1), log: noLog }, { lock, identity: 'a', releaseOnCancel: true }, lead, stop.signal)
+  const write = abandoned
+    ?.fence(client)
+    .of(configMaps)
+    .create({ metadata: { namespace: 'default', name: 'late' } }) as Promise<unknown>
+  await assert.rejects(write, LeadershipLostError)
+})

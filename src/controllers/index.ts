@@ -44,7 +44,7 @@ import { ttlAfterFinished } from './ttlAfterFinished.ts'
 import { validatingAdmissionPolicyStatus } from './validatingAdmissionPolicyStatus/validatingAdmissionPolicyStatus.ts'
 import { volumeAttributesClassProtection } from './volumeAttributesClassProtection.ts'
 
-/** The options of all controllers together; each controller's file says what its own mean. */
+/** The options of all controllers together; each controller's file declares its own. */
 export type ControllerOptions = WorkerOptions &
   SigningOptions &
   LegacyCleanerOptions &

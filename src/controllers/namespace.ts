@@ -1,6 +1,6 @@
 /**
  * Empties and removes namespaces that are being deleted (L3): pods first, then everything else that discovery knows, custom resources too;
- * what is left and why stands in the conditions. Upstream: pkg/controller/namespace (v1.36).
+ * the conditions report remaining content and failures. Upstream: pkg/controller/namespace (v1.36).
  */
 import type { Namespace, NamespaceCondition, Pod } from '#api/gen/types/core.v1'
 import type { APIGroupList, APIResourceList } from '#api/gen/types/meta.v1'

@@ -47,7 +47,7 @@ function createProtection(context: ControllerContext) {
     if (isShutDown(pod) || !pod.spec.nodeName) enqueueClaims(pod)
   }
 
-  /** The cache may lack the newest pod: where it says no, the server decides. */
+  /** The cache may lack the newest pod: when it has no user of the claim, ask the server. */
   async function isUsed(claim: Frozen<PersistentVolumeClaim>, key: string, signal: AbortSignal): Promise<boolean> {
     if (podInformer.store.byIndex(podClaimIndex, key).some((pod) => podUses(pod, claim))) return true
     const { items } = await context.client.of(pods).list({ namespace: claim.metadata.namespace, signal })

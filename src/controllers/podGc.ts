@@ -9,7 +9,7 @@ import { isStatus } from '#api/machinery/status'
 import type { Component } from '#base/component'
 import { nodes, pods } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
-import { createPeriodicLook } from './framework/periodicLook.ts'
+import { createPeriodicCheck } from './framework/periodicCheck.ts'
 import { createReconciler } from './framework/reconciler.ts'
 import { endPod } from './shared/endPod.ts'
 import { nodeNameIndex, podNodeIndexers } from './shared/indexes.ts'
@@ -48,7 +48,7 @@ function createPodGcController(context: ControllerContext, { terminatedPodGcThre
   })
   const missingSinceMs = new Map<string, number>()
   const reconciler = createReconciler(context, { name: podGc.name, workers: 0, reconcile: async () => undefined })
-  const { changed, run } = createPeriodicLook(context, { name: podGc.name, periodMs, look: collect })
+  const { changed, run } = createPeriodicCheck(context, { name: podGc.name, periodMs, check: collect })
   reconciler.watch(podInformer, { onAdd: changed, onUpdate: changed, onDelete: changed })
   reconciler.watch(nodeInformer, { onAdd: changed, onUpdate: changed, onDelete: changed })
   reconciler.also(run)

@@ -55,7 +55,7 @@ function createProtection(context: ControllerContext) {
     return protect(informer.store.get(name), finalizer, { client, isUsed: () => isUsed(name, signal), signal })
   }
 
-  /** The caches may lag behind: where they say no, the server decides. */
+  /** The caches may lag behind: when they have no user of the class, ask the server. */
   async function isUsed(name: string, signal: AbortSignal): Promise<boolean> {
     if (claims.store.byIndex(classIndex, name).length > 0 || volumes.store.byIndex(classIndex, name).length > 0) return true
     const allClaims = await context.client.of(persistentVolumeClaims).list({ signal })

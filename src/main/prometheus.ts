@@ -1,6 +1,6 @@
 /**
  * Metrics and their text in Prometheus' exposition format 0.0.4 (L5). Each process has its own: nothing global. A recording is an addition to
- * a cell; text is made only at a scrape.
+ * a cell; text is rendered only at a scrape.
  * Upstream: k8s.io/component-base/metrics over client_golang.
  */
 import { type Labels, type MetricOptions, type Metrics, noMetrics } from '#base/metrics'
@@ -23,7 +23,7 @@ interface Family {
 const defaultBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const noLabels: Labels = {}
 
-/** @param disabled names of metrics that are neither recorded nor exposed */
+/** @param disabled names of metrics that are neither counted nor rendered */
 export function createPrometheusMetrics(disabled: readonly string[] = []): PrometheusMetrics {
   const families = new Map<string, Family>()
   const once = <F extends Family>(options: MetricOptions, make: () => F): F => {

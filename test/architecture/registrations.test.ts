@@ -1,6 +1,6 @@
 /**
  * Every list of moving parts is complete: what a folder exports of the list's type is in the list, and no two entries share a name.
- * Files are read as text, so that a file without importers is found too.
+ * Files are read as text, so that a file without an importer is found too.
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'

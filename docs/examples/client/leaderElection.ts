@@ -1,10 +1,10 @@
 /**
- * One of several processes works: the holder of the Lease. What client-go's example leader-election does; in addition, writes through `fence(client)` are
+ * One of several processes works at a time: the holder of the Lease. What client-go's example leader-election does; beyond it, writes through `fence(client)` are
  * refused from the moment that another might lead.
  */
 import { type Connection, configMaps, type ObjectRef, runLeaderElected } from 'skiff/client'
 
-/** Leads until the signal aborts, then releases the Lease at once. Throws when the lead is lost otherwise: start again, best as a new process. */
+/** Runs until the signal aborts, which releases the Lease at once; throws when the lead is lost otherwise: start again, best as a new process. */
 export async function countAsLeader(
   connection: Pick<Connection, 'client' | 'clock' | 'random' | 'log'>,
   identity: string,

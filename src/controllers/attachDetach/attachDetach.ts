@@ -75,7 +75,7 @@ function createAttachDetachController(context: ControllerContext, options: Attac
   const volumeOf = ({ spec }: Frozen<VolumeAttachment>) => view.volume(spec.source.persistentVolumeName ?? '')
   const attachmentChanged = (old: Frozen<VolumeAttachment>, now: Frozen<VolumeAttachment>) => reports.changed(old, now, volumeOf(now))
   watchForNodes(context, reconciler, { podsOfVolume, volumeOf, attachmentChanged, lookAtAll })
-  // What is wanted comes as an event; what is attached is looked at again.
+  // Events report changes of wanted volumes; attached volumes are checked periodically.
   const lookAtAttached = async () => {
     for (const key of attachmentInformer.store.indexValues(nodeNameIndex)) reconciler.queue.add(key)
     for (const { metadata, status } of nodeInformer.store.values()) if ((status?.volumesAttached ?? []).length > 0) reconciler.queue.add(metadata.name ?? '')

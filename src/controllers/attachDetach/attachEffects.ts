@@ -1,5 +1,5 @@
 /**
- * The writes of attaching and detaching (L3): VolumeAttachments, which drivers follow, and what nodes' statuses say.
+ * The writes of attaching and detaching (L3): VolumeAttachments, which drivers follow, and volumes in the status of nodes.
  * Upstream: pkg/volume/csi/csi_attacher.go Attach, Detach; attachdetach/statusupdater/node_status_updater.go (v1.36).
  */
 import type { Node } from '#api/gen/types/core.v1'
@@ -10,7 +10,7 @@ import { isStatus } from '#api/machinery/status'
 import type { ResourceClient } from '#client/client'
 import { attachmentName, partsOf, type Wanted } from './attachable.ts'
 
-/** The node's status names these volumes; what does not look like a CSI volume is others' to say. */
+/** Sets these volumes in the node's status; entries that are not CSI volumes belong to other writers. */
 export async function reportAttached(
   nodes: ResourceClient<Node>,
   { metadata, status }: Frozen<Node>,

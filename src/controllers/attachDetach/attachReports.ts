@@ -20,7 +20,7 @@ export interface Reports {
   taken(nodeName: string, name: string, wanted: Wanted | undefined, holders: readonly string[]): void
   /** @returns in how many milliseconds the next attachment may be late; undefined: none is awaited */
   late(nodeName: string, wanted: ReadonlyMap<string, Wanted>, attachments: ReadonlyMap<string, Attachment | undefined>, nowMs: number): number | undefined
-  /** Forgets volumes that are neither wanted nor detached any more, so that they can be reported again. */
+  /** Forgets volumes that are no longer both wanted here and attached elsewhere, so that they can be reported again. */
   keep(nodeName: string, wanted: ReadonlyMap<string, Wanted>, taken: readonly string[]): void
 }
 
@@ -28,7 +28,7 @@ const patienceMs = 2 * 60_000
 const failed = 'FailedAttachVolume'
 
 export function createReports(events: EventRecorder, podsOf: (volume: Volume) => readonly Frozen<Pod>[]): Reports {
-  const told = new Map<string, Set<string>>()
+  const reported = new Map<string, Set<string>>()
   /** When a late attachment was last reported, by its uid. */
   const lateSince = new Map<string, Map<string, number>>()
 
@@ -45,12 +45,12 @@ export function createReports(events: EventRecorder, podsOf: (volume: Volume) =>
       for (const pod of there) events.event(pod, 'Warning', failed, `AttachVolume.Attach failed for volume "${name}" : ${attachError.message ?? ''}`)
     },
     taken(nodeName, name, wanted, holders) {
-      const known = told.get(nodeName) ?? new Set<string>()
+      const known = reported.get(nodeName) ?? new Set<string>()
       if (!wanted || known.has(name)) return
-      told.set(nodeName, known.add(name))
+      reported.set(nodeName, known.add(name))
       const users = podsOf(wanted.volume).filter(({ spec }) => holders.includes(spec.nodeName ?? ''))
       for (const pod of wanted.pods)
-        events.event(pod, 'Warning', failed, `Multi-Attach error for volume "${wanted.volume.metadata.name}" ${whoHasIt(pod, users)}`)
+        events.event(pod, 'Warning', failed, `Multi-Attach error for volume "${wanted.volume.metadata.name}" ${holdersText(pod, users)}`)
     },
     late(nodeName, wanted, attachments, nowMs) {
       const before = lateSince.get(nodeName)
@@ -71,15 +71,15 @@ export function createReports(events: EventRecorder, podsOf: (volume: Volume) =>
       return least(since.values()) + patienceMs - nowMs
     },
     keep(nodeName, wanted, taken) {
-      const still = new Set([...(told.get(nodeName) ?? [])].filter((name) => wanted.has(name) && taken.includes(name)))
-      if (still.size > 0) told.set(nodeName, still)
-      else told.delete(nodeName)
+      const still = new Set([...(reported.get(nodeName) ?? [])].filter((name) => wanted.has(name) && taken.includes(name)))
+      if (still.size > 0) reported.set(nodeName, still)
+      else reported.delete(nodeName)
     },
   }
 }
 
 /** Names of pods in other namespaces are none of a pod's business. */
-function whoHasIt(pod: Frozen<Pod>, users: readonly Frozen<Pod>[]): string {
+function holdersText(pod: Frozen<Pod>, users: readonly Frozen<Pod>[]): string {
   if (users.length === 0) return "Volume is already exclusively attached to one node and can't be attached to another"
   const near = users.filter(({ metadata }) => metadata.namespace === pod.metadata.namespace).map(({ metadata }) => metadata.name)
   const far = users.length - near.length

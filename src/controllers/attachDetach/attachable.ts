@@ -1,5 +1,5 @@
 /**
- * Which volumes pods want on their node, and what they are called there (L3, pure): volumes of CSI drivers that attach.
+ * The volumes that pods need on their node, and their unique names (L3, pure): volumes of CSI drivers that attach.
  * Upstream: pkg/controller/volume/attachdetach/util, pkg/volume/csi/csi_attacher.go getAttachmentName, csi_plugin.go CanAttach (v1.36).
  */
 import { createHash } from 'node:crypto'
@@ -20,7 +20,7 @@ export interface Wanted {
 export interface VolumeView {
   claim(namespace: string | undefined, name: string): Frozen<PersistentVolumeClaim> | undefined
   volume(name: string): Volume | undefined
-  /** False only where the driver says so. */
+  /** False only where the CSIDriver object sets attachRequired to false. */
   attaches(driver: string): boolean
 }
 
@@ -42,7 +42,7 @@ export function attachmentName(driver: string, handle: string, nodeName: string)
   return `csi-${createHash('sha256').update(`${handle}${driver}${nodeName}`).digest('hex')}`
 }
 
-/** By unique name, what the pods of one node want attached to it. */
+/** The volumes that the pods of one node need attached, by unique name. */
 export function wantedVolumes(pods: readonly Frozen<Pod>[], view: VolumeView): Map<string, Wanted> {
   const wanted = new Map<string, { readonly volume: Volume; readonly pods: Frozen<Pod>[] }>()
   for (const pod of pods) {
@@ -65,7 +65,7 @@ function volumesOf(pod: Frozen<Pod>, view: VolumeView): Volume[] {
     const claim = name === undefined ? undefined : view.claim(pod.metadata.namespace, name)
     if (!claim?.spec.volumeName || claim.status.phase !== 'Bound') return []
     const volume = view.volume(claim.spec.volumeName)
-    // A volume that says nothing about the claim, or another, is not bound to it yet.
+    // A volume without a claimRef, or with another, is not bound to the claim yet.
     return volume && volume.spec.claimRef?.uid === claim.metadata.uid ? [volume] : []
   })
 }

@@ -1,4 +1,4 @@
-/** What is attached to a node and what is detached, case by case. */
+/** Cases of volumes that are attached to a node or detached from it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'

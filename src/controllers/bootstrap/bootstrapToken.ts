@@ -1,5 +1,5 @@
 /**
- * What a bootstrap token's secret says (L3). Pure. Upstream: k8s.io/cluster-bootstrap/util/secrets (v1.36).
+ * Reads the secret of a bootstrap token (L3). Pure. Upstream: k8s.io/cluster-bootstrap/util/secrets (v1.36).
  */
 import type { Secret } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'

@@ -72,7 +72,7 @@ function clientUsageFault(usages: readonly string[]): string | undefined {
 
 const minDurationMs = 10 * 60_000
 
-/** For how long to sign: what was asked for, at least ten minutes, at most the longest that is allowed. */
+/** Duration of the certificate: the requested one, at least ten minutes, at most the longest that is allowed. */
 export function certificateDurationMs(expirationSeconds: number | undefined, longestMs: number): number {
   if (expirationSeconds === undefined) return longestMs
   return Math.min(longestMs, Math.max(minDurationMs, expirationSeconds * 1000))

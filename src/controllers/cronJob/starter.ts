@@ -86,7 +86,7 @@ export function createStarter({ client, clock, events, metrics }: StarterDeps): 
     const { schedule, zone } = read
     const nowMs = clock.now()
     const wait: Result = { requeueAfterMs: msUntilNext(cron) }
-    // What is older than the deadline is as if it had never been.
+    // Times older than startingDeadlineSeconds are ignored.
     const deadlineMs = startingDeadlineSeconds === undefined ? Number.NEGATIVE_INFINITY : nowMs - startingDeadlineSeconds * 1000
     const sinceMs = Math.max(startOf(cron) ?? nowMs, deadlineMs)
     if (nextTime(schedule, sinceMs, zone) === undefined) {
@@ -143,7 +143,7 @@ interface ZonedSchedule {
   readonly zone: Zone
 }
 
-/** The schedule, or why it is none, as an event says it. */
+/** The parsed schedule, or the event's message about an invalid one. */
 function readSchedule(
   { spec: { schedule: text, timeZone } }: Frozen<CronJob>,
   zones: TimeZones,

@@ -93,7 +93,7 @@ function createDaemonSetController(context: ControllerContext) {
       const waits = [waitMs, msUntilNextAvailable(set, byNode, clock.now())].filter((ms) => ms !== undefined)
       return waits.length > 0 ? { requeueAfterMs: least(waits) } : undefined
     } finally {
-      // Also when a pod could not be made: the status says how far it got.
+      // Also after a failed pod creation: the status then has the current counts.
       const counts = daemonSetStatus(set, nodeInformer.store.list(), byNode, revisionHash(history.current), clock.now())
       const status = history.collisionCount === undefined ? counts : { ...counts, collisionCount: history.collisionCount }
       if (!semanticEqual(status, set.status)) await client.of(daemonSets).updateStatus({ ...set, status } as Frozen<DaemonSet>, { signal })

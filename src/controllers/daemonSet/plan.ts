@@ -26,7 +26,7 @@ const ownTolerations: readonly Toleration[] = [
   exists('node.kubernetes.io/unschedulable', 'NoSchedule'),
 ]
 
-/** The pod for one node: bound to it by affinity, so that the scheduler still has its say, and tolerating what daemons must. */
+/** The pod for one node: bound to it by affinity, so that the scheduler still decides, with the tolerations of daemons. */
 export function daemonPod(set: Frozen<DaemonSet>, nodeName: string, hash: string): NewObject<Pod> {
   const pod = podFromTemplate(set.spec.template, set)
   const generation = set.metadata.annotations?.['deprecated.daemonset.template.generation']
@@ -78,13 +78,13 @@ export function targetNode(pod: Frozen<Pod>): string {
 export interface DaemonPlan {
   readonly createOn: string[]
   readonly remove: Frozen<Pod>[]
-  /** Pods that ended, badly or well, and are to be replaced; an event says so. */
+  /** Pods that failed or succeeded and are replaced, with an event. */
   readonly ended: { readonly pod: Frozen<Pod>; readonly node: string }[]
 }
 
 export type PodsByNode = ReadonlyMap<string, readonly Frozen<Pod>[]>
 
-/** Brings each node to what it should run; says nothing about updates. */
+/** Plans the missing and surplus pods of each node, without updates. */
 export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Node>[], byNode: PodsByNode, hash: string, nowMs: number): DaemonPlan {
   const plan: DaemonPlan = { createOn: [], remove: [], ended: [] }
   const surge = rollingLimits(set, 1).maxSurge > 0

@@ -1,5 +1,5 @@
 /**
- * What a Deployment's status should say (L3). Pure. Upstream: pkg/controller/deployment/{sync,progress}.go (v1.36).
+ * Computes a Deployment's status (L3). Pure. Upstream: pkg/controller/deployment/{sync,progress}.go (v1.36).
  */
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '#api/gen/types/apps.v1'
 import { findCondition, withoutCondition } from '#api/machinery/conditions'

@@ -76,7 +76,7 @@ async function recreate(sync: DeploymentSync): Promise<Result | undefined> {
   return finish(sync, rolloutStatus)
 }
 
-/** The status at the end of a sync; nothing is written when it says the same as before. */
+/** The status at the end of a sync; nothing is written when it is unchanged. */
 async function finish(sync: DeploymentSync, statusOf: typeof rolloutStatus): Promise<Result | undefined> {
   const { clock } = sync.context
   const newSet = currentNewSet(sync)

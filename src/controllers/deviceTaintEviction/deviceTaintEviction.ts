@@ -2,7 +2,6 @@
  * Deletes pods whose devices have NoExecute taints that their claims do not tolerate, at once or when tolerationSeconds are over (L3). Rules that taint
  * devices from outside their slices (DeviceTaintRule) are off by default upstream and not read here. Upstream: pkg/controller/devicetainteviction (v1.36).
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import type { ResourceClaim, ResourceSlice } from '#api/gen/types/resource.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
@@ -36,7 +35,7 @@ function createDeviceTaintEvictionController(context: ControllerContext) {
   slices.addIndexers(sliceIndexers)
   const events = context.events('device-taint-eviction')
   const scheduled = new Set<string>()
-  const told = createEvictionMetrics(context.metrics, 'device_taint_eviction_controller', 'DeviceTaintEvictionController')
+  const evictionMetrics = createEvictionMetrics(context.metrics, 'device_taint_eviction_controller', 'DeviceTaintEvictionController')
   const reconciler = createReconciler(context, { name: deviceTaintEviction.name, queueName: 'device_taint_eviction', workers: 10, reconcile })
 
   const usersOf = ({ metadata, status }: Frozen<ResourceClaim>) => {
@@ -67,7 +66,7 @@ function createDeviceTaintEvictionController(context: ControllerContext) {
     events.event(pod, 'Normal', 'DeviceTaintManagerEviction', 'Marking for deletion')
     const message = 'Device Taint manager: deleting due to NoExecute taint'
     await endPod(client, pod, { signal, nowMs: clock.now(), graceful: true, reason: 'DeletionByDeviceTaintManager', message })
-    told.ended(-waitMs)
+    evictionMetrics.ended(-waitMs)
     return undefined
   }
 

@@ -1,7 +1,6 @@
 /**
- * What a PodDisruptionBudget's status says (L3). Pure. Upstream: pkg/controller/disruption/disruption.go (v1.36).
+ * Computes the status of a PodDisruptionBudget (L3). Pure. Upstream: pkg/controller/disruption/disruption.go (v1.36).
  */
-
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Condition } from '#api/gen/types/meta.v1'
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '#api/gen/types/policy.v1'
@@ -18,7 +17,7 @@ export const deletionTimeoutMs = 2 * 60_000
 
 /** @param wanted what the pods' controllers want together; counts where the budget is relative to it. */
 export function budgetStatus(budget: Frozen<PodDisruptionBudget>, selected: readonly Frozen<Pod>[], wanted: number, nowMs: number): PodDisruptionBudgetStatus {
-  // Controllers that want 2147483647 pods each want more together than the status can say.
+  // The sum over controllers of 2147483647 replicas each exceeds the integer type of the status.
   const expected = Math.min(wanted, 2 ** 31 - 1)
   const { maxUnavailable, minAvailable } = budget.spec
   const disruptedPods = stillDisrupted(budget, selected, nowMs)

@@ -1,5 +1,5 @@
 /**
- * Says in EndpointSlices which pods stand behind each Service (L3). plan.ts decides; this file listens and writes.
+ * Writes the pods of each Service into EndpointSlices (L3). plan.ts decides; this file listens and writes.
  * Upstream: pkg/controller/endpointslice, k8s.io/endpointslice (v1.36).
  */
 import type { Pod, Service } from '#api/gen/types/core.v1'

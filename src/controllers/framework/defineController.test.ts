@@ -75,7 +75,7 @@ test('CGO-09 an object is reconciled when it changes, when what it owns does, an
   await done
 })
 
-test('CGO-09 predicates keep out what does not matter; failures come again after growing waits, wishes for later are kept', async () => {
+test('CGO-09 predicates filter events; failures are retried after growing waits; requeueAfterMs is kept', async () => {
   let fail = 3
   const atMs: number[] = []
   const { server, clock, stop, done } = await start({
@@ -100,7 +100,7 @@ test('CGO-09 predicates keep out what does not matter; failures come again after
   await done
 })
 
-test('CGO-09 a finalizer holds the object until its work is done, and leaves those of others', async () => {
+test('CGO-09 a finalizer keeps the object until finalize() succeeds, and other finalizers stay', async () => {
   let clean = false
   const heard: string[] = []
   const { server, clock, stop, done } = await start({
@@ -133,7 +133,7 @@ test('CGO-09 a finalizer holds the object until its work is done, and leaves tho
   await done
 })
 
-test('CGO-09 a status is written when it says something new', async () => {
+test('CGO-09 a status is written only when it differs', async () => {
   const { server, clock, stop, done } = await start({ reconcile: ({ patchStatus }) => patchStatus({ ready: true }).then(() => undefined) })
   // What a real server keeps with the object is of its own here.
   server.put(`${at('a')}/status`, site('a'))

@@ -51,7 +51,7 @@ export interface ReconcileRequest<T extends KubeObject> {
   /** The cache of a resource that the controller is about, owns or watches. @throws Error for another */
   cache<C extends KubeObject>(resource: Resource<C>): Lister<C>
   event: EventRecorder['event']
-  /** Merges into the object's status, unless it says so already. */
+  /** Merges into the object's status, unless it is unchanged. */
   patchStatus(status: object): Promise<void>
 }
 
@@ -212,7 +212,7 @@ async function step<T extends KubeObject>(definition: ControllerDefinition<T>, r
     return undefined
   }
   if (there) return definition.reconcile(request)
-  // The change comes back as an event, and with it the reconcile.
+  // The change arrives as an event, which queues the reconcile.
   await writeFinalizers(definition.for, request, [...(metadata.finalizers ?? []), finalizer.name])
   return undefined
 }

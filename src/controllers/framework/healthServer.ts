@@ -1,5 +1,5 @@
 /**
- * The port on which a process of controllers says how it is (L3): /healthz while it runs, /readyz when its caches are filled, /metrics.
+ * The health port of a process of controllers (L3): /healthz while it runs, /readyz when its caches are filled, /metrics.
  * Upstream: controller-runtime/pkg/healthz, pkg/metrics/server.
  */
 import http from 'node:http'

@@ -52,7 +52,7 @@ export function createControllerManager<Options extends object>(
   checkNames(descriptors, options.controllers ?? [])
   const running = new Map<string, { readonly stop: AbortScope; readonly done: Promise<void> }>()
   let start: ((descriptor: ControllerDescriptor<Options>) => void) | undefined
-  const told = deps.metrics.gauge({
+  const runningGauge = deps.metrics.gauge({
     name: 'running_managed_controllers',
     help: '1 for each controller that runs here.',
     labels: ['name', 'manager'],
@@ -84,10 +84,10 @@ export function createControllerManager<Options extends object>(
         const done = keepRunning(create, { clock: deps.clock, log }, stop.signal).finally(() => {
           stop[Symbol.dispose]()
           running.delete(name)
-          told.set(0, { name, manager: managerName })
+          runningGauge.set(0, { name, manager: managerName })
         })
         running.set(name, { stop, done })
-        told.set(1, { name, manager: managerName })
+        runningGauge.set(1, { name, manager: managerName })
       }
       for (const descriptor of descriptors) if (wanted.has(descriptor.name)) start(descriptor)
       await informers.run(signal)

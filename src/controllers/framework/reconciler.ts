@@ -16,7 +16,7 @@ import { createWorkQueue, type WorkQueue } from '#client/workqueue/workQueue'
 import type { ControllerContext } from './controller.ts'
 
 export interface Result {
-  /** Look again after this long, whatever happens. */
+  /** Reconcile again after this time, without an event. */
   readonly requeueAfterMs?: number | undefined
 }
 
@@ -27,7 +27,7 @@ export interface ReconcilerOptions {
   readonly workers?: number | undefined
   /** After this many failures the key is given up until something changes. Default: never. */
   readonly maxRetries?: number | undefined
-  /** Brings the world one step nearer to what the object of this key says. Throwing means: again, later. */
+  /** Moves the cluster one step towards the object's spec. A thrown error queues the key again, after a wait. */
   reconcile(key: string, signal: AbortSignal): Promise<Result | undefined>
 }
 
@@ -64,7 +64,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
    * Keys whose reconciles wait for nothing would follow each other within one turn of the event loop, thousands after a start. They are counted
    * too, because virtual time does not pass meanwhile.
    */
-  async function letOthersGo(): Promise<void> {
+  async function yieldTurn(): Promise<void> {
     keysInTurn++
     if (keysInTurn < keysPerTurn && clock.monotonicMs() - turnBeganMs < sliceMs) return
     keysInTurn = 0
@@ -86,7 +86,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
         queue.done(key)
       }
       if (signal.aborted) return
-      await letOthersGo()
+      await yieldTurn()
     }
   }
 
@@ -96,7 +96,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
       queue.forget(key)
       return
     }
-    // A stale cache is everyday life; the next try will see the newer object.
+    // A stale cache is normal; the next try reads the newer object.
     if (isStatus(error, 'Conflict') || isStaleCache(error)) log.v(4).info('Trying again', { key, error: (error as Error).message })
     else log.error(error, 'Failed to reconcile, trying again', { key })
     queue.addRateLimited(key)

@@ -61,7 +61,7 @@ export function createActions(client: Client, clock: Clock, resourceOf: (of: Kin
     return result
   }
 
-  /** What was gone once stays gone. In another namespace the same reference may mean another object. */
+  /** A deleted owner never returns under its uid. In another namespace the same reference may mean another object. */
   async function liveOwner(owner: Readonly<OwnerReference>, node: GraphNode, signal: AbortSignal): Promise<Frozen<KubeObject> | undefined> {
     const where = resourceOf(owner)?.namespaced ? node.namespace : ''
     const key = `${owner.uid} ${owner.apiVersion} ${owner.kind} ${where}/${owner.name}`

@@ -1,5 +1,5 @@
 /**
- * What the garbage collector can see (L3): every resource of discovery that can be listed, watched and deleted, custom ones as they come.
+ * The resources that the garbage collector watches (L3): every resource of discovery that can be listed, watched and deleted, custom ones as they come.
  * Upstream: pkg/controller/garbagecollector/garbagecollector.go, GetDeletableResources (v1.36).
  */
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
@@ -65,7 +65,7 @@ export async function followDiscovery(context: ControllerContext, name: string, 
   const { informers, clock, log } = context
   let wake = () => {}
   const changed = () => wake()
-  // What was there before, discovery knows.
+  // The initial list is known to discovery already.
   const onAdd = (_: unknown, isInInitialList: boolean) => {
     if (!isInInitialList) changed()
   }

@@ -1,5 +1,5 @@
 /**
- * What a job's podFailurePolicy says about a failed pod (L3). Pure; plan.ts acts on it. Rules are tried in order, the first that matches
+ * Applies a job's podFailurePolicy to a failed pod (L3). Pure; plan.ts acts on it. Rules are tried in order, the first that matches
  * decides. Upstream: pkg/controller/job/pod_failure_policy.go (v1.36).
  */
 import type { Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern } from '#api/gen/types/batch.v1'

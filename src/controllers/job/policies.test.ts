@@ -56,13 +56,13 @@ const failureCases: { name: string; rules: PodFailurePolicyRule[]; pod: Ended; w
   { name: 'another container', rules: [onExit('Ignore', 'In', [1], 'other')], pod: {}, want: { counts: true } },
   { name: 'init containers, too', rules: [onExit('FailIndex', 'In', [1])], pod: { init: true }, want: { action: 'FailIndex', counts: true } },
   {
-    name: 'FailJob says which container',
+    name: 'FailJob names the container',
     rules: [onExit('Ignore', 'In', [2]), onExit('FailJob', 'In', [42], 'c')],
     pod: { exitCode: 42 },
     want: { action: 'FailJob', counts: true, message: 'Container c for pod n/p failed with exit code 42 matching FailJob rule at index 1' },
   },
   {
-    name: 'FailJob says which condition',
+    name: 'FailJob names the condition',
     rules: [onCondition('FailJob', 'DisruptionTarget')],
     pod: { condition: 'DisruptionTarget' },
     want: { action: 'FailJob', counts: true, message: 'Pod n/p has condition DisruptionTarget matching FailJob rule at index 0' },

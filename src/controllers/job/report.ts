@@ -1,4 +1,4 @@
-/** What a job's events say about what it has become (L3). Upstream: pkg/controller/job/job_controller.go, recordJobFinished (v1.36). */
+/** Events about the result of a job (L3). Upstream: pkg/controller/job/job_controller.go, recordJobFinished (v1.36). */
 import type { Job } from '#api/gen/types/batch.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { EventRecorder } from '#client/eventRecorder'

@@ -23,7 +23,7 @@ export interface Tracking {
   readonly uncounted: { readonly succeeded: string[]; readonly failed: string[] }
   /** Pods whose finalizers may go once the status is written. */
   readonly release: Frozen<Pod>[]
-  /** What the failure policy says about failed pods that have not been looked at before. */
+  /** Results of the failure policy for failed pods that were not handled before. */
   readonly failureActions: string[]
 }
 

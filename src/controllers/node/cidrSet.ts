@@ -29,10 +29,10 @@ export function createCidrSet(range: string, maskSize: number, metrics: Metrics 
   const count = 2 ** (maskSize - prefixLength)
   const taken = new Set<number>()
   let next = 0
-  const told = cidrSetMetrics(metrics, range)
-  told.max.set(count)
+  const cidrMetrics = cidrSetMetrics(metrics, range)
+  cidrMetrics.max.set(count)
   const take = (index: number) => {
-    if (!taken.has(index)) told.allocations.inc()
+    if (!taken.has(index)) cidrMetrics.allocations.inc()
     taken.add(index)
   }
   const nameOf = (index: number) => `${formatIp({ family, value: start + BigInt(index) * blockSize })}/${maskSize}`
@@ -54,8 +54,8 @@ export function createCidrSet(range: string, maskSize: number, metrics: Metrics 
         next = (next + 1) % count
         if (taken.has(index)) continue
         take(index)
-        told.tries.observe(tried)
-        told.usage.set(taken.size / count)
+        cidrMetrics.tries.observe(tried)
+        cidrMetrics.usage.set(taken.size / count)
         return nameOf(index)
       }
       return undefined
@@ -63,12 +63,12 @@ export function createCidrSet(range: string, maskSize: number, metrics: Metrics 
     occupy(cidr) {
       const blocks = blocksOf(cidr)
       for (let index = blocks?.first ?? 0; blocks && index <= blocks.last; index++) take(index)
-      told.usage.set(taken.size / count)
+      cidrMetrics.usage.set(taken.size / count)
     },
     release(cidr) {
       const blocks = blocksOf(cidr)
-      for (let index = blocks?.first ?? 0; blocks && index <= blocks.last; index++) if (taken.delete(index)) told.releases.inc()
-      told.usage.set(taken.size / count)
+      for (let index = blocks?.first ?? 0; blocks && index <= blocks.last; index++) if (taken.delete(index)) cidrMetrics.releases.inc()
+      cidrMetrics.usage.set(taken.size / count)
     },
   }
 }

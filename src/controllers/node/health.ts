@@ -10,7 +10,7 @@ import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
 import { formatTime } from '#base/time'
 
-/** What was seen of a node, and when by our own clock: the node's may differ. */
+/** The observed state of a node, with times of the controller's own clock: the node's may differ. */
 export interface NodeHealth {
   readonly probeMs: number
   readonly conditions: readonly Frozen<NodeCondition>[]

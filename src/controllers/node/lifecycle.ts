@@ -11,7 +11,7 @@ import type { Timer } from '#base/clock'
 import { leases, nodes } from '#client/builtIn'
 import type { EventHandler } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
-import { createPeriodicLook } from '../framework/periodicLook.ts'
+import { createPeriodicCheck } from '../framework/periodicCheck.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
 import { hasEvictingTaint, msUntilSilent, type NodeHealth, observeNode, silentConditions, wantedLabels, wantedTaints } from './health.ts'
 import { createMarkPods, unlessGone } from './markPods.ts'
@@ -71,7 +71,7 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
   let turns: Timer | undefined
   const reconciler = createReconciler(context, { name: nodeLifecycle.name, queueName: 'node_lifecycle_controller', workers: 8, reconcile })
   const look = (signal: AbortSignal) => zoneMetrics.timed('all', () => monitor(signal))
-  const { changed, run } = createPeriodicLook(context, { name: nodeLifecycle.name, periodMs, look })
+  const { changed, run } = createPeriodicCheck(context, { name: nodeLifecycle.name, periodMs, check: look })
   reconciler.watch(informer, {
     ...enqueueSelf<Node>(reconciler.queue),
     onDelete: (node) => {
@@ -126,17 +126,17 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
     if (evictor.isWaiting()) turns = clock.timer(evictionPeriodMs, takeTurns)
   }
 
-  /** Looks for silence, which no event tells; says in how many milliseconds the next node will have been silent too long. */
+  /** Finds nodes that stopped reporting, for which there is no event. Returns the milliseconds until the next grace period ends. */
   async function monitor(signal: AbortSignal): Promise<number> {
     const nowMs = clock.now()
     const current: Frozen<Node>[] = []
-    for (const node of informer.store.list()) current.push(await zoneMetrics.timed('node', () => lookAt(node, nowMs, signal)))
-    judgeZones(current)
+    for (const node of informer.store.list()) current.push(await zoneMetrics.timed('node', () => checkNode(node, nowMs, signal)))
+    updateZones(current)
     return informer.store.list().reduce((ms, node) => Math.min(ms, msUntilSilent(node, healths.get(node.metadata.name ?? ''), grace, nowMs)), Infinity)
   }
 
-  /** @returns the node as it is from now on: the cache will tell later, of one node sooner than of another */
-  async function lookAt(node: Frozen<Node>, nowMs: number, signal: AbortSignal): Promise<Frozen<Node>> {
+  /** @returns the node as it is from now on: the cache gets the writes later */
+  async function checkNode(node: Frozen<Node>, nowMs: number, signal: AbortSignal): Promise<Frozen<Node>> {
     const { name = '' } = node.metadata
     const before = healths.get(name)
     if (!before) events.event(node, 'Normal', 'RegisteredNode', `Node ${name} event: Registered Node ${name} in Controller`)
@@ -146,14 +146,14 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
     const silent = { ...node, status: { ...node.status, conditions } } as Frozen<Node>
     if (conditions) await client.of(nodes).updateStatus(silent, { signal }).catch(unlessGone)
     if (conditions && isNodeReady(node)) events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`)
-    // A kubelet that says itself that its node is not ready still speaks for its pods.
+    // A kubelet that reports its own node as not ready still reports its pods.
     if (conditions || readyStatus(node) === 'Unknown') await markPods.notReady(name, signal)
     else markPods.speaksAgain(name)
     return conditions ? silent : node
   }
 
-  /** Whether nodes are evicted from depends on the others, too. */
-  function judgeZones(all: readonly Frozen<Node>[]): void {
+  /** Eviction from a node also depends on the other nodes of its zone. */
+  function updateZones(all: readonly Frozen<Node>[]): void {
     const census = censusOf(all)
     zoneMetrics.observe(census)
     if (evictor.update(census).recovered) {
@@ -163,7 +163,7 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
     if (evictor.allOut()) granted.clear()
     for (const node of all) {
       const { name = '' } = node.metadata
-      // Only now, when it is known how its zone is.
+      // Only here, after the zone's state is known.
       if (isOut(node) && !granted.has(name) && !hasEvictingTaint(node)) evictor.add(zoneKey(node), name)
       if (taintsOf(node)) reconciler.queue.add(name)
     }

@@ -2,7 +2,6 @@
  * Deletes pods that do not tolerate their node's NoExecute taints, at once or when their tolerationSeconds are over (L3).
  * Upstream: pkg/controller/tainteviction (v1.36).
  */
-
 import type { Pod, Taint } from '#api/gen/types/core.v1'
 import { tolerationToleratesTaint } from '#api/helpers/taints'
 import { type Frozen, keyOf } from '#api/machinery/meta'
@@ -29,8 +28,8 @@ function createTaintEvictionController(context: ControllerContext) {
   informer.addIndexers(podNodeIndexers)
   const events = context.events('taint-eviction-controller')
   const reconciler = createReconciler(context, { name: taintEviction.name, queueName: 'noexec_taint_pod', workers: 8, reconcile })
-  const told = createEvictionMetrics(context.metrics, 'taint_eviction_controller', 'TaintEvictionController')
-  /** When the eviction of a pod was planned: its toleration runs from then where the taint does not say since when it is there. */
+  const evictionMetrics = createEvictionMetrics(context.metrics, 'taint_eviction_controller', 'TaintEvictionController')
+  /** When the eviction of a pod was planned: its toleration runs from then when the taint has no timeAdded. */
   const planned = new Map<string, number>()
   reconciler.watch(nodeInformer, {
     onAdd: ({ metadata, spec }) => {
@@ -73,7 +72,7 @@ function createTaintEvictionController(context: ControllerContext) {
     events.event(pod, 'Normal', 'TaintManagerEviction', `Marking for deletion Pod ${key}`)
     const message = 'Taint manager: deleting due to NoExecute taint'
     await endPod(client, pod, { signal, nowMs: clock.now(), graceful: true, reason: 'DeletionByTaintManager', message })
-    told.ended(-waitMs)
+    evictionMetrics.ended(-waitMs)
     return undefined
   }
 }

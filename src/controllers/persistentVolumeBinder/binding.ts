@@ -32,7 +32,7 @@ export async function bind({ volumes, claims }: Binding, volume: Volume, claim: 
   await setClaimStatus(claims, current, 'Bound', volume, signal)
 }
 
-/** The claim as it says that this is its volume, for good; the same object when it does. */
+/** The claim bound to this volume; the same object when it is bound already. */
 function boundClaim(claim: Claim, volumeName: string): Claim {
   const { annotations = {} } = claim.metadata
   const names = claim.spec.volumeName === volumeName
@@ -65,13 +65,13 @@ function statusOf({ metadata, spec }: Volume, { status }: Claim, phase: string):
   if (size === undefined) throw new Error(`PersistentVolume "${metadata.name}" is without a storage capacity`)
   const before = metadata.annotations?.[volumeAnnotations.preResizeCapacity]
   const known = capacity?.storage
-  const told =
+  const boundCapacity =
     before !== undefined
       ? { ...capacity, storage: isQuantity(before) ? before : size }
       : known === undefined || compareQuantities(size, known) !== 0
         ? spec.capacity
         : capacity
-  return present({ accessModes, capacity: told, currentVolumeAttributesClassName: spec.volumeAttributesClassName })
+  return present({ accessModes, capacity: boundCapacity, currentVolumeAttributesClassName: spec.volumeAttributesClassName })
 }
 
 function present<T extends object>(fields: T): T {

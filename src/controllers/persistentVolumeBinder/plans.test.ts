@@ -1,4 +1,4 @@
-/** What is decided about claims and volumes, case by case; the cases of upstream's binder_test.go, in our own words. */
+/** Plans for claims and volumes, by case; the cases of upstream's binder_test.go. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
@@ -60,8 +60,8 @@ function plan(of: PersistentVolumeClaim, { volumes = [], classes = [], defaultCl
   })
 }
 
-/** In short: what is done, with what, and the event. */
-function told(decided: ClaimPlan): string {
+/** A plan as text: the action, its object, and the event. */
+function planText(decided: ClaimPlan): string {
   if (decided.act === 'bind') return `bind ${decided.volume.metadata.name}`
   if (decided.act === 'setClass') return `class ${decided.name}`
   if (decided.act === 'provision') return 'provision'
@@ -188,7 +188,7 @@ const claimCases: readonly (readonly [name: string, of: PersistentVolumeClaim, w
   ],
 ]
 
-for (const [name, of, world, want] of claimCases) test(`STO-04 claim: ${name}`, () => assert.equal(told(plan(of, world)), want))
+for (const [name, of, world, want] of claimCases) test(`STO-04 claim: ${name}`, () => assert.equal(planText(plan(of, world)), want))
 
 const bound = (volumeName: string) => claim({ volumeName }, done)
 const spare = { persistentVolumeReclaimPolicy: 'Delete', claimRef: refTo('u1') }

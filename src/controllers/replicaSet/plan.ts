@@ -1,7 +1,6 @@
 /**
- * What a ReplicaSet lacks, and what its status should say (L3). Pure. Upstream: pkg/controller/replicaset (v1.36).
+ * Plans the missing pods of a ReplicaSet and its status (L3). Pure. Upstream: pkg/controller/replicaset (v1.36).
  */
-
 import type { ReplicaSet, ReplicaSetCondition, ReplicaSetStatus } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodAvailable, isPodReady, msUntilAvailable } from '#api/helpers/pods'

@@ -2,7 +2,6 @@
  * Keeps as many pods as a ReplicaSet asks for (L3): adopts and releases, creates in growing batches, deletes what hurts least. The same for
  * ReplicationControllers, which replicationController.ts shows to it as ReplicaSets. Upstream: pkg/controller/replicaset/replica_set.go (v1.36).
  */
-
 import type { ReplicaSet, ReplicaSetStatus } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { controllerOf } from '#api/helpers/owners'
@@ -94,7 +93,7 @@ export function createReplicaController<T extends Replicating>(context: Controll
       return
     }
     const set = kind.asReplicaSet(object)
-    // Asked before the pods are read: what is satisfied now is in the cache already.
+    // Check expectations before reading the pods: satisfied ones are in the cache already.
     const maySync = expectations.satisfied(key)
     const selector = selectorOf(set.spec.selector)
     const uid = set.metadata.uid ?? ''

@@ -82,7 +82,7 @@ export function legacyTokenDecision(
   if (!isTokenSecret(secret) || deletionTimestamp || (parseTime(creationTimestamp ?? '') ?? nowMs) >= nowMs - periodMs) return 'keep'
   if (!account || !isTokenOf(secret, account) || !account.secrets?.some((one) => one.name === name)) return 'keep'
   const usedLast = labels[lastUsedLabel]
-  // A label that is no day says nothing.
+  // A label that is not a date is ignored.
   if (usedLast !== undefined && (msOfDay(usedLast) === undefined || usedLast >= dayOf(nowMs - periodMs))) return 'keep'
   const invalidSince = labels[invalidSinceLabel]
   if (msOfDay(invalidSince) === undefined) return 'mark'

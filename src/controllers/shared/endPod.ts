@@ -1,4 +1,4 @@
-/** Ends a pod for good (L3): says why in its conditions, marks it Failed if it has not ended, and deletes it at once or gracefully. */
+/** Ends a pod permanently (L3): sets a condition with the reason, marks it Failed if it has not ended, and deletes it at once or gracefully. */
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodTerminal } from '#api/helpers/pods'
 import type { Frozen } from '#api/machinery/meta'

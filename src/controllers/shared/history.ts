@@ -24,7 +24,7 @@ const maxNamePrefix = 223
 export interface History {
   readonly current: Frozen<ControllerRevision>
   readonly old: readonly Frozen<ControllerRevision>[]
-  /** Collisions of names so far, for the status; undefined before the first one. */
+  /** The status's collisionCount; undefined: no name was taken yet. */
   readonly collisionCount: number | undefined
 }
 

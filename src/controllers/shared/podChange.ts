@@ -28,7 +28,7 @@ export function changesCounts(old: Frozen<Pod>, pod: Frozen<Pod>, workload: Pods
   )
 }
 
-/** But for what the scheduler says. */
+/** Except the conditions of the scheduler. */
 const ownConditions = ({ status }: Frozen<Pod>) => status?.conditions?.filter(({ type }) => type !== 'PodScheduled')
 
 /** Without what the server keeps for itself. Labels are compared one by one: binding adds those of the node's topology. */

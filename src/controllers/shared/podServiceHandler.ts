@@ -25,7 +25,7 @@ export function podServiceHandler(informer: SharedInformer<Service>, queue: Work
   }
 }
 
-/** Whether anything that an endpoint says has changed. */
+/** Whether a field that endpoints copy has changed. */
 function endpointChanged(old: Frozen<Pod>, pod: Frozen<Pod>): boolean {
   const said = (of: Frozen<Pod>) => [
     of.metadata.deletionTimestamp,

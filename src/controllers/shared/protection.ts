@@ -21,7 +21,7 @@ export function withoutFinalizer<T extends Frozen<KubeObject>>(object: T, finali
   return { ...object, metadata: { ...object.metadata, finalizers: (object.metadata.finalizers ?? []).filter((one) => one !== finalizer) } }
 }
 
-/** Whether a protecting controller has anything to do with the object: it wants to go, or lacks the finalizer. */
+/** Whether a protecting controller must handle the object: it is being deleted, or lacks the finalizer. */
 export function needsProtection(object: Frozen<KubeObject>, finalizer: string): boolean {
   return mayGo(object, finalizer) || !isProtected(object, finalizer)
 }

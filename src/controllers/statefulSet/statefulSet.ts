@@ -80,7 +80,7 @@ function createStatefulSetController(context: ControllerContext, { featureGates 
     try {
       return set.metadata.deletionTimestamp ? undefined : await carryOut(set, mine, revisions, { current, update }, signal)
     } finally {
-      // Also when a pod could not be made: the status says how far it got.
+      // Also after a failed pod creation: the status then has the current counts.
       const counts = statefulSetStatus(set, mine, revisions, clock.now())
       const status = { ...counts, collisionCount: history.collisionCount ?? 0 }
       if (!semanticEqual(status, set.status)) await client.of(statefulSets).updateStatus({ ...set, status } as Frozen<StatefulSet>, { signal })

@@ -1,6 +1,6 @@
 /**
- * The authorities whose client certificates a component's port accepts (L5): those of flags, or else those that the cluster publishes in kube-system for
- * extension servers; followed, since authorities are renewed. Upstream: apiserver/pkg/server/options/authentication_dynamic_request_header.go,
+ * Authorities for client certificates at a component's port (L5): from flags, or else those that the cluster publishes in kube-system for extension
+ * servers; followed, since authorities are renewed. Upstream: apiserver/pkg/server/options/authentication_dynamic_request_header.go,
  * pkg/server/dynamiccertificates/configmap_cafile_content.go (v1.36).
  */
 import type { RequestHeaderSettings } from '#apiserver/authn/settings'
@@ -16,7 +16,7 @@ import type { DelegatedAuthenticationSettings } from './options/delegatedAuthent
 export interface ClusterTrust {
   authorities(): ClientAuthorities
   requestHeader(): RequestHeaderSettings
-  /** Calls `changed` when the authorities change. */
+  /** Calls `changed` when the authorities have changed. */
   onChange(changed: () => void): void
   /** Looks again and again until the signal aborts. */
   follow(signal: AbortSignal): Promise<void>

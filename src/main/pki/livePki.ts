@@ -14,7 +14,7 @@ export interface LivePki {
   readonly pki: Pki
   /** Runs after every look, whether anything changed or not, so it must be cheap and change nothing twice. */
   onLook(apply: () => Promise<void> | void): void
-  /** Renews certificates that are due, soon, and calls every `onLook` callback. */
+  /** Renews due certificates soon, and calls the appliers. */
   look(): void
   /** Looks regularly. */
   readonly component: Component

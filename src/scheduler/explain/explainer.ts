@@ -146,8 +146,8 @@ function explainNode(profile: Profile, pod: PodInfo, node: NodeInfo, trial: Tria
   const refusals = trial.refusalsOf(node)
   const fits = refusals.length === 0 && trial.beforehand.length === 0
   const changes = fits || isPlaced ? undefined : smallestChanges(profile, pod, node, refusals, cache)
-  const told = changes?.map(({ plugin, of, text }) => ({ plugin, of, text }))
-  return { node: node.name, fits, refusals, ...(told ? { changes: told } : {}) }
+  const described = changes?.map(({ plugin, of, text }) => ({ plugin, of, text }))
+  return { node: node.name, fits, refusals, ...(described ? { changes: described } : {}) }
 }
 
 /** Undefined where some plugin cannot be satisfied by them, also where all of them together were not enough when tried. */

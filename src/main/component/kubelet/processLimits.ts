@@ -9,7 +9,7 @@ import type { Logger } from '#base/log'
 import { messageOf } from '#base/messageOf'
 import type { ConfigurationDocument } from '#kubelet/configuration/document'
 
-/** A limit that cannot be set gives a warning, as upstream does. */
+/** A limit that cannot be set is logged and skipped, as upstream. */
 export async function applyProcessLimits({ oomScoreAdj, maxOpenFiles }: ConfigurationDocument, log: Logger): Promise<void> {
   const failed = (what: string) => (error: unknown) => log.warn(what, { error: messageOf(error) })
   await fs.writeFile('/proc/self/oom_score_adj', String(oomScoreAdj)).catch(failed('Failed to apply the OOM score adjustment of oomScoreAdj'))

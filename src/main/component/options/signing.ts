@@ -1,4 +1,4 @@
-/** The authorities that sign certificate requests (L5): one authority for all signers, or one for each. Upstream: pkg/controller/certificates/signer/config (v1.36). */
+/** Authorities that sign certificate requests (L5): one for all signers, or one for each. Upstream: pkg/controller/certificates/signer/config (v1.36). */
 import type { ClusterSigning } from '#controllers/certificates/signing'
 import { duration, type FlagValues, text, UsageError } from '../../apiserver/options/flags.ts'
 import { type Followed, pairOf, readFollowed } from '../../apiserver/options/namedFiles.ts'

@@ -6,26 +6,26 @@ import type { Timer } from '#base/clock'
 import { messageOf } from '#base/messageOf'
 import type { ControllerContext } from './controller.ts'
 
-export interface PeriodicLookOptions {
+export interface PeriodicCheckOptions {
   /** Names it in the log. */
   readonly name: string
   readonly periodMs: number
   /**
-   * @returns in how many milliseconds time alone can bring something about: 0 for the next turn, Infinity for never. After a failure the next turn is
-   * taken, too.
+   * @returns the milliseconds until time alone can change the result: 0 for the next turn, Infinity for never. After a failure the next turn is not
+   * skipped either.
    */
-  look(signal: AbortSignal): Promise<number>
+  check(signal: AbortSignal): Promise<number>
 }
 
-export interface PeriodicLook {
-  /** Something may have changed: the next turn is taken. */
+export interface PeriodicCheck {
+  /** Something may have changed: the next turn is not skipped. */
   changed(): void
-  /** Looks at once and from then on, until the signal aborts. */
+  /** Checks at once and then at each turn, until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
 }
 
-export function createPeriodicLook({ clock, log }: ControllerContext, { name, periodMs, look }: PeriodicLookOptions): PeriodicLook {
-  /** The earliest moment at which there can be something to find. */
+export function createPeriodicCheck({ clock, log }: ControllerContext, { name, periodMs, check }: PeriodicCheckOptions): PeriodicCheck {
+  /** The earliest time at which a check can find something. */
   let wantedMs = Number.POSITIVE_INFINITY
   let arm = () => {}
 
@@ -35,9 +35,9 @@ export function createPeriodicLook({ clock, log }: ControllerContext, { name, pe
     arm()
   }
 
-  async function lookOnce(signal: AbortSignal): Promise<number> {
+  async function checkOnce(signal: AbortSignal): Promise<number> {
     try {
-      return await look(signal)
+      return await check(signal)
     } catch (error) {
       if (!signal.aborted) log.warn('A periodic task failed', { task: name, error: messageOf(error) })
       return 0
@@ -72,7 +72,7 @@ export function createPeriodicLook({ clock, log }: ControllerContext, { name, pe
     async run(signal) {
       while (!signal.aborted) {
         wantedMs = Number.POSITIVE_INFINITY
-        const inMs = await lookOnce(signal)
+        const inMs = await checkOnce(signal)
         want(clock.monotonicMs() + inMs)
         await nextTurn(signal)
       }
