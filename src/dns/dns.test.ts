@@ -306,3 +306,43 @@ test('a server that cannot have all its addresses gives back those it had', asyn
   udp.close()
   holder.close()
 })
+
+test('SVC-12 a question of a type without records here is answered with the same type', () => {
+  for (const type of ['MX', 'NAPTR', 'CAA'] as const) {
+    const query = dnsPacket.encode({ type: 'query', id: 7, questions: [{ type, name: 'web.d.svc.cluster.local' }] })
+    const question = readQuestion(query)
+    assert.ok(question)
+    const answer = writeAnswer(question, { code: 'NOERROR', authoritative: true, answers: [] }, 512)
+    assert.deepEqual(answer.subarray(12), query.subarray(12))
+  }
+})
+
+test('SVC-12 the size of UDP answers comes from EDNS, within bounds', () => {
+  const sizes: readonly (readonly [announced: number | undefined, used: number])[] = [
+    [undefined, 512],
+    [100, 512],
+    [1232, 1232],
+    [65_000, 4096],
+  ]
+  for (const [udpPayloadSize, used] of sizes) {
+    const additionals =
+      udpPayloadSize === undefined ? [] : [{ type: 'OPT', name: '.', udpPayloadSize, extendedRcode: 0, ednsVersion: 0, flags: 0, flag_do: false, options: [] }]
+    const query = dnsPacket.encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'a.b' }], additionals } as dnsPacket.Packet)
+    const question = readQuestion(query)
+    assert.deepEqual([question?.udpSize, question?.hasEdns], [used, udpPayloadSize !== undefined])
+  }
+})
+
+test('SVC-12 a message that is cut anywhere, or whose name has a pointer or is too long, is no question', () => {
+  const query = dnsPacket.encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'web.d.svc.cluster.local' }] })
+  for (let length = 0; length < query.length; length++) {
+    const cut = readQuestion(query.subarray(0, length))
+    // The class of the question is not read.
+    if (length < query.length - 2) assert.equal(cut, undefined, `${length} bytes`)
+  }
+  const header = query.subarray(0, 12)
+  assert.equal(readQuestion(Buffer.concat([header, Buffer.from([0xc0, 0x0c, 0, 1, 0, 1])])), undefined)
+  const label = Buffer.concat([Buffer.from([63]), Buffer.alloc(63, 'a')])
+  assert.equal(readQuestion(Buffer.concat([header, label, label, label, label, Buffer.from([0, 0, 1, 0, 1])])), undefined)
+  assert.ok(readQuestion(Buffer.concat([header, label, label, label, Buffer.from([0, 0, 1, 0, 1])])))
+})

@@ -1,9 +1,7 @@
 /**
- * DNS messages (L3): reading is left to dns-packet; writing is ours, because answers need name compression to fit a UDP packet. Pure.
+ * DNS messages (L3): reads the question of a query and writes answers, with name compression, so that they fit a UDP packet. Pure.
  * Specification: RFC 1035 section 4, RFC 6891 (EDNS).
  */
-import dnsPacket from 'dns-packet'
-
 const recordTypes = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, TXT: 16, AAAA: 28, SRV: 33, OPT: 41 } as const
 export type RecordType = Exclude<keyof typeof recordTypes, 'OPT'>
 
@@ -38,25 +36,67 @@ export interface DnsAnswer {
   readonly additional?: readonly DnsRecord[]
 }
 
+const headerBytes = 12
+const maxNameBytes = 255
+const typeNames = new Map<number, string>(Object.entries(recordTypes).map(([name, number]) => [number, name]))
+
 /** The question of a query; undefined when the bytes are no query with one question. */
 export function readQuestion(bytes: Buffer): DnsQuestion | undefined {
-  let packet: dnsPacket.DecodedPacket
   try {
-    packet = dnsPacket.decode(bytes)
-  } catch {
-    return undefined
+    const flags = bytes.readUInt16BE(2)
+    const [questions, answers, authorities, additionals] = [4, 6, 8, 10].map((at) => bytes.readUInt16BE(at)) as [number, number, number, number]
+    if ((flags & 0x8000) !== 0 || questions !== 1) return undefined
+    const name = readName(bytes, headerBytes)
+    if (!name) return undefined
+    const type = bytes.readUInt16BE(name.end)
+    const edns = findEdns(bytes, name.end + 4, answers + authorities + additionals)
+    return {
+      id: bytes.readUInt16BE(0),
+      name: name.text.toLowerCase(),
+      nameAsAsked: name.text,
+      type: typeNames.get(type) ?? `TYPE${type}`,
+      recursionDesired: (flags & 0x0100) !== 0,
+      udpSize: Math.min(4096, Math.max(512, edns ?? 512)),
+      hasEdns: edns !== undefined,
+    }
+  } catch (error) {
+    // A field lies behind the end of the message.
+    if (error instanceof RangeError) return undefined
+    throw error
   }
-  const [question, ...more] = packet.questions ?? []
-  if (packet.type !== 'query' || !question || more.length > 0) return undefined
-  const edns = packet.additionals?.find((record) => record.type === 'OPT') as dnsPacket.OptAnswer | undefined
-  return {
-    id: packet.id ?? 0,
-    name: question.name.toLowerCase().replace(/\.$/, ''),
-    nameAsAsked: question.name,
-    type: question.type,
-    recursionDesired: ((packet.flags ?? 0) & dnsPacket.RECURSION_DESIRED) !== 0,
-    udpSize: Math.min(4096, Math.max(512, edns?.udpPayloadSize ?? 512)),
-    hasEdns: edns !== undefined,
+}
+
+/** A name in labels. Undefined when it is too long or has a pointer, which nothing before a question can be the target of. @throws RangeError */
+function readName(bytes: Buffer, start: number): { readonly text: string; readonly end: number } | undefined {
+  const labels: string[] = []
+  let at = start
+  for (let length = bytes.readUInt8(at); length > 0; length = bytes.readUInt8(at)) {
+    if (length > 63 || at + length + 2 - start > maxNameBytes) return undefined
+    bytes.readUInt8(at + length)
+    labels.push(bytes.toString('latin1', at + 1, at + 1 + length))
+    at += length + 1
+  }
+  return { text: labels.join('.'), end: at + 1 }
+}
+
+/** The size of UDP answers that an OPT record announces; undefined without one. @throws RangeError when the records go beyond the message */
+function findEdns(bytes: Buffer, start: number, records: number): number | undefined {
+  let at = start
+  for (let i = 0; i < records; i++) {
+    at = nameEnd(bytes, at)
+    if (bytes.readUInt16BE(at) === recordTypes.OPT) return bytes.readUInt16BE(at + 2)
+    at += 10 + bytes.readUInt16BE(at + 8)
+  }
+  return undefined
+}
+
+/** Past a name that ends with a root label or a pointer. */
+function nameEnd(bytes: Buffer, start: number): number {
+  for (let at = start; ; ) {
+    const length = bytes.readUInt8(at)
+    if (length >= 0xc0) return at + 2
+    at += length + 1
+    if (length === 0) return at
   }
 }
 
@@ -81,17 +121,17 @@ function write(question: DnsQuestion, answer: DnsAnswer, truncated: boolean): Bu
     0x8000 | (answer.authoritative ? 0x0400 : 0) | (truncated ? 0x0200 : 0) | (question.recursionDesired ? 0x0100 : 0) | 0x0080 | responseCodes[answer.code]
   for (const word of [question.id, flags, 1, answers.length, authority.length, additional.length + (question.hasEdns ? 1 : 0)]) writer.uint16(word)
   writer.name(question.nameAsAsked)
-  writer.uint16(dnsPacketType(question.type))
+  writer.uint16(typeNumber(question.type))
   writer.uint16(1)
   for (const record of [...answers, ...authority, ...additional]) writer.record(record)
   if (question.hasEdns) writer.bytes(Buffer.from([0, 0, recordTypes.OPT, 0x10, 0, 0, 0, 0, 0, 0, 0]))
   return writer.finish()
 }
 
-function dnsPacketType(type: string): number {
+function typeNumber(type: string): number {
   const known = recordTypes[type as RecordType]
   if (known !== undefined) return known
-  const numbered = /^UNKNOWN_(\d+)$/.exec(type)
+  const numbered = /^TYPE(\d+)$/.exec(type)
   return numbered ? Number(numbered[1]) : 255
 }
 

@@ -13,13 +13,18 @@ import type { Exec, ExecOptions, ExecResult } from '#host/exec'
 import { anObject, HistoryTransport } from '#testing/historyTransport'
 import { createNetworkAgent } from './networkAgent.ts'
 
-/** A kernel's routes, as `ip` shows and changes them. */
+/** A kernel's routes, as `ip` shows and changes them, and the scripts that nft is given. */
 class RoutingTable implements Exec {
   readonly routes = new Map<string, string>()
   batches = 0
   failNext = 0
+  readonly scripts: string[] = []
 
   async run(command: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+    if (command === 'nft') {
+      this.scripts.push(String(options.input))
+      return { code: 0, stdout: '', stderr: '', timedOut: false }
+    }
     assert.equal(command, 'ip')
     if (this.failNext > 0) {
       this.failNext--
@@ -62,7 +67,7 @@ async function withAgent(run: (world: { server: HistoryTransport; clock: Virtual
   server.put('/api/v1/nodes/self', node('self', '10.244.0.0/24', '10.88.0.10'))
   server.put('/api/v1/nodes/b', node('b', '10.244.1.0/24', '10.88.0.11'))
   kernel.routes.set('10.244.9.0/24', '10.88.0.19')
-  const agent = createNetworkAgent({ informers, clock, log: noLog, exec: kernel }, { nodeName: 'self', cniConfigDir: dir })
+  const agent = createNetworkAgent({ informers, clock, log: noLog, exec: kernel }, { nodeName: 'self', cniConfigDir: dir, clusterCidr: '10.244.0.0/16' })
   const running = Promise.all([agent.run(stop.signal), informers.run(stop.signal)])
   try {
     await run({ server, clock, kernel, dir })
@@ -109,4 +114,15 @@ test('NET-05 the agent tries again after the kernel refused a change', () =>
     await until(clock, () => kernel.failNext === 0)
     await clock.advance(2_000)
     await until(clock, () => kernel.routes.has('10.244.1.0/24'))
+  }))
+
+test('NET-01 connections of pods that leave the cluster get the node’s address, those to pods and nodes do not', () =>
+  withAgent(async ({ server, clock, kernel }) => {
+    await until(clock, () => kernel.scripts.length === 1)
+    const [first = ''] = kernel.scripts
+    assert.match(first, /ip saddr != 10\.244\.0\.0\/24 return\n\t\tip daddr 10\.244\.0\.0\/16 return\n\t\tip daddr @nodes return\n\t\tmasquerade/)
+    assert.match(first, /add element ip skiff-masquerade nodes { 10\.88\.0\.10, 10\.88\.0\.11 }/)
+    server.put('/api/v1/nodes/c', node('c', '10.244.2.0/24', '10.88.0.12'))
+    await until(clock, () => kernel.scripts.length === 2)
+    assert.equal(kernel.scripts[1], 'add element ip skiff-masquerade nodes { 10.88.0.12 }\n')
   }))

@@ -1,13 +1,18 @@
 /**
- * The pod network of one node (L3): writes the CNI configuration once the node has its pod CIDRs, and keeps routes to the pods of the other nodes.
- * containerd reports the network ready as soon as the file is there. Upstream's counterpart: a CNI daemon such as kindnet.
+ * The pod network of one node (L3): writes the CNI configuration once the node has its pod CIDRs, keeps routes to the pods of the other nodes, and gives
+ * connections of pods that leave the cluster the node's address. containerd reports the network ready as soon as the configuration is there. Upstream's
+ * counterpart: a CNI daemon such as kindnet.
  */
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import type { Node } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { createWakeUp } from '#base/wakeUp'
 import { nodes } from '#client/builtIn'
 import { writeFileAtomic } from '#host/files'
+import { createNftTable } from '#host/nftables'
+import { masqueradeOf } from './masquerade.ts'
 import { createNodeRoutes, type NodeRoutesDeps } from './nodeRoutes.ts'
 import { cniConfig, podCidrsOf, podRoutes } from './podNetwork.ts'
 
@@ -16,11 +21,14 @@ export type NetworkAgentDeps = NodeRoutesDeps
 export interface NetworkAgentConfig {
   readonly nodeName: string
   readonly cniConfigDir: string
+  /** The range of all pods, or one of each family with a comma between. */
+  readonly clusterCidr: string
   /** The name of a route mode; absent: the first. */
   readonly routeMode?: string | undefined
 }
 
 const configFile = '10-skiff.conflist'
+const tableName = 'skiff-masquerade'
 const retryMs = 1000
 
 export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentConfig): Component {
@@ -29,30 +37,34 @@ export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentC
   return {
     name: 'network-agent',
     run: async (signal) => {
-      await Promise.all([keepCniConfig(deps, config, signal), routes.run(signal)])
+      await Promise.all([
+        onNodeChanges(deps, nodeName, cniWriter(config), signal),
+        onNodeChanges(deps, nodeName, masquerader(deps, config), signal),
+        routes.run(signal),
+      ])
     },
   }
 }
 
-async function keepCniConfig(deps: NetworkAgentDeps, config: NetworkAgentConfig, signal: AbortSignal): Promise<void> {
-  const informer = deps.informers.of(nodes)
+/** Brings a part of the host in step with the nodes. */
+type Keep = (own: Frozen<Node>, all: readonly Frozen<Node>[]) => Promise<void>
+
+/** Calls `keep` after each change of a node, once the own node exists, and again after a failure. */
+async function onNodeChanges({ informers, log, clock }: NetworkAgentDeps, nodeName: string, keep: Keep, signal: AbortSignal): Promise<void> {
+  const informer = informers.of(nodes)
   const changes = createWakeUp()
   const registration = informer.addHandler({ onAdd: changes.ring, onUpdate: changes.ring, onDelete: changes.ring })
-  let written = ''
   try {
     await informer.synced(signal)
     while (!signal.aborted) {
       await changes.wait(signal)
-      if (signal.aborted) break
-      const own = informer.lister.get({ name: config.nodeName })
-      const podCidrs = own ? podCidrsOf(own) : []
-      if (podCidrs.length === 0 || podCidrs.join() === written) continue
+      const own = informer.lister.get({ name: nodeName })
+      if (signal.aborted || !own) continue
       try {
-        await writeCniConfig(podCidrs, config)
-        written = podCidrs.join()
+        await keep(own, informer.store.list())
       } catch (error) {
-        deps.log.error(error, 'Failed to write the CNI configuration')
-        await deps.clock.sleep(retryMs, signal)
+        log.error(error, 'Failed to set up the pod network')
+        await clock.sleep(retryMs, signal)
         changes.ring()
       }
     }
@@ -63,7 +75,21 @@ async function keepCniConfig(deps: NetworkAgentDeps, config: NetworkAgentConfig,
   }
 }
 
-async function writeCniConfig(podCidrs: readonly string[], { cniConfigDir }: NetworkAgentConfig): Promise<void> {
-  await fs.mkdir(cniConfigDir, { recursive: true })
-  await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidrs), null, 2)}\n`)
+/** Writes the file when the pod CIDRs are known and differ from those written before. */
+function cniWriter({ cniConfigDir }: NetworkAgentConfig): Keep {
+  let written = ''
+  return async (own) => {
+    const podCidrs = podCidrsOf(own)
+    if (podCidrs.length === 0 || podCidrs.join() === written) return
+    await fs.mkdir(cniConfigDir, { recursive: true })
+    await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidrs), null, 2)}\n`)
+    written = podCidrs.join()
+  }
+}
+
+function masquerader({ exec }: NetworkAgentDeps, { clusterCidr }: NetworkAgentConfig): Keep {
+  const tables = { ip: createNftTable(exec, 'ip', tableName), ip6: createNftTable(exec, 'ip6', tableName) }
+  return async (own, all) => {
+    for (const { family, contents } of masqueradeOf(own, all, clusterCidr.split(','))) await tables[family].apply(contents)
+  }
 }

@@ -10,7 +10,7 @@ export interface Route {
 
 const isIpv6 = (text: string) => text.includes(':')
 
-/** The reference plugins: a bridge with addresses from the node's pod CIDRs, and host ports. Addresses are kept: nothing is masqueraded. */
+/** The reference plugins: a bridge with addresses from the node's pod CIDRs, and host ports. The bridge masquerades nothing: see masquerade.ts. */
 export function cniConfig(podCidrs: readonly string[]): Record<string, unknown> {
   const ranges = podCidrs.map((subnet) => [{ subnet }])
   const routes = podCidrs.map((cidr) => ({ dst: isIpv6(cidr) ? '::/0' : '0.0.0.0/0' }))

@@ -59,7 +59,15 @@ after(async () => {
   for (const cluster of clusters.values()) await cluster.delete()
 })
 
-/** Every way in which the API server of a cluster connects to the cluster's pods. */
+/** A pod's request to its API server, whose certificate must be of the pod's own cluster. */
+const askApi = `
+const ca = require('fs').readFileSync('/var/run/secrets/kubernetes.io/serviceaccount/ca.crt')
+require('https').get({ host: 'kubernetes.default.svc', path: '/version', ca, timeout: 5000 }, (r) => { console.log(r.statusCode); process.exit(0) })
+  .on('timeout', () => { console.log('timeout'); process.exit(1) })
+  .on('error', (error) => { console.log(error.message); process.exit(1) })
+`
+
+/** Every way in which the API server of a cluster connects to the cluster's pods, and the pods to it. */
 async function checkPaths(name: string, nodes: number): Promise<void> {
   const cluster = clusterOf(name)
   const raw = (path: string) => cluster.must(['get', '--raw', path])
@@ -68,6 +76,7 @@ async function checkPaths(name: string, nodes: number): Promise<void> {
     assert.equal(await raw(`${proxied}/pods/who-${i}:8080/proxy/`), `page of ${name} on who-${i}`)
     assert.equal(await raw(`${proxied}/pods/https:who-${i}:8443/proxy/`), `page of ${name} on who-${i}`)
     assert.equal(await cluster.must(['exec', `who-${i}`, '--', '/bin/sh', '-c', 'echo $CLUSTER $(hostname)']), `${name} who-${i}`)
+    assert.equal(await cluster.must(['exec', `who-${i}`, '--', process.execPath, '-e', askApi]), '200')
   }
   for (const service of ['who:http', 'https:who:https']) {
     const seen = new Set<string>()

@@ -130,7 +130,10 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
       { informers: proxy.informers, ...tools, log, exec, conntrack: createConntrack(exec), events },
       { nodeName, clusterCidr, serviceCidr, mode: 'auto' },
     ),
-    createNetworkAgent({ informers: proxy.informers, ...tools, log: tools.log.with('network'), exec }, { nodeName, cniConfigDir: nodePaths.cniConfig }),
+    createNetworkAgent(
+      { informers: proxy.informers, ...tools, log: tools.log.with('network'), exec },
+      { nodeName, clusterCidr, cniConfigDir: nodePaths.cniConfig },
+    ),
     createClusterDns(
       {
         ...dns,
