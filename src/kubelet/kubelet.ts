@@ -45,7 +45,7 @@ import { checkKernelTunables } from './resources/kernelTunables.ts'
 import { createResourceManager } from './resources/resourceManager.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import { createStaticPods, type StaticPods } from './sources/staticPods.ts'
-import { createVolumeManager } from './volumes/volumeManager.ts'
+import { createVolumeManager, type VolumeManager } from './volumes/volumeManager.ts'
 
 export interface Kubelet extends Component {
   readonly view: KubeletView
@@ -58,6 +58,7 @@ interface Running {
   readonly workers: PodWorkers
   readonly statuses: StatusManager
   readonly probes: ProbeManager
+  readonly volumes: VolumeManager
   latestLoopEntryMs(): number
 }
 
@@ -80,6 +81,7 @@ export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig
       pod: (namespace, name) => list().find((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name),
       podStatus: (uid) => running?.statuses.get(uid),
       context: () => running?.context,
+      volumeStatistics: async (podUid, measures) => (await running?.volumes.statistics(podUid, measures)) ?? [],
       probeMetrics: () => running?.probes.metricsText() ?? '',
       latestLoopEntryMs: () => running?.latestLoopEntryMs(),
     },
@@ -177,7 +179,8 @@ async function runKubelet(
   const events = createPodEvents(context)
   const relists = !deps.runtime.eventsAreComplete && config.relistPeriodMs > 0
   const health = createRuntimeHealth(context, () => (relists ? events.lastRelist().atMs : undefined))
-  const eviction = createEvictionManager(context)
+  const volumes = createVolumeManager(context)
+  const eviction = createEvictionManager(context, volumes)
   const shutdown = createNodeShutdown(context, () => late.node?.refresh())
   const statics = createStaticPods(context, (uid) => late.statuses?.resend(uid))
   const metrics = createPodMetrics(deps.metrics, deps.clock)
@@ -185,7 +188,7 @@ async function runKubelet(
   const machinery = {
     context,
     images: await createImageManager(context),
-    volumes: createVolumeManager(context),
+    volumes,
     probes: createProbeManager(context, (uid) => wakeAll([uid]), signal),
     statuses: createStatusManager(
       context,
@@ -216,7 +219,7 @@ async function runKubelet(
   late.workers = workers
   late.statuses = machinery.statuses
   let loopEntryMs = context.clock.now()
-  onStarted({ context, workers, statuses: machinery.statuses, probes: machinery.probes, latestLoopEntryMs: () => loopEntryMs })
+  onStarted({ context, workers, statuses: machinery.statuses, probes: machinery.probes, volumes, latestLoopEntryMs: () => loopEntryMs })
   const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem })
   late.node = node
   void node.registered.then(onRegistered)

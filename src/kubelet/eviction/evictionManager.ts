@@ -8,7 +8,7 @@ import { isCriticalPod } from '../core/criticalPods.ts'
 import { podReference } from '../core/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 import { limitsStorage, storageExcess } from './localStorage.ts'
-import { hasDedicatedImageFs, observe, podUsages } from './observe.ts'
+import { hasDedicatedImageFs, type MountedVolumesReader, observe, podUsages } from './observe.ts'
 import { evictionNotice, rankForEviction } from './ranking.ts'
 import {
   type EvictionSignal,
@@ -53,7 +53,7 @@ interface Round {
   readonly thresholds: readonly Threshold[]
 }
 
-export function createEvictionManager(context: KubeletContext): EvictionManager {
+export function createEvictionManager(context: KubeletContext, volumes: MountedVolumesReader): EvictionManager {
   const { clock, config, host, log, recorder } = context
   const configured = parseThresholds(config)
   const evictions = context.metrics.counter({
@@ -83,7 +83,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
   const evictForStorage = async ({ workers, dedicatedImageFs }: Round, pods: readonly FrozenPod[]): Promise<FrozenPod[]> => {
     const limited = config.localStorageCapacityIsolation ? pods.filter(limitsStorage) : []
     if (!host || limited.length === 0) return []
-    const usages = await podUsages(context, host, limited, { disk: true, processes: false })
+    const usages = await podUsages(context, host, volumes, limited, { disk: true, processes: false })
     return limited.filter((pod) => {
       const usage = usages.get(pod.metadata.uid ?? '')
       const excess = usage && storageExcess(pod, usage, dedicatedImageFs)
@@ -112,7 +112,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
     if (!host) return []
     const startedMs = clock.monotonicMs()
     const resource = resourceOf(worst.signal)
-    const usages = await podUsages(context, host, pods, { disk: pressureOf(worst.signal) === 'disk', processes: resource === 'pids' })
+    const usages = await podUsages(context, host, volumes, pods, { disk: pressureOf(worst.signal) === 'disk', processes: resource === 'pids' })
     const usageOf = (pod: FrozenPod) => usages.get(pod.metadata.uid ?? '')
     const graceSeconds = worst.graceMs === 0 ? immediateGraceSeconds : config.evictionMaxPodGracePeriod
     for (const pod of rankForEviction(pods, usageOf, worst.signal, round.dedicatedImageFs)) {

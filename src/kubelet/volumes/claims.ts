@@ -32,9 +32,10 @@ export async function resolveVolume(client: Client, pod: FrozenPod, volume: Froz
   const claimName = claimNameOf(pod, volume)
   if (claimName === undefined) return { name: volume.name, volume, readOnly: false }
   const { namespace = '' } = pod.metadata
+  let claim: Frozen<PersistentVolumeClaim>
   let persistentVolume: Frozen<PersistentVolume>
   try {
-    const claim = await boundClaim(client, namespace, claimName)
+    claim = await boundClaim(client, namespace, claimName)
     const foreign = volume.ephemeral && otherPodsClaim(pod, claim)
     if (foreign) throw new Error(foreign)
     persistentVolume = await volumeOf(client, claim)
@@ -45,7 +46,7 @@ export async function resolveVolume(client: Client, pod: FrozenPod, volume: Froz
   const mismatch = (where: string) => new Error(`volume ${volume.name} has volumeMode ${mode}, but is specified in ${where}`)
   if (use.mounts.has(volume.name) && mode !== 'Filesystem') throw mismatch('volumeMounts')
   if (use.devices.has(volume.name) && mode !== 'Block') throw mismatch('volumeDevices')
-  return { name: persistentVolume.metadata.name ?? '', persistentVolume, readOnly: volume.persistentVolumeClaim?.readOnly ?? false }
+  return { name: persistentVolume.metadata.name ?? '', persistentVolume, claim, readOnly: volume.persistentVolumeClaim?.readOnly ?? false }
 }
 
 async function boundClaim(client: Client, namespace: string, name: string): Promise<Frozen<PersistentVolumeClaim>> {

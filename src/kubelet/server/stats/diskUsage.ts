@@ -58,10 +58,8 @@ function openDirectory(path: string): Dir | undefined {
 const maxKept = 4096
 
 export interface DiskUsage {
-  /** Of a directory of the node. */
+  /** Adds up a directory of the node. */
   directory(nodePath: string): Promise<DirectoryUsage>
-  /** True when it is a filesystem of its own below `parent`. */
-  isMounted(nodePath: string, parent: string): boolean
 }
 
 /** @param keptMs how long a sum holds */
@@ -77,10 +75,6 @@ export function createDiskUsage(host: KubeletHost, clock: Clock, keptMs: number)
       const [oldest] = kept.keys()
       if (kept.size > maxKept && oldest !== undefined) kept.delete(oldest)
       return usage
-    },
-    isMounted: (nodePath, parent) => {
-      const [own, above] = [statOf(host.path(nodePath)), statOf(host.path(parent))]
-      return own !== undefined && own.dev !== above?.dev
     },
   }
 }

@@ -60,12 +60,10 @@ export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvi
       return exposition([{ name: 'kubelet_container_log_filesystem_used_bytes', type: 'gauge', help, samples: await Promise.all(measured) }])
     },
     async volumeMetrics() {
-      const host = view.context()?.host
-      if (!host) return ''
+      if (!view.context()?.host) return ''
       const withClaims = (await source.now()).pods.filter(({ pod }) => pod.spec.volumes?.some((one) => one.persistentVolumeClaim || one.ephemeral))
       if (withClaims.length === 0) return ''
-      const nodeFs = await host.filesystem(view.config.rootDirectory).catch(() => undefined)
-      const volumes = await Promise.all(withClaims.map((pod) => volumesOf({ view, disk: diskUsage() }, pod, nodeFs)))
+      const volumes = await Promise.all(withClaims.map((pod) => volumesOf({ view, disk: diskUsage() }, pod)))
       return volumeMetricsText(volumes.flat().map(({ stats }) => stats))
     },
   }
