@@ -110,7 +110,7 @@ const orphanGraceSeconds = 1
 export async function removeOrphans({ context, workers, volumes, allocations }: GarbageDeps): Promise<void> {
   const isKnown = (uid: string) => workers.get(uid) !== undefined
   allocations.forgetOthers(isKnown)
-  await context.resources().releaseOthers(isKnown)
+  await context.resources.releaseOthers(isKnown)
   const strays = (await context.runtime.listContainers()).filter(({ labels }) => !isKnown(labels[labelKeys.podUid] ?? ''))
   const orphans = new Set(strays.filter(({ state }) => state === 'CONTAINER_RUNNING').map(({ labels }) => labels[labelKeys.podUid]))
   orphanCounter(context).inc({}, orphans.size)

@@ -47,7 +47,7 @@ export function createResizeProgress({ metrics, clock, recorder }: Pick<KubeletC
   const seen = new Set<string>()
   const counted = createResizeMetrics(metrics)
   const reasons = () => [...pending.values()].map(({ condition }) => condition?.reason)
-  const count = () => counted.census(reasons(), inProgress.size)
+  const count = () => counted.resizeCounts(reasons(), inProgress.size)
   const event = (pod: FrozenPod, type: 'Normal' | 'Warning', reason: string, message: string) => recorder.event(podReference(pod), type, reason, message)
   return {
     pending,

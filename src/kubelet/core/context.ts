@@ -31,15 +31,19 @@ export interface KubeletDeps {
   readonly machine?: MachineInfo | undefined
 }
 
-export interface KubeletContext extends KubeletDeps {
+/** What the resource manager is made from: everything but the node's resources. */
+export interface KubeletBase extends KubeletDeps {
   readonly config: KubeletConfig
   readonly recorder: EventRecorder
   readonly objects: ObjectCache
   readonly machineInfo: MachineInfo
-  /** The node's allocatable resources as they are now. */
-  readonly allocatable: Readonly<Record<string, string>>
-  /** CPUs, memory and devices that are handed out. */
-  readonly resources: () => ResourceManager
   readonly userNamespaces: UserNamespaces
   services(): readonly Frozen<Service>[]
+}
+
+export interface KubeletContext extends KubeletBase {
+  /** The node's allocatable resources as they are now. */
+  readonly allocatable: Readonly<Record<string, string>>
+  /** Hands out CPUs, memory and devices. */
+  readonly resources: ResourceManager
 }

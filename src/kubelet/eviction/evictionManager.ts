@@ -75,7 +75,7 @@ export function createEvictionManager(context: KubeletContext, volumes: MountedV
     }
     const { message, annotations, disrupted, graceSeconds } = eviction
     recorder.event(podReference(pod), 'Warning', 'Evicted', message, annotations)
-    workers.end(pod.metadata.uid ?? '', { phase: 'Failed', reason: 'Evicted', message, disrupted }, graceSeconds)
+    workers.end({ uid: pod.metadata.uid ?? '', ending: { phase: 'Failed', reason: 'Evicted', message, disrupted }, graceSeconds })
     evictions.inc({ eviction_signal: eviction.signal })
     return true
   }

@@ -12,6 +12,7 @@ import { createRecordedMetrics } from '#testing/recordedMetrics'
 import { kubeletConfig } from '../core/config.ts'
 import type { KubeletContext } from '../core/context.ts'
 import type { KubeletHost } from '../core/host.ts'
+import type { PodEnding } from '../pods/podTable.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 import { ensureInhibitDelay } from './inhibitDelay.ts'
 import { createNodeShutdown, graceSecondsOf, shutdownGroups, shutdownPeriods } from './nodeShutdown.ts'
@@ -119,8 +120,7 @@ test('KUB-08 a node that shuts down is not ready, takes no pods, and waits for e
   const gone = new Map<string, () => void>()
   const workers = {
     list: () => [pod('stuck', 0, 5), pod('quick', 2_000_000_000)],
-    end: (uid: string, ending: { reason: string }, graceSeconds: number) =>
-      void ended.push(`${uid} ${ending.reason} ${graceSeconds} at ${clock.monotonicMs()}`),
+    end: ({ uid, ending, graceSeconds }: PodEnding) => void ended.push(`${uid} ${ending.reason} ${graceSeconds} at ${clock.monotonicMs()}`),
     ended: (uid: string) => new Promise<void>((resolve) => gone.set(uid, resolve)),
   } as unknown as PodWorkers
   const host = { path: (path: string) => path }

@@ -49,7 +49,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
 
   const facts = async (): Promise<NodeFacts> => {
     const [problems, images] = await Promise.all([health.problems(), runtime.listImages().catch(() => [])])
-    const resources = context.resources()
+    const resources = context.resources
     return {
       machine: context.machineInfo,
       runtime: health.version(),
@@ -127,7 +127,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
       event('Starting', 'Starting kubelet.')
       // A runtime that tells when something changes need not be asked all the time.
       const stopListening = runtime.onStatusChange?.(statusBell.ring)
-      context.resources().onChange(statusBell.ring)
+      context.resources.onChange(statusBell.ring)
       const statusPeriodMs = runtime.onStatusChange ? config.nodeStatusReportFrequencyMs : config.nodeStatusUpdateFrequencyMs
       // Until the node is ready its status is looked at more often: the network comes up meanwhile.
       const becomeReady = async () => {

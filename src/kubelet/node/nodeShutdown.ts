@@ -93,7 +93,8 @@ export function createNodeShutdown(context: KubeletContext, changed: () => void)
 
   const endGroup = async (workers: PodWorkers, { period, pods }: ShutdownGroup, signal: AbortSignal): Promise<void> => {
     for (const pod of pods) {
-      workers.end(pod.metadata.uid ?? '', { phase: 'Failed', reason: 'Terminated', message, disrupted: true }, graceSecondsOf(pod, period))
+      const ending = { phase: 'Failed', reason: 'Terminated', message, disrupted: true } as const
+      workers.end({ uid: pod.metadata.uid ?? '', ending, graceSeconds: graceSecondsOf(pod, period) })
     }
     const gone = Promise.all(pods.map((pod) => workers.ended(pod.metadata.uid ?? ''))).then(() => {})
     const late = new AbortController()

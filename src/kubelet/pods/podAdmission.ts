@@ -38,7 +38,7 @@ export function createPodAdmission(deps: PodAdmissionDeps): (pod: FrozenPod) => 
   const ask = (pod: FrozenPod, node: Frozen<Node> | undefined): Promise<Refusal | undefined> => {
     const room = nodeRoom(deps, node)
     // Set aside at once: the next pod must not count on it.
-    return context.resources().admit(pod, () => admitPod(pod, allocations.allocatedPods(), room) ?? allocations.setAside(pod))
+    return context.resources.admit(pod, () => admitPod(pod, allocations.allocatedPods(), room) ?? allocations.setAside(pod))
   }
   return async (pod) => {
     const leaving = deps.shutdownRefusal()

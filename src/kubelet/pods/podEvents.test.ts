@@ -19,7 +19,7 @@ test('KUB-10 until the runtime has told of all it has, it may hold something of 
   const context = { runtime, clock, log: noLog, metrics: noMetrics, config: { relistPeriodMs: 1000 } } as unknown as KubeletContext
   const events = createPodEvents(context)
   const stop = new AbortController()
-  const running = events.run({ happened: () => {}, census: () => [] }, stop.signal)
+  const running = events.run({ runtimeChanged: () => {}, podCounts: () => [] }, stop.signal)
   await clock.advance(500)
   assert.deepEqual([events.mayHold('old'), events.mayHold('new')], [true, true])
   isUp = true

@@ -17,7 +17,7 @@ export interface PodEvents {
    */
   mayHold(uid: string): boolean
   /** Until aborted; tells of each pod in which something happened. */
-  run(workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void>
+  run(workers: Pick<PodWorkers, 'runtimeChanged' | 'podCounts'>, signal: AbortSignal): Promise<void>
   /** How long the last relist took, in milliseconds, and when it ended: for health and metrics. */
   lastRelist(): { readonly tookMs: number; readonly atMs: number }
 }
@@ -36,12 +36,12 @@ export function createPodEvents(context: KubeletContext): PodEvents {
   const gauges = createPodGauges(context.metrics)
   const measures = relistMetrics(context)
 
-  const relist = async ({ happened, census }: Pick<PodWorkers, 'happened' | 'census'>): Promise<void> => {
+  const relist = async ({ runtimeChanged, podCounts }: Pick<PodWorkers, 'runtimeChanged' | 'podCounts'>): Promise<void> => {
     const startedMs = clock.monotonicMs()
     measures.started(startedMs)
     const [sandboxes, containers] = await Promise.all([runtime.listPodSandbox(), runtime.listContainers()])
     gauges.runtime(sandboxes, containers)
-    gauges.workers(census())
+    gauges.workers(podCounts())
     const now = new Map<string, string>()
     for (const item of [...sandboxes, ...containers]) {
       now.set(item.id, item.state)
@@ -53,12 +53,12 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     for (const id of podOf.keys()) if (!now.has(id)) podOf.delete(id)
     known = now
     hasListed = true
-    for (const uid of changed) happened(uid)
+    for (const uid of changed) runtimeChanged(uid)
     last = { tookMs: clock.monotonicMs() - startedMs, atMs: clock.monotonicMs() }
     measures.duration.observe(last.tookMs / 1000)
   }
 
-  const relistForever = async (workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void> => {
+  const relistForever = async (workers: Pick<PodWorkers, 'runtimeChanged' | 'podCounts'>, signal: AbortSignal): Promise<void> => {
     if (runtime.eventsAreComplete || config.relistPeriodMs <= 0) return
     while (!signal.aborted) {
       await relist(workers).catch((error: unknown) => log.v(1).info('Relist failed', { error: error instanceof Error ? error.message : String(error) }))
@@ -66,23 +66,23 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     }
   }
 
-  const follow = async (workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void> => {
-    const { happened } = workers
+  const follow = async (workers: Pick<PodWorkers, 'runtimeChanged' | 'podCounts'>, signal: AbortSignal): Promise<void> => {
+    const { runtimeChanged } = workers
     while (!signal.aborted) {
       try {
         for await (const { containerId } of runtime.events(signal)) {
           const uid = podOf.get(containerId)
           // An id that nobody knows yet is being created by a step that looks at it when it is done.
           if (!uid) continue
-          happened(uid)
-          if (!runtime.eventsAreComplete) for (const ms of settleMs) clock.timer(ms, () => happened(uid))
+          runtimeChanged(uid)
+          if (!runtime.eventsAreComplete) for (const ms of settleMs) clock.timer(ms, () => runtimeChanged(uid))
         }
       } catch (error) {
         log.v(1).info('Runtime event stream ended', { error: error instanceof Error ? error.message : String(error) })
       }
       if (signal.aborted) return
       await clock.sleep(resubscribeMs, signal).catch(() => {})
-      // What happened while nobody listened.
+      // Events before the subscription are lost: read everything once.
       await relist(workers).catch(() => {})
     }
   }

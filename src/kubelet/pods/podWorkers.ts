@@ -5,7 +5,6 @@
 import { rm } from 'node:fs/promises'
 import { keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
-import type { Timer } from '#base/clock'
 import { pods } from '#client/builtIn'
 import { requestedResizes } from '../allocation/resizeMetrics.ts'
 import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
@@ -16,86 +15,28 @@ import type { PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
 import { removeLogLink } from '../logs/logLinks.ts'
 import { killPod } from './killing.ts'
-import type { CountedPod } from './podGauges.ts'
-import type { PodStatusInput } from './podStatus.ts'
-import { currentStatus, type PodMachinery, type PodMemory, RuntimeStatusError, readPod, syncPod } from './syncPod.ts'
+import { newWorker, type PodEnding, type PodTable, type Worker, type WorkerTable } from './podTable.ts'
+import { currentStatus, type PodMachinery, RuntimeStatusError, readPod, syncPod } from './syncPod.ts'
 
-export interface PodWorkers {
-  /** The pod as the API has it now. */
+/** The workers, and the table of their pods. */
+export interface PodWorkers extends PodTable {
+  /** Takes the pod as the API has it now. */
   update(pod: FrozenPod): void
-  /** The pod is gone from the API. */
+  /** The pod is deleted from the API. */
   deleted(pod: FrozenPod): void
-  /** Something happened to the pod: look again. */
+  /** Something about the pod changed: makes another step. */
   wake(uid: string): void
-  /** The same for news of the runtime, which a step that is under way may still read by itself. */
-  happened(uid: string): void
-  /** Ends a pod by the kubelet's own decision (eviction). */
-  end(uid: string, ending: NonNullable<PodStatusInput['ending']>, graceSeconds: number | undefined): void
-  /** Resolves when nothing of the pod runs any more and what it used is given back; at once for a pod that nobody knows. */
-  ended(uid: string): Promise<void>
-  /** Whether nothing of the pod runs any more; true for one that is not known. */
-  isTerminated(uid: string): boolean
-  /** Whether what the pod used is given back as well, its volumes for one; true for one that is not known. */
-  isFinished(uid: string): boolean
-  /** Every pod, and how far it is. */
-  census(): CountedPod[]
-  list(): FrozenPod[]
-  get(uid: string): FrozenPod | undefined
-  /** Resolves when no step is running any more (after the signal). */
+  /** The runtime reports a change of the pod: makes another step, unless the running one has yet to read the runtime. */
+  runtimeChanged(uid: string): void
+  /** Ends a pod by the kubelet's own decision, such as an eviction. */
+  end(ending: PodEnding): void
+  /** Resolves when no step is running any more; called after the signal. */
   settled(): Promise<void>
-}
-
-interface Worker {
-  pod: FrozenPod
-  stage: 'syncing' | 'terminating' | 'terminated'
-  removed: boolean
-  graceSeconds: number | undefined
-  /** Aborts the step that is running. */
-  abort: AbortController
-  dirty: boolean
-  running: Promise<void> | undefined
-  timer: Timer | undefined
-  readonly memory: PodMemory
-  /** A kill with less grace that joins one that is under way. */
-  hurry: (() => void) | undefined
-  /** Who waits for the end. */
-  readonly onEnd: (() => void)[]
-  isFinished: boolean
-  /** The same pod has come back while it was on its way out: it starts anew afterwards. */
-  again: FrozenPod | undefined
-  /** Why the next step is made, as metrics tell it. */
-  cause: 'create' | 'update' | 'sync'
 }
 
 const retryMs = 2_000
 
-function newWorker(pod: FrozenPod, nowMs: number): Worker {
-  return {
-    pod,
-    // What has come to its end never runs again: of what an earlier kubelet left of it, everything is stopped.
-    stage: isTerminalPhase(pod.status?.phase) ? 'terminating' : 'syncing',
-    removed: false,
-    graceSeconds: undefined,
-    abort: new AbortController(),
-    dirty: false,
-    running: undefined,
-    timer: undefined,
-    memory: {
-      startFailures: new Map(),
-      terminationMessages: new Map(),
-      resetCounts: new Map(),
-      backOffToldMs: new Map(),
-      firstSeenMs: pod.status?.startTime ? undefined : nowMs,
-    },
-    hurry: undefined,
-    onEnd: [],
-    isFinished: false,
-    again: undefined,
-    cause: 'create',
-  }
-}
-
-/** The workers of a kubelet, for those who make their steps. */
+/** What a step needs of the workers. */
 interface Pool {
   readonly machinery: PodMachinery
   readonly workers: Map<string, Worker>
@@ -104,9 +45,9 @@ interface Pool {
   update(pod: FrozenPod): void
 }
 
-export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): PodWorkers {
+export function createPodWorkers(machinery: PodMachinery, table: WorkerTable, signal: AbortSignal): PodWorkers {
   const { context } = machinery
-  const workers = new Map<string, Worker>()
+  const { workers } = table
 
   const wake = (uid: string) => {
     const worker = workers.get(uid)
@@ -115,7 +56,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     worker.running ??= drain(uid, worker)
   }
 
-  const happened = (uid: string) => {
+  const runtimeChanged = (uid: string) => {
     const worker = workers.get(uid)
     if (worker?.running) worker.memory.isOutdated = true
     else wake(uid)
@@ -154,14 +95,14 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     if (worker.stage === 'syncing') {
       worker.stage = 'terminating'
       worker.abort.abort(new Error('the pod is to be deleted'))
-    } else if (shorter) worker.hurry?.()
+    } else if (shorter) worker.shortenGracePeriod?.()
   }
 
   const update = (pod: FrozenPod): void => {
     const uid = pod.metadata.uid ?? ''
     const known = workers.get(uid)
     if (known?.removed) {
-      known.again = pod
+      known.restartAs = pod
       return
     }
     const sync = !known || needsSync(known.pod, pod)
@@ -185,39 +126,26 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
 
   const pool: Pool = { machinery, workers, signal, wake, update }
   return {
+    ...table,
     update,
     deleted: (pod) => {
       const worker = workers.get(pod.metadata.uid ?? '')
       if (!worker) return
       worker.removed = true
-      worker.again = undefined
+      worker.restartAs = undefined
       // A forced deletion leaves the processes nothing but the least grace.
       startTerminating(worker, pod.metadata.deletionGracePeriodSeconds ?? 1)
       wake(pod.metadata.uid ?? '')
     },
     wake,
-    happened,
-    end: (uid, ending, graceSeconds) => {
+    runtimeChanged,
+    end: ({ uid, ending, graceSeconds }) => {
       const worker = workers.get(uid)
       if (!worker || worker.stage === 'terminated') return
       worker.memory.ending ??= ending
       startTerminating(worker, graceSeconds)
       wake(uid)
     },
-    isFinished: (uid) => workers.get(uid)?.isFinished ?? true,
-    isTerminated: (uid) => (workers.get(uid)?.stage ?? 'terminated') === 'terminated',
-    ended: async (uid) => {
-      const worker = workers.get(uid)
-      if (!worker || worker.isFinished) return
-      await new Promise<void>((resolve) => {
-        worker.onEnd.push(resolve)
-        signal.addEventListener('abort', () => resolve(), { once: true })
-      })
-    },
-    census: () =>
-      [...workers.values()].map(({ pod, stage, removed }) => ({ pod, lifecycle: stage === 'syncing' ? ('sync' as const) : stage, orphan: removed })),
-    list: () => [...workers.values()].map((worker) => worker.pod),
-    get: (uid) => workers.get(uid)?.pod,
     settled: async () => {
       await Promise.allSettled([...workers.values()].map((worker) => worker.running))
       for (const worker of workers.values()) worker.timer?.cancel()
@@ -254,7 +182,7 @@ async function step(pool: Pool, worker: Worker): Promise<number | undefined> {
   if (worker.stage === 'syncing') {
     const before = predecessor(pool, worker)
     if (before) {
-      before.onEnd.push(() => pool.wake(worker.pod.metadata.uid ?? ''))
+      before.terminationCallbacks.push(() => pool.wake(worker.pod.metadata.uid ?? ''))
       return undefined
     }
     worker.abort = new AbortController()
@@ -268,13 +196,13 @@ async function step(pool: Pool, worker: Worker): Promise<number | undefined> {
   }
   await finish(machinery, worker)
   worker.isFinished = true
-  for (const tell of worker.onEnd.splice(0)) tell()
+  for (const callback of worker.terminationCallbacks.splice(0)) callback()
   if (worker.removed) {
     await cleanUp(machinery, worker.pod)
     if (workers.get(worker.pod.metadata.uid ?? '') === worker) workers.delete(worker.pod.metadata.uid ?? '')
-    if (worker.again) {
-      machinery.metrics.restartedPods.inc({ static: isStaticPod(worker.again) ? 'true' : '' })
-      pool.update(worker.again)
+    if (worker.restartAs) {
+      machinery.metrics.restartedPods.inc({ static: isStaticPod(worker.restartAs) ? 'true' : '' })
+      pool.update(worker.restartAs)
     }
   }
   return undefined
@@ -295,7 +223,7 @@ function needsSync(before: FrozenPod, after: FrozenPod): boolean {
 }
 
 /** When the runtime has forgotten a finished pod, its status in the API is better than ours. */
-function isWorthTelling(pod: FrozenPod, { containers }: PodRuntimeStatus): boolean {
+function isWorthReporting(pod: FrozenPod, { containers }: PodRuntimeStatus): boolean {
   return containers.length > 0 || !isTerminalPhase(pod.status?.phase)
 }
 
@@ -304,11 +232,11 @@ async function terminate(machinery: PodMachinery, worker: Worker): Promise<void>
   const { context, statuses, probes } = machinery
   const uid = worker.pod.metadata.uid ?? ''
   const status = await readPod(machinery, uid, worker.memory)
-  if (!worker.removed && isWorthTelling(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, false))
+  if (!worker.removed && isWorthReporting(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, false))
   probes.stopLivenessAndStartup(uid)
   const kills: Promise<void>[] = []
   const kill = () => kills.push(killPod(context, worker.pod, status, { graceSeconds: worker.graceSeconds }))
-  worker.hurry = kill
+  worker.shortenGracePeriod = kill
   kill()
   try {
     for (let done = 0; done < kills.length; done++) await kills[done]
@@ -317,13 +245,13 @@ async function terminate(machinery: PodMachinery, worker: Worker): Promise<void>
     context.recorder.event(podReference(worker.pod), 'Warning', 'FailedKillPod', `error killing pod: ${reason}`)
     throw error
   } finally {
-    worker.hurry = undefined
+    worker.shortenGracePeriod = undefined
     await Promise.allSettled(kills)
   }
   const after = await readPod(machinery, uid, worker.memory)
   if (after.containers.some((record) => record.state === 'running')) throw new Error('containers are still running')
   // Before the API hears of the end, by which others may get what the pod had.
-  await context.resources().release(uid)
+  await context.resources.release(uid)
 }
 
 /** The last report, then what the pod used on the node is given back, then the API object goes if it is to be deleted. */
@@ -332,7 +260,7 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   const uid = worker.pod.metadata.uid ?? ''
   if (!worker.removed) {
     const status = await readPod(machinery, uid, worker.memory)
-    if (isWorthTelling(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
+    if (isWorthReporting(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
     // What was held back while something could still run.
     statuses.resend(uid)
     await statuses.flush(uid)

@@ -124,7 +124,7 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
     appliedResources: (record) => machinery.resizer.actuated(pod.metadata.uid ?? '', record),
     podResources: machinery.allocations.actuated(pod.metadata.uid ?? ''),
     resizeConditions: machinery.allocations.conditions(pod.metadata.uid ?? ''),
-    resourceStatus: (container) => context.resources().status(pod, container),
+    resourceStatus: (container) => context.resources.status(pod, container),
   })
 }
 
@@ -166,7 +166,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   const reset = await restartAll(machinery, pod, before, status, memory)
   if (reset) return reset
   const resized = await machinery.resizer.carryOut(pod, before)
-  await context.resources().reconcile(pod, before)
+  await context.resources.reconcile(pod, before)
   if (!pod.spec.hostNetwork && podSandboxChanged(pod, before).changed) {
     const problem = await machinery.networkProblem()
     if (problem) {
@@ -247,7 +247,7 @@ function hasWork(actions: PodActions, memory: PodMemory): boolean {
 
 async function prepareDynamicResources(context: KubeletContext, pod: FrozenPod): Promise<void> {
   try {
-    await context.resources().preparePod(pod)
+    await context.resources.preparePod(pod)
   } catch (error) {
     const message = `Failed to prepare dynamic resources: ${error instanceof Error ? error.message : String(error)}`
     context.recorder.event(podReference(pod), 'Warning', 'FailedPrepareDynamicResources', message)

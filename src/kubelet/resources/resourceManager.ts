@@ -6,7 +6,7 @@ import { mkdir } from 'node:fs/promises'
 import { type CheckpointFile, checkpointFile, noCheckpoint } from '../core/checkpointFile.ts'
 import { type ContainerOptions, mergeAllocations } from '../core/containerOptions.ts'
 import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
-import type { KubeletContext } from '../core/context.ts'
+import type { KubeletBase } from '../core/context.ts'
 import { formatCpuSet, parseCpuSet } from '../core/cpuSet.ts'
 import { cpuLayout, hugepageBytes, hugepageResource, type MachineTopology, uniformTopology } from '../core/machineTopology.ts'
 import { findContainer } from '../core/podRuntimeStatus.ts'
@@ -33,7 +33,7 @@ import { topologyOptions } from './topology/policies.ts'
 import { admissionRefusal, createTopologyManager } from './topology/topologyManager.ts'
 
 export interface ResourceManagerDeps {
-  readonly context: KubeletContext
+  readonly context: KubeletBase
   /** Pods that want to be looked at again: their devices' health has changed. */
   wake(podUids: readonly string[]): void
   pods(): readonly FrozenPod[]
@@ -113,7 +113,7 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
 }
 
 /** The topology manager over CPUs, memory and devices, with everything that is counted of it. */
-function meterManagers(context: KubeletContext, { cpus, memory, devices }: Managers, topology: MachineTopology) {
+function meterManagers(context: KubeletBase, { cpus, memory, devices }: Managers, topology: MachineTopology) {
   const { config } = context
   const isFixed = cpus.policy === 'static'
   const { fullPhysicalCpusOnly } = isFixed ? staticOptions(config.cpuManagerPolicyOptions, config.featureGates) : noStaticOptions
@@ -133,7 +133,7 @@ function usesResource({ spec }: FrozenPod, resource: string): boolean {
   return [...(spec.initContainers ?? []), ...spec.containers].some(({ resources }) => resources?.limits?.[resource] !== undefined)
 }
 
-async function createCpusAndMemory({ config }: KubeletContext, topology: MachineTopology, file: (name: string) => CheckpointFile) {
+async function createCpusAndMemory({ config }: KubeletBase, topology: MachineTopology, file: (name: string) => CheckpointFile) {
   const sum = (name: string, read: (text: string | undefined) => number) => read(config.systemReserved[name]) + read(config.kubeReserved[name])
   const cpus = await createCpuManager(
     cpuLayout(topology),
@@ -166,7 +166,7 @@ function numaInfo({ numaNodes }: MachineTopology): NumaInfo {
 
 /** Admission and release, one pod at a time: what one is given the next must see. */
 function allocation(
-  { log }: KubeletContext,
+  { log }: KubeletBase,
   { cpus, memory, devices, dra }: Managers,
   align: (pod: FrozenPod) => Promise<Refusal | undefined>,
   poolChanged: () => void,
@@ -218,7 +218,7 @@ function allocation(
 }
 
 async function containerOptions(
-  context: KubeletContext,
+  context: KubeletBase,
   { cpus, memory, devices, dra }: Managers,
   pod: FrozenPod,
   container: FrozenContainer,
@@ -240,7 +240,7 @@ async function containerOptions(
 }
 
 /** Remembers what it has told the runtime: most of the time there is nothing to tell. */
-function reconciler({ runtime }: KubeletContext, cpus: CpuManager): { readonly reconcile: ResourceManager['reconcile']; forget(podUid: string): void } {
+function reconciler({ runtime }: KubeletBase, cpus: CpuManager): { readonly reconcile: ResourceManager['reconcile']; forget(podUid: string): void } {
   /** Pod → container id → its CPUs. */
   const applied = new Map<string, Map<string, string>>()
   return {

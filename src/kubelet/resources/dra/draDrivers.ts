@@ -7,7 +7,7 @@ import type { Timer } from '#base/clock'
 import { resourceSlices } from '#client/builtIn'
 import { connectDraPlugin, type DraPluginClient, type DraVersion } from '#grpc/draPlugin'
 import { GrpcCallError } from '#grpc/unixService'
-import type { KubeletContext } from '../../core/context.ts'
+import type { KubeletBase } from '../../core/context.ts'
 import { gateEnabled } from '../../core/resourceConfig.ts'
 import type { PluginHandler, PluginInfo } from '../plugins/pluginWatcher.ts'
 
@@ -43,7 +43,7 @@ interface Health {
   readonly validUntilMs: number
 }
 
-type Context = Pick<KubeletContext, 'client' | 'clock' | 'log' | 'config'>
+type Context = Pick<KubeletBase, 'client' | 'clock' | 'log' | 'config'>
 
 /** @param onHealth called with the driver whose devices' health has changed */
 export function createDraDrivers(context: Context, onHealth: (driver: string) => void): DraDrivers {
