@@ -15,7 +15,7 @@ export interface VolumeUsage {
 
 /** Ways to measure a path of the node. The caller decides how long results are cached. */
 export interface VolumeMeasures {
-  /** Adds up everything below the directory; capacity and free space are those of its filesystem. */
+  /** Adds up everything below the directory; capacity and free space describe its filesystem. */
   directory(path: string): Promise<VolumeUsage>
   /** Asks the filesystem that is mounted at the path. */
   filesystem(path: string): Promise<VolumeUsage>

@@ -1,6 +1,7 @@
 /**
- * Watches what the node has left and ends pods before the kernel does (L3): pods beyond their storage limits, then, when something runs short, what nobody
- * needs, then one pod a round. Decisions are thresholds.ts', ranking.ts' and localStorage.ts'. Upstream: kubelet/eviction/eviction_manager.go (v1.36).
+ * Evicts pods before the node runs out of resources (L3): first pods beyond their storage limits; under pressure it deletes unused containers and images,
+ * then evicts one pod a round. In order: observe.ts measures the node, localStorage.ts and thresholds.ts decide whether to evict, ranking.ts decides which pod.
+ * Upstream: kubelet/eviction/eviction_manager.go (v1.36).
  */
 import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -31,7 +32,7 @@ export interface EvictionManager {
   run(workers: PodWorkers, reclaim: Reclaim, signal: AbortSignal): Promise<void>
 }
 
-/** What can be given back before pods must go. */
+/** Frees resources before pods are evicted. */
 export interface Reclaim {
   deleteUnusedContainers(): Promise<void>
   deleteUnusedImages(): Promise<void>
@@ -39,8 +40,8 @@ export interface Reclaim {
 
 const periodMs = 10_000
 /**
- * A pod that was evicted gets this long to be gone before the node is looked at again, with its volumes: while they are there the disk is as full as before,
- * and the next pod would go for it.
+ * An evicted pod and its volumes have this long to be removed before the next round: until then the disk is as full as before,
+ * and another pod would be evicted for it.
  */
 const cleanUpMs = 30_000
 const cleanUpPollMs = 1_000
@@ -91,7 +92,7 @@ export function createEvictionManager(context: KubeletContext, volumes: MountedV
     })
   }
 
-  /** Containers and images that nobody needs, where the disk is short. True when that was enough. */
+  /** Deletes unused containers and images under disk pressure. Returns whether that was enough. */
   const reclaimDisk = async ({ reclaim, dedicatedImageFs, thresholds }: Round, signal: EvictionSignal): Promise<boolean> => {
     if (!host || pressureOf(signal) !== 'disk' || (dedicatedImageFs && signal.startsWith('nodefs.'))) return false
     for (const work of [reclaim.deleteUnusedContainers, reclaim.deleteUnusedImages]) {
@@ -124,7 +125,7 @@ export function createEvictionManager(context: KubeletContext, volumes: MountedV
     return []
   }
 
-  /** Returns the pods that have to go. */
+  /** Returns the evicted pods. */
   const synchronize = async (round: Round): Promise<FrozenPod[]> => {
     if (!host) return []
     const pods = round.workers.list().filter((pod) => !isTerminalPhase(pod.status?.phase) && !round.workers.isTerminated(pod.metadata.uid ?? ''))

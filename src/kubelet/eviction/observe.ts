@@ -1,5 +1,5 @@
 /**
- * Looks at the node for the eviction manager (L3): a few small files and statfs every round; the disk usage of pods only when somebody asks.
+ * Measures the node for the eviction manager (L3): a few small files and statfs every round; the disk usage of pods only on request.
  * Upstream: kubelet/eviction/helpers.go makeSignalObservations, kubelet/server/stats (v1.36).
  */
 import { readFile, stat } from 'node:fs/promises'
@@ -19,12 +19,12 @@ import type { Observation, Observations } from './thresholds.ts'
 
 const nothing: DiskUsage = { bytes: 0, inodes: 0 }
 
-/** Where images are kept, as a path of the node; undefined while the runtime does not say. */
+/** The directory of images, as a path of the node; undefined while the runtime does not report it. */
 async function imagePath({ runtime }: KubeletContext): Promise<string | undefined> {
   return (await runtime.imageFilesystem().catch(() => undefined))?.fsId?.mountpoint
 }
 
-/** Whether images and containers live on another file system than the kubelet's. @throws Error while the runtime does not say */
+/** Whether images and containers live on another file system than the kubelet's. @throws Error while the runtime does not report it */
 export async function hasDedicatedImageFs(context: KubeletContext, host: KubeletHost): Promise<boolean> {
   const path = await imagePath(context)
   if (path === undefined) throw new Error('the runtime does not say where its images are')
@@ -92,7 +92,7 @@ export async function processes(): Promise<Observation | undefined> {
 
 export type MountedVolumesReader = Pick<VolumeManager, 'mountedVolumes'>
 
-/** What to look at besides memory. */
+/** What to measure in addition to memory. */
 export interface UsageNeeds {
   readonly disk: boolean
   readonly processes: boolean

@@ -1,5 +1,5 @@
 /**
- * Programs that hand out registry credentials (L3): configured by file, asked with JSON over their standard input, their answers kept as long as they say.
+ * Programs that hand out registry credentials (L3): configured by file, called with JSON over standard input, their answers cached for the duration they state.
  * Upstream: pkg/credentialprovider/plugin (v1.36), API credentialprovider.kubelet.k8s.io/v1.
  */
 import { readFile } from 'node:fs/promises'
@@ -41,7 +41,7 @@ export interface CredentialProviders {
 const configApis = ['kubelet.config.k8s.io/v1', 'kubelet.config.k8s.io/v1beta1', 'kubelet.config.k8s.io/v1alpha1']
 const pluginApis = ['credentialprovider.kubelet.k8s.io/v1', 'credentialprovider.kubelet.k8s.io/v1beta1', 'credentialprovider.kubelet.k8s.io/v1alpha1']
 const timeoutMs = 60_000
-/** Answers that are kept at most; the oldest go. */
+/** The maximum of cached answers; the oldest are dropped. */
 const maxCached = 1000
 
 /** @throws Error that names the field and what to write there */
@@ -71,7 +71,7 @@ export function parseProviders(text: string, file: string): Provider[] {
   return providers
 }
 
-/** Without a configuration nobody is asked. @throws Error for a configuration that is none */
+/** Without a configuration there are no providers. @throws Error for an invalid configuration */
 export async function createCredentialProviders(context: KubeletContext): Promise<CredentialProviders> {
   const { config, host } = context
   const file = config.imageCredentialProviderConfigPath
@@ -177,7 +177,7 @@ function createProvider(context: KubeletContext, host: KubeletHost, provider: Pr
   }
 }
 
-/** Who the pod is to a plugin; 'unfit': the plugin is not to be asked for it. */
+/** The pod's service account for a plugin; 'unfit': the plugin must not be called for this pod. */
 async function accountOf({ client }: KubeletContext, wanted: TokenAttributes, pod: FrozenPod): Promise<Account | 'unfit' | undefined> {
   const { namespace = '', name: podName, uid: podUid } = pod.metadata
   const name = pod.spec.serviceAccountName ?? ''

@@ -21,7 +21,7 @@ export interface PodAdmissionDeps {
   readonly allocations: Allocations
   readonly preemptions: Counter
   pressure(): NodeRoom['pressure']
-  /** Of a node that is about to go. */
+  /** The refusal while the node shuts down. */
   shutdownRefusal(): Refusal | undefined
   /** The node as this kubelet last saw it in the API. */
   node(): Frozen<Node> | undefined

@@ -7,7 +7,7 @@ import type { KubeletContext } from '../core/context.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
 import { createPodEvents } from './podEvents.ts'
 
-test('KUB-10 until the runtime has told of all it has, it may hold something of any pod; then only of those it told of, or that a step has made', async () => {
+test('KUB-10 before the first relist any pod may have containers; afterwards only pods that the runtime listed, or whose step created some', async () => {
   const clock = new VirtualClock()
   let isUp = false
   const items = [{ id: 's1', state: 'SANDBOX_READY', labels: { [labelKeys.podUid]: 'old' } }]

@@ -114,7 +114,7 @@ export async function startContainer(context: KubeletContext, images: ImageManag
   await postStart(context, request, id)
 }
 
-/** A pod that is new to this kubelet's runtime goes on counting where its status stopped. */
+/** A pod without containers in the runtime continues the restart count of its status. */
 function restartCountFromStatus(pod: FrozenPod, name: string): number {
   const statuses = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]
   const status = statuses.find((candidate) => candidate.name === name)

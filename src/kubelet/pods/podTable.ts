@@ -52,6 +52,7 @@ export interface Worker {
   cause: 'create' | 'update' | 'sync'
 }
 
+/** A worker for a pod that is new to this kubelet, in its first stage. */
 export function newWorker(pod: FrozenPod, nowMs: number): Worker {
   return {
     pod,
@@ -67,7 +68,7 @@ export function newWorker(pod: FrozenPod, nowMs: number): Worker {
       startFailures: new Map(),
       terminationMessages: new Map(),
       resetCounts: new Map(),
-      backOffToldMs: new Map(),
+      backOffReportedMs: new Map(),
       firstSeenMs: pod.status?.startTime ? undefined : nowMs,
     },
     shortenGracePeriod: undefined,

@@ -1,6 +1,9 @@
 /**
- * One worker per pod (L3): syncing while it should run, terminating when it must not, terminated until it is gone from the API.
- * A pod never has two steps at a time; a deletion interrupts a step that starts things. Upstream: kubelet/pod_workers.go (v1.36).
+ * One worker per pod (L3): syncing while it should run, terminating when it must not, terminated until it is deleted from the API.
+ * A pod never has two steps at a time; a deletion interrupts a step that starts containers.
+ * In order: podEvents.ts wakes the worker, podAdmission.ts admits a new pod, syncPod.ts makes a step: podActions.ts plans it, podStarter.ts and killing.ts
+ * carry it out with the configurations of runtimeConfig.ts; podStatus.ts computes the status and statusManager.ts sends it.
+ * Upstream: kubelet/pod_workers.go (v1.36).
  */
 import { rm } from 'node:fs/promises'
 import { keyOf } from '#api/machinery/meta'
@@ -63,7 +66,7 @@ export function createPodWorkers(machinery: PodMachinery, table: WorkerTable, si
   }
 
   const drain = async (uid: string, worker: Worker): Promise<void> => {
-    // Lets the events of one moment gather before the step.
+    // Waits one turn so that simultaneous events share one step.
     await Promise.resolve()
     while ((worker.dirty || worker.memory.isOutdated) && !signal.aborted) {
       worker.dirty = false
@@ -75,7 +78,7 @@ export function createPodWorkers(machinery: PodMachinery, table: WorkerTable, si
         if (againInMs !== undefined && !signal.aborted) worker.timer = context.clock.timer(againInMs, () => wake(uid))
       } catch (error) {
         if (signal.aborted) break
-        // A sync that was interrupted is followed by what interrupted it; any other failure comes again by itself.
+        // An interrupted sync is followed by the termination that interrupted it; any other failure is retried.
         if (stage !== 'syncing' || !worker.abort.signal.aborted) {
           const reason = error instanceof Error ? error.message : String(error)
           if (error instanceof RuntimeStatusError) {
@@ -133,7 +136,7 @@ export function createPodWorkers(machinery: PodMachinery, table: WorkerTable, si
       if (!worker) return
       worker.removed = true
       worker.restartAs = undefined
-      // A forced deletion leaves the processes nothing but the least grace.
+      // A forced deletion has the shortest grace period.
       startTerminating(worker, pod.metadata.deletionGracePeriodSeconds ?? 1)
       wake(pod.metadata.uid ?? '')
     },
@@ -167,7 +170,7 @@ async function timedStep(pool: Pool, worker: Worker): Promise<number | undefined
   }
 }
 
-/** A static pod of the same name that is still there: two must never run. */
+/** A static pod of the same name that is not finished: two of them must never run. */
 function predecessor({ workers }: Pool, worker: Worker): Worker | undefined {
   if (!isStaticPod(worker.pod)) return undefined
   for (const other of workers.values()) {
@@ -208,7 +211,7 @@ async function step(pool: Pool, worker: Worker): Promise<number | undefined> {
   return undefined
 }
 
-/** Our own status writes come back as updates: only what asks for something is worth a step. */
+/** The kubelet's own status writes arrive as updates: only a change of metadata, spec or readiness gates needs a step. */
 function needsSync(before: FrozenPod, after: FrozenPod): boolean {
   const asked = ({ metadata }: FrozenPod) => [
     metadata.generation,
@@ -222,12 +225,12 @@ function needsSync(before: FrozenPod, after: FrozenPod): boolean {
   return !equal(asked(before), asked(after)) || !equal(gates(before), gates(after)) || !equal(before.spec, after.spec)
 }
 
-/** When the runtime has forgotten a finished pod, its status in the API is better than ours. */
+/** False when the runtime has removed a finished pod's containers: its status in the API is then more complete. */
 function isWorthReporting(pod: FrozenPod, { containers }: PodRuntimeStatus): boolean {
   return containers.length > 0 || !isTerminalPhase(pod.status?.phase)
 }
 
-/** Stops everything of the pod, reporting on the way; throws while something still runs. */
+/** Stops all containers and sandboxes of the pod and reports its status. @throws Error while a container still runs */
 async function terminate(machinery: PodMachinery, worker: Worker): Promise<void> {
   const { context, statuses, probes } = machinery
   const uid = worker.pod.metadata.uid ?? ''
@@ -250,18 +253,18 @@ async function terminate(machinery: PodMachinery, worker: Worker): Promise<void>
   }
   const after = await readPod(machinery, uid, worker.memory)
   if (after.containers.some((record) => record.state === 'running')) throw new Error('containers are still running')
-  // Before the API hears of the end, by which others may get what the pod had.
+  // Before the end is reported: the scheduler then gives the resources to other pods.
   await context.resources.release(uid)
 }
 
-/** The last report, then what the pod used on the node is given back, then the API object goes if it is to be deleted. */
+/** Reports the final status, releases the pod's resources on the node, then deletes the API object if its deletion was requested. */
 async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   const { context, statuses, probes } = machinery
   const uid = worker.pod.metadata.uid ?? ''
   if (!worker.removed) {
     const status = await readPod(machinery, uid, worker.memory)
     if (isWorthReporting(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
-    // What was held back while something could still run.
+    // Sends the terminal phase, which was held back while containers could run.
     statuses.resend(uid)
     await statuses.flush(uid)
   }
@@ -280,7 +283,7 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   }
 }
 
-/** What remains of a pod that is gone from the API: containers, sandboxes, logs. */
+/** Removes the containers, sandboxes and logs of a pod that is deleted from the API. */
 export async function cleanUp(machinery: PodMachinery, pod: FrozenPod): Promise<void> {
   const { context, statuses, crashLoop } = machinery
   const uid = pod.metadata.uid ?? ''

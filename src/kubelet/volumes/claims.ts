@@ -1,5 +1,5 @@
 /**
- * Follows a pod's volume to what is to be mounted (L3): the volume itself, or the PersistentVolume behind its claim.
+ * Resolves a pod's volume to what is mounted (L3): the volume itself, or the PersistentVolume of its claim.
  * Upstream: kubelet/volumemanager/populator (v1.36).
  */
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
@@ -56,7 +56,7 @@ async function boundClaim(client: Client, namespace: string, name: string): Prom
     .catch((error: unknown) => {
       throw new Error(`failed to fetch PVC from API server: ${words(error)}`, { cause: error })
     })
-  // Whoever deleted it must not wait for a pod that has only just come.
+  // A claim that is being deleted is refused for a new pod: otherwise the deletion would wait for that pod.
   if (claim.metadata.deletionTimestamp) throw new Error('PVC is being deleted')
   if (claim.status?.phase !== 'Bound') throw new Error('PVC is not bound')
   if (!claim.spec.volumeName) throw new Error('PVC has empty pvc.Spec.VolumeName')
@@ -79,7 +79,7 @@ async function volumeOf(client: Client, claim: Frozen<PersistentVolumeClaim>): P
   return volume
 }
 
-/** A volume that another node's disk holds cannot be mounted here. @throws Error with upstream's text. */
+/** Checks that this node can reach the volume. @throws Error with upstream's text. */
 export async function checkNodeAffinity(client: Client, nodeName: string, volume: Frozen<PersistentVolume>): Promise<void> {
   if (!volume.spec.nodeAffinity?.required) return
   const node: Frozen<Node> = await client.of(nodes).get({ name: nodeName }, { resourceVersion: '0' })

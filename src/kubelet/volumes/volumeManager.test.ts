@@ -38,7 +38,7 @@ async function mountAll({ context, host }: TestMachine, manager: VolumeManager) 
   return containerMounts(context, host, { pod, container: pod.spec.containers[0] ?? { name: '' }, podIPs: [], environment: new Map(), volumes })
 }
 
-test('KUB-11 a kubelet that starts again goes on with what is mounted, and takes down what nobody owns', { skip }, () =>
+test('KUB-11 a restarted kubelet keeps mounted volumes of known pods, and tears down those of unknown pods', { skip }, () =>
   onMachine(async (machine) => {
     const { root, context, gauges, mountsBelow } = machine
     const base = `${root}/pods/u-1`
@@ -86,7 +86,7 @@ test('KUB-11 a volume that cannot be set up keeps the others, and is tried again
   }),
 )
 
-test('STO-01 a node with swap whose kernel cannot keep memory out of it says so', () => {
+test('STO-01 a node with swap whose kernel has no tmpfs noswap option records an event', () => {
   const events: string[] = []
   const recorder = { event: (about: { kind: string }, type: string, reason: string) => void events.push(`${about.kind} ${type} ${reason}`) }
   const create = (machineInfo: object) =>

@@ -105,7 +105,7 @@ export interface VolumePlugin {
   /** The same for volumeMode Block; returns the device's path. Absent: the type has no block volumes. */
   mapDevice?(volumes: VolumeContext, request: VolumeRequest): Promise<string>
   /**
-   * setUp is called again while the pod runs, because the content comes from API objects that may change. A change of such an object triggers a sync of
+   * setUp is called again while the pod runs, because the content is read from API objects that may change. A change of such an object triggers a sync of
    * the pod, so that failures need no back-off. Upstream: RequiresRemount.
    */
   readonly requiresRemount?: boolean

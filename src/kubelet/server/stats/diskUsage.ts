@@ -1,6 +1,6 @@
 /**
- * What files and filesystems take (L3): a volume's own filesystem is asked, a directory of the node's is added up. Adding up is dear, so its results are
- * kept for a while. Upstream: kubelet/server/stats/volume_stat_calculator.go, volume/util/fs (v1.36).
+ * Disk usage of directories (L3): adds up the files of a directory. Adding up is expensive, so results are
+ * cached. Upstream: kubelet/server/stats/volume_stat_calculator.go, volume/util/fs (v1.36).
  */
 import { type Dir, lstatSync, opendirSync } from 'node:fs'
 import type { Clock } from '#base/clock'
@@ -11,12 +11,12 @@ export interface DirectoryUsage {
   readonly inodes: number
 }
 
-/** Entries looked at before others get a turn. */
+/** Entries that are read before the event loop gets a turn. */
 const batch = 500
 
 /**
- * Of everything below, on the directory's own filesystem; a file with several names counts once. What goes away meanwhile counts nothing. A directory is
- * read bit by bit: its size is its owner's choice.
+ * Adds up everything below, on the directory's own filesystem; a file with several names counts once. Files that vanish meanwhile do not count. A directory is
+ * read in batches, because a container may make it very large.
  */
 export async function directoryUsage(directory: string): Promise<DirectoryUsage> {
   const root = statOf(directory)

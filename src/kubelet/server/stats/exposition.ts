@@ -1,4 +1,4 @@
-/** Metrics that are made anew for every scrape, in Prometheus' text format with times (L3, pure). */
+/** Metrics that are computed for every scrape, in Prometheus' text format with times (L3, pure). */
 import { bareMap } from '#base/bareMap'
 
 export type Labels = Readonly<Record<string, string>>

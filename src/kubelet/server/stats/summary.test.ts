@@ -47,7 +47,7 @@ interface Summary {
   }
 }
 
-test('KUB-17 the Summary tells of the machine’s processes, of all pods together, of stalls, and where the runtime keeps images', async () => {
+test('KUB-17 the Summary has the machine’s processes, all pods together, pressure stalls, and the file system of images', async () => {
   const summary = (await summaryOf({ view, usage, onlyCpuAndMemory: false, writableLayers: new Map() })) as Summary
   const { memory, systemContainers, runtime, rlimit } = summary.node
   assert.equal(memory.availableBytes, 200)
@@ -64,7 +64,7 @@ test('KUB-17 the Summary tells of the machine’s processes, of all pods togethe
   assert.deepEqual([short.node.rlimit, short.node.runtime, short.node.systemContainers.length], [undefined, undefined, 1])
 })
 
-test('OBS-10 /metrics/resource tells what a container may have in swap', () => {
+test('OBS-10 /metrics/resource reports the swap limit of a container', () => {
   assert.match(resourceMetricsText(usage), /^container_swap_limit_bytes\{container="main",namespace="n",pod="p"\} 7 0$/m)
 })
 

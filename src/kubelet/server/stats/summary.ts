@@ -52,7 +52,7 @@ export async function summaryOf(deps: SummaryDeps): Promise<object> {
   }
 }
 
-/** The file system of images and of what containers write, with what the runtime has there. Undefined while the runtime does not say. */
+/** The file system of images and writable layers, with the runtime's usage. Undefined while the runtime does not report it. */
 async function runtimeFilesystem({ runtime, host }: KubeletContext, time: string) {
   const own = await runtime.imageFilesystem().catch(() => undefined)
   const path = own?.fsId?.mountpoint
@@ -88,7 +88,7 @@ function swapOf(group: GroupUsage) {
   return { time: formatTime(group.atMs), swapUsageBytes: group.memory.swapBytes, swapAvailableBytes: 0 }
 }
 
-/** Of the machine: its groups have other limits. */
+/** The process limits of the machine; its cgroups have other limits. */
 function rlimitOf(time: string, { available, capacity }: Observation) {
   return { time, maxpid: capacity, curproc: capacity - available }
 }
@@ -109,7 +109,7 @@ function filesystemOf(time: string, { availableBytes, capacityBytes, inodes, ino
   return { time, availableBytes, capacityBytes, usedBytes: capacityBytes - availableBytes, inodesFree, inodes, inodesUsed: inodes - inodesFree }
 }
 
-/** Of what shares the node's filesystem. */
+/** The usage of files on the node's filesystem. */
 function sharedOf(time: string, used: DirectoryUsage, nodeFs: FilesystemStats | undefined) {
   const room = nodeFs
     ? { availableBytes: nodeFs.availableBytes, capacityBytes: nodeFs.capacityBytes, inodesFree: nodeFs.inodesFree, inodes: nodeFs.inodes }
@@ -161,7 +161,7 @@ function containerOf(container: ContainerUsage) {
   }
 }
 
-/** Of all log files of a container, the rotated ones too. */
+/** The usage of all log files of a container, including rotated ones. */
 export async function logUsage(
   { view, disk }: Pick<SummaryDeps, 'view' | 'disk'>,
   { pod: { metadata }, uid }: PodUsage,

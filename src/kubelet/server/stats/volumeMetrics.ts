@@ -18,7 +18,7 @@ const definitions: readonly (readonly [name: string, help: string, read: (stats:
   ['used_bytes', 'Bytes in use in the volume.', (stats) => stats.usedBytes],
 ]
 
-/** A claim that several pods use is told once. */
+/** A claim that several pods use is reported once. */
 export function volumeMetricsText(volumes: readonly VolumeStats[]): string {
   const claims = new Map<string, VolumeStats>()
   for (const stats of volumes) {
