@@ -2,6 +2,7 @@
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { bareMap } from '#base/bareMap'
+import { messageOf } from '#base/messageOf'
 import { kubernetesVersion } from '#base/version'
 import { CriError } from '#grpc/criError'
 import { containerPort } from '../core/containerPort.ts'
@@ -31,7 +32,6 @@ const maxOutputBytes = 10 * 1024
 
 const failure = (output: string): ProbeResult => ({ outcome: 'Failure', output })
 const success = (output = ''): ProbeResult => ({ outcome: 'Success', output })
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** Runs the probe within its timeout. Never rejects: a negative answer is a failure, an error of the kubelet or runtime is unknown. */
 export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
@@ -40,7 +40,7 @@ export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, ta
     try {
       return await probeOnce(context, probe, target)
     } catch (error) {
-      last = { outcome: 'Unknown', output: words(error) }
+      last = { outcome: 'Unknown', output: messageOf(error) }
     }
   }
   return last
@@ -131,5 +131,5 @@ function causeOf(error: unknown, address: string): string {
   const known = dialErrors[code]
   if (known) return `dial tcp ${address}: ${known}`
   if (code === 'ECONNRESET') return 'read: connection reset by peer'
-  return words(error)
+  return messageOf(error)
 }

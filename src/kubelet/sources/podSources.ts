@@ -6,6 +6,7 @@
 import { watch } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Pod } from '#api/gen/types/core.v1'
+import { messageOf } from '#base/messageOf'
 import { listIfExists } from '#host/files'
 import type { KubeletContext } from '../core/context.ts'
 import { podsOfManifest } from './manifests.ts'
@@ -21,7 +22,6 @@ export interface PodSource {
 
 const httpTimeoutMs = 10_000
 const maxManifestBytes = 1 << 20
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** A directory of manifests, or a single file. Names that begin with a dot are skipped. */
 export function fileSource({ config, clock, log, host }: KubeletContext): PodSource {
@@ -48,7 +48,7 @@ export function fileSource({ config, clock, log, host }: KubeletContext): PodSou
           if (about.size > maxManifestBytes) throw new Error(`it has ${about.size} bytes: at most ${maxManifestBytes} are read`)
           found.push(...podsOfManifest(await readFile(file, 'utf8'), { source: 'file', nodeName: config.nodeName, nowMs: clock.now() }))
         } catch (error) {
-          log.warn('Could not process manifest file', { file, error: words(error) })
+          log.warn('Could not process manifest file', { file, error: messageOf(error) })
         }
       }
       return found
@@ -88,7 +88,7 @@ export function urlSource({ config, clock, log }: KubeletContext): PodSource {
         return found
       } catch (error) {
         // The first few errors are enough.
-        if (failures < 3) log.warn('Failed to read pods from URL', { url: config.staticPodURL, error: words(error) })
+        if (failures < 3) log.warn('Failed to read pods from URL', { url: config.staticPodURL, error: messageOf(error) })
         failures++
         return undefined
       }

@@ -8,6 +8,7 @@ import { type Frozen, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { least } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
+import { messageOf } from '#base/messageOf'
 import { nodes, pods } from '#client/builtIn'
 import { configHashAnnotation, configMirrorAnnotation, configSourceAnnotation, type FrozenPod, formatPod, isStaticPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -17,7 +18,6 @@ import type { PodWorkers } from '../pods/podWorkers.ts'
 import type { PodSource } from './podSources.ts'
 
 const retryMs = 2_000
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 const never = Number.NEGATIVE_INFINITY
 
 export function isMirrorOf(mirror: FrozenPod, pod: FrozenPod): boolean {
@@ -106,7 +106,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
       try {
         entry.pods = (await entry.source.read()) ?? entry.pods
       } catch (error) {
-        log.warn('Static pods could not be read', { error: words(error) })
+        log.warn('Static pods could not be read', { error: messageOf(error) })
       }
     }
     const all = sources.flatMap(({ pods: read }) => read ?? [])
@@ -123,7 +123,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
     let inStep = true
     const failed = (key: string) => (error: unknown) => {
       inStep = false
-      log.v(1).info('A mirror pod is not in step, will retry', { key, error: words(error) })
+      log.v(1).info('A mirror pod is not in step, will retry', { key, error: messageOf(error) })
     }
     const byKey = new Map([...current.values()].map((pod) => [keyOf(pod), pod]))
     for (const [key, mirror] of mirrors) {

@@ -5,13 +5,13 @@
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import { claimNameOf, otherPodsClaim, volumeReaches } from '#api/helpers/volumes'
 import type { Frozen } from '#api/machinery/meta'
+import { messageOf } from '#base/messageOf'
 import { nodes, persistentVolumeClaims, persistentVolumes } from '#client/builtIn'
 import type { Client } from '#client/client'
 import type { FrozenPod } from '../core/containers.ts'
 import type { FrozenVolume, VolumeSpec } from './volumePlugin.ts'
 
 const groupAnnotation = 'pv.beta.kubernetes.io/gid'
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** How the pod's containers use its volumes: names of those they mount, and of those they get as devices. */
 export interface VolumeUse {
@@ -40,7 +40,7 @@ export async function resolveVolume(client: Client, pod: FrozenPod, volume: Froz
     if (foreign) throw new Error(foreign)
     persistentVolume = await volumeOf(client, claim)
   } catch (error) {
-    throw new Error(`error processing PVC ${namespace}/${claimName}: ${words(error)}`, { cause: error })
+    throw new Error(`error processing PVC ${namespace}/${claimName}: ${messageOf(error)}`, { cause: error })
   }
   const mode = persistentVolume.spec.volumeMode ?? 'Filesystem'
   const mismatch = (where: string) => new Error(`volume ${volume.name} has volumeMode ${mode}, but is specified in ${where}`)
@@ -54,7 +54,7 @@ async function boundClaim(client: Client, namespace: string, name: string): Prom
     .of(persistentVolumeClaims)
     .get({ namespace, name })
     .catch((error: unknown) => {
-      throw new Error(`failed to fetch PVC from API server: ${words(error)}`, { cause: error })
+      throw new Error(`failed to fetch PVC from API server: ${messageOf(error)}`, { cause: error })
     })
   // A claim that is being deleted is refused for a new pod: otherwise the deletion would wait for that pod.
   if (claim.metadata.deletionTimestamp) throw new Error('PVC is being deleted')
@@ -69,7 +69,7 @@ async function volumeOf(client: Client, claim: Frozen<PersistentVolumeClaim>): P
     .of(persistentVolumes)
     .get({ name })
     .catch((error: unknown) => {
-      throw new Error(`failed to fetch PV ${name} from API server: ${words(error)}`, { cause: error })
+      throw new Error(`failed to fetch PV ${name} from API server: ${messageOf(error)}`, { cause: error })
     })
   const { claimRef } = volume.spec
   if (!claimRef) throw new Error(`found PV object ${name} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`)
