@@ -71,11 +71,9 @@ export function parseProviders(text: string, file: string): Provider[] {
   return providers
 }
 
-/** Without a configuration there are no providers. @throws Error for an invalid configuration */
-export async function createCredentialProviders(context: KubeletContext): Promise<CredentialProviders> {
-  const { config, host } = context
-  const file = config.imageCredentialProviderConfigPath
-  if (!file || !host) return { configsFor: async () => [] }
+/** @throws Error for an invalid configuration */
+export async function createCredentialProviders(context: KubeletContext, host: KubeletHost): Promise<CredentialProviders> {
+  const file = context.config.imageCredentialProviderConfigPath
   const sources = parseProviders(await readFile(host.path(file), 'utf8'), file).map((provider) => createProvider(context, host, provider))
   return { configsFor: async (image, pod) => (await Promise.all(sources.map((source) => source(image, pod)))).filter((found) => found !== undefined) }
 }

@@ -12,7 +12,7 @@ import { formatElapsed } from '../core/formatElapsed.ts'
 import { withDefaultTag } from '../core/imageReference.ts'
 import { podReference } from '../core/podReference.ts'
 import { StartError } from '../core/startError.ts'
-import { createCredentialProviders } from './credentialProviders.ts'
+import type { CredentialProviders } from './credentialProviders.ts'
 import { createImagePuller, type PullResult } from './imagePuller.ts'
 import { type Credentials, configsOfSecrets, lookUpCredentials, type PullSecret } from './keyring.ts'
 import { openPullRecords, type PullRecords } from './pullRecords.ts'
@@ -96,7 +96,7 @@ interface Request {
 export async function createImageManager(context: KubeletContext): Promise<ImageManager> {
   const { clock, runtime, recorder } = context
   const counters = imageMetrics(context)
-  const providers = await createCredentialProviders(context)
+  const providers = await credentialProviders(context)
   const records = await openPullRecords(context)
   const pull = createImagePuller(context)
   const failures = createFailures(context)
@@ -243,4 +243,11 @@ async function pullSecrets(context: KubeletContext, pod: FrozenPod): Promise<Pul
     context.recorder.event(podReference(pod), 'Warning', 'FailedToRetrieveImagePullSecret', message)
   }
   return found.filter((secret) => secret !== undefined)
+}
+
+/** The code of credential providers is loaded only on nodes that configure some. */
+async function credentialProviders(context: KubeletContext): Promise<Pick<CredentialProviders, 'configsFor'>> {
+  if (!context.config.imageCredentialProviderConfigPath || !context.host) return { configsFor: async () => [] }
+  const { createCredentialProviders } = await import('./credentialProviders.ts')
+  return createCredentialProviders(context, context.host)
 }

@@ -259,7 +259,9 @@ printf '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.ku
   await chmod(`${bin}/helper`, 0o755)
   await writeFile(`${bin}/config.yaml`, providers())
   const config = { ...node.context.config, imageCredentialProviderConfigPath: `${bin}/config.yaml`, imageCredentialProviderBinDir: bin }
-  const asked = await createCredentialProviders({ ...node.context, config })
+  const { host } = node.context
+  assert.ok(host)
+  const asked = await createCredentialProviders({ ...node.context, config }, host)
   const want = [{ config: { '*.example': { username: 'me', password: 'get' } }, source: undefined }]
   assert.deepEqual(await Promise.all([asked.configsFor(image, node.pod('a')), asked.configsFor(image, node.pod('b'))]), [want, want])
   assert.deepEqual(await asked.configsFor('registry.example/other:2', node.pod('a')), want)
