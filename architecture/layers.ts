@@ -99,7 +99,7 @@ export const rooms: Readonly<Record<string, Readonly<Record<string, readonly str
     runtime: ['core', 'logs'],
     volumes: ['core', 'images'],
     pods: ['allocation', 'core', 'images', 'logs', 'probes', 'resources', 'volumes'],
-    eviction: ['core', 'pods', 'resources'],
+    eviction: ['core', 'pods', 'resources', 'volumes'],
     node: ['core', 'eviction', 'pods'],
     sources: ['core', 'pods'],
     server: ['configuration', 'core', 'eviction'],

@@ -37,7 +37,7 @@ function nodeWhileAPodArrives() {
   const deps = {
     context: {
       metrics,
-      resources: () => ({ releaseOthers: async () => {} }),
+      resources: { releaseOthers: async () => {} },
       runtime: {
         listContainers: async () => {
           arrive()

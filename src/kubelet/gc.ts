@@ -1,5 +1,5 @@
 /**
- * Gives back what nobody needs (L3): old containers of living pods, everything of pods that are gone. Images are images/imageGc.ts'.
+ * Removes old containers of known pods, and everything of unknown pods (L3). images/imageGc.ts removes images.
  * Upstream: kuberuntime_gc.go, kubelet_pods.go HandlePodCleanups, kubelet.go StartGarbageCollection (v1.36).
  */
 import { rm } from 'node:fs/promises'
@@ -19,7 +19,7 @@ import { removeContainerLogs } from './logs/logRotation.ts'
 import type { PodWorkers } from './pods/podWorkers.ts'
 import type { VolumeManager } from './volumes/volumeManager.ts'
 
-/** Exited containers to remove: of each container of a pod the newest one stays, for `kubectl logs --previous`. */
+/** Exited containers to remove: the newest instance of each container stays, for `kubectl logs --previous`. */
 export function containersToRemove(containers: readonly RuntimeContainer[]): RuntimeContainer[] {
   const byName = new Map<string, RuntimeContainer[]>()
   for (const container of containers) {
@@ -30,7 +30,7 @@ export function containersToRemove(containers: readonly RuntimeContainer[]): Run
   return [...byName.values()].flatMap((group) => group.sort((a, b) => b.createdAt - a.createdAt).slice(1))
 }
 
-/** Stopped sandboxes to remove: those without containers, but of each pod the newest stays, which tells its addresses and how often it was made. */
+/** Stopped sandboxes to remove: those without containers, but the newest of each pod stays, because its status has the addresses and the attempt. */
 export function sandboxesToRemove(sandboxes: readonly PodSandbox[], containers: readonly RuntimeContainer[]): PodSandbox[] {
   const used = new Set(containers.map((container) => container.podSandboxId))
   const newest = new Map<string, PodSandbox>()
@@ -47,13 +47,13 @@ export interface GarbageDeps {
   readonly images: ImageGC
   readonly volumes: VolumeManager
   readonly allocations: Pick<Allocations, 'forgetOthers'>
-  /** Whether every source of pods has told what it has: until then nobody knows who is gone. */
+  /** True once every source of pods has delivered its first list: until then an unknown pod may still be added. */
   sourcesReady(): boolean
 }
 
 /**
  * Repeats all of it until aborted. A runtime that uses no host needs none of the disk parts.
- * @param onPass called when the pods were gone through
+ * @param onPass called after each cleanup of pods
  */
 export async function collectGarbage(deps: GarbageDeps, onPass: () => void, signal: AbortSignal): Promise<void> {
   const { context } = deps
@@ -69,7 +69,7 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
       } catch (error) {
         const message = messageOf(error)
         log.warn('Garbage collection failed', { reason: failedReason, error: message })
-        // Once may be chance: the file system's numbers were not there yet, for one.
+        // One failure may be temporary, such as statistics of the file system that are not available yet.
         if (failed || failedReason === 'ContainerGCFailed')
           recorder.event({ kind: 'Node', name: config.nodeName, uid: config.nodeName }, 'Warning', failedReason, message)
         failed = true
@@ -97,21 +97,21 @@ export async function collectGarbage(deps: GarbageDeps, onPass: () => void, sign
 }
 
 function orphanCounter({ metrics }: GarbageDeps['context']): Counter {
-  const help = 'Pods that were found running without anybody having asked for them, because they were deleted while no kubelet ran.'
+  const help = 'Running pods that were unknown to this kubelet, because they were deleted while no kubelet ran.'
   return metrics.counter({ name: 'kubelet_orphaned_runtime_pods_total', help })
 }
 
-/** Nothing is left that would say how long such a pod may take. */
+/** The grace period of an orphan: its pod object is gone, so its own grace period is unknown. */
 const orphanGraceSeconds = 1
 
 /**
- * Sandboxes, directories and cgroups of pods that no worker knows. Always a look first and the question after it, as upstream asks its pod workers: what was
- * there belongs to a pod that was known then, so that a pod which comes meanwhile loses nothing.
+ * Removes sandboxes, directories and cgroups of unknown pods. Each list is read before isKnown is called, as upstream does: whatever was
+ * listed belongs to a pod that was added earlier, so that a pod which is added meanwhile loses nothing.
  */
 export async function removeOrphans({ context, workers, volumes, allocations }: GarbageDeps): Promise<void> {
   const isKnown = (uid: string) => workers.get(uid) !== undefined
   allocations.forgetOthers(isKnown)
-  await context.resources().releaseOthers(isKnown)
+  await context.resources.releaseOthers(isKnown)
   const strays = (await context.runtime.listContainers()).filter(({ labels }) => !isKnown(labels[labelKeys.podUid] ?? ''))
   const orphans = new Set(strays.filter(({ state }) => state === 'CONTAINER_RUNNING').map(({ labels }) => labels[labelKeys.podUid]))
   orphanCounter(context).inc({}, orphans.size)
@@ -142,7 +142,7 @@ export async function removeOrphans({ context, workers, volumes, allocations }: 
   }
 }
 
-/** Removes every container that has ended and will not be asked about, because the disk is short now. */
+/** Removes exited containers of finished and unknown pods, under disk pressure. */
 async function deleteUnusedContainers({ context, workers, sourcesReady }: GarbageDeps): Promise<void> {
   for (const container of await context.runtime.listContainers()) {
     const pod = workers.get(container.labels[labelKeys.podUid] ?? '')
@@ -153,7 +153,7 @@ async function deleteUnusedContainers({ context, workers, sourcesReady }: Garbag
   }
 }
 
-/** What eviction tries before pods must go. */
+/** Deletes unused containers and images before eviction ends pods. */
 export function reclaimOf(deps: GarbageDeps): Reclaim {
   return { deleteUnusedContainers: () => deleteUnusedContainers(deps), deleteUnusedImages: deps.images.deleteUnusedImages }
 }

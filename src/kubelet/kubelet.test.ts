@@ -95,7 +95,7 @@ test('KUB-01 with an external cloud provider a new node waits for it, and its ad
   assert.deepEqual(nodeStatus({ ...first, addresses }, facts, config).addresses, first.addresses)
 })
 
-test('KUB-01 a node whose network is not ready says so and is tainted', () => {
+test('KUB-01 a node without a ready network is not Ready and has a taint', () => {
   const status = nodeStatus(undefined, facts, config)
   const node = initialNode(status, machine, config)
   assert.deepEqual(node.spec.taints, [
@@ -116,7 +116,7 @@ test('KUB-01 a node whose network is not ready says so and is tainted', () => {
   assert.deepEqual(status.images, [{ names: ['a@sha256:1', 'a:1'], sizeBytes: 10 }])
 })
 
-test('KUB-01 a node tells what its runtime can do, and nothing of one that does not say', () => {
+test('KUB-01 a node reports its runtime’s features, or none when the runtime does not report them', () => {
   const { runtimeHandlers, features } = nodeStatus(
     undefined,
     {
@@ -161,7 +161,7 @@ const container = (id: string, name: string, createdAt: number, state: RuntimeCo
   annotations: {},
 })
 
-test('of each container the newest one that has ended stays', () => {
+test('the newest exited instance of each container stays', () => {
   const all = [container('a1', 'a', 1), container('a2', 'a', 2), container('a3', 'a', 3), container('a4', 'a', 4, 'CONTAINER_RUNNING'), container('b1', 'b', 1)]
   assert.deepEqual(
     containersToRemove(all).map(({ id }) => id),
@@ -213,7 +213,7 @@ const logCases: { name: string; status: PodStatus; previous?: true; want: string
   { name: 'of what waits to restart', status: status({ waiting: { reason: 'CrashLoopBackOff' } }, ended), want: 'before' },
   { name: 'of the previous run', status: status({ running: {} }, ended), previous: true, want: 'before' },
   {
-    name: 'of a previous run that there is not',
+    name: 'a missing previous instance',
     status: status({ running: {} }),
     previous: true,
     want: /previous terminated container "c" in pod "p" not found/,
@@ -230,7 +230,7 @@ for (const c of logCases) {
   })
 }
 
-test('KUB-25 log options come from the query', () => {
+test('KUB-25 log options are read from the query', () => {
   const query = new URLSearchParams('follow=true&tailLines=5&sinceSeconds=10&limitBytes=100')
   assert.deepEqual(logOptions(query, 60_000), { follow: true, timestamps: false, tailLines: 5, limitBytes: 100, sinceMs: 50_000 })
   assert.throws(() => logOptions(new URLSearchParams('tailLines=x'), 0), /Unable to decode query/)

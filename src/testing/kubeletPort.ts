@@ -49,6 +49,7 @@ export async function runWithPort(
     pod: (namespace, name) => view().pod(namespace, name),
     podStatus: (uid) => view().podStatus(uid),
     context: () => view().context(),
+    volumeStatistics: (podUid, measures) => view().volumeStatistics(podUid, measures),
     probeMetrics: () => view().probeMetrics(),
     latestLoopEntryMs: () => view().latestLoopEntryMs(),
   }

@@ -47,7 +47,7 @@ const cases: Case[] = [
   },
   { name: 'finished pods that hold nothing', pod: pod('a', { cpu: '600m' }), others: [pod('b', { cpu: '500m' }, {}, 'Succeeded')], want: undefined },
   {
-    name: 'too many pods, told before what else is missing',
+    name: 'too many pods, reported before other missing resources',
     pod: pod('a', { cpu: '2' }),
     others: [pod('b'), pod('c')],
     want: ['OutOfpods', "Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2"],
@@ -116,7 +116,7 @@ const cases: Case[] = [
     want: undefined,
   },
   {
-    name: 'a sysctl that nobody allowed',
+    name: 'a sysctl that is not on the allow list',
     pod: pod('a', {}, sysctl('kernel.msgmax')),
     want: ['SysctlForbidden', 'forbidden sysctl: "kernel.msgmax" not allowlisted'],
   },
@@ -126,7 +126,7 @@ for (const c of cases) {
   test(`KUB-02 a node with ${c.name}`, () => assert.deepEqual(admitPod(c.pod, c.others ?? [], c.room ?? room), c.want && { reason, message }))
 }
 
-test('KUB-13 a node under pressure refuses: everyone for disk, the unreserved for memory, nobody critical', () => {
+test('KUB-13 a node under pressure refuses: all pods for disk, best-effort pods for memory, never critical pods', () => {
   const under = (pressure: Partial<typeof calm>, candidate: Pod) => admitPod(candidate, [], { ...room, pressure: { ...calm, ...pressure } })?.message
   assert.equal(under({ disk: true }, pod('a', { cpu: '1m' })), 'The node had condition: [DiskPressure]. ')
   assert.equal(under({ memory: true }, pod('a')), 'The node had condition: [MemoryPressure]. ')
@@ -149,7 +149,7 @@ for (const [name, spec, want] of sysctls) {
   test(`KUB-19 sysctl ${name} ${JSON.stringify(spec)}`, () => assert.equal(forbiddenSysctl(pod('a', {}, { ...sysctl(name), ...spec }), ['net.core.*']), want))
 }
 
-test('KUB-19 sysctls are told apart by the first separator; only those that each pod has for itself may be allowed', () => {
+test('KUB-19 the first separator decides how a sysctl is written, and only namespaced sysctls may be allowed', () => {
   assert.deepEqual(['net/ipv4/conf/eth0.1/x', 'net.ipv4.conf.eth0/1.x', 'a'].map(dottedSysctl), ['net.ipv4.conf.eth0/1.x', 'net.ipv4.conf.eth0/1.x', 'a'])
   checkAllowedSysctls(['net.core.somaxconn', 'kernel.msg*', 'fs.mqueue.*', 'kernel/sem'])
   assert.throws(() => checkAllowedSysctls(['vm.swappiness']), /not known to be namespaced/)

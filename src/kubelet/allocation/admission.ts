@@ -17,7 +17,7 @@ import { forbiddenSysctl } from './sysctls.ts'
 
 /** One thing of the node that the pod does not fit. */
 export interface Misfit extends Refusal {
-  /** Of a resource: how much is missing. */
+  /** For a resource: the missing amount. */
   readonly shortfall?: { readonly resource: string; readonly amount: number } | undefined
 }
 
@@ -33,7 +33,7 @@ export interface NodeRoom {
 }
 
 const memoryPressure = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' }
-/** Undefined when the pod may run beside `others`. */
+/** Returns undefined when the pod fits on the node together with `others`. */
 export function admitPod(pod: FrozenPod, others: readonly FrozenPod[], room: NodeRoom): Refusal | undefined {
   const unwelcome = refuseAnywhere(pod, room)
   if (unwelcome) return unwelcome
@@ -63,7 +63,7 @@ function refuseAnywhere(pod: FrozenPod, room: NodeRoom): Refusal | undefined {
   return undefined
 }
 
-/** Everything of the node that the pod does not fit, in the order in which it is told. */
+/** Lists everything of the node that the pod does not fit, in the order in which upstream reports it. */
 export function misfits(pod: FrozenPod, others: readonly FrozenPod[], room: NodeRoom): Misfit[] {
   const active = others.filter((other) => other !== pod && other.metadata.uid !== pod.metadata.uid && !isTerminalPhase(other.status?.phase))
   const failed = (name: string, what: string) => ({ reason: name, message: `Predicate ${name} failed: ${what}` })

@@ -57,7 +57,7 @@ test('KUB-22 what can never be done is looked at once for each thing that is ask
   assert.deepEqual(allocations.conditions('a'), [])
 })
 
-test('KUB-22 what an earlier kubelet has told of resizes holds, and is not told again', async () => {
+test('KUB-22 conditions of resizes that an earlier kubelet reported stay, and are not reported again', async () => {
   const message = "Node didn't have enough resource: cpu, requested: 900, used: 200, capacity: 1000"
   const waits = { type: 'PodResizePending', status: 'True', reason: 'Deferred', message, observedGeneration: 2, lastTransitionTime: '2026-01-01T00:00:00Z' }
   let current = [pod('a', '900m', 2, [waits]), pod('b', '200m', 1)]

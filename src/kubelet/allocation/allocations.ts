@@ -1,6 +1,9 @@
 /**
- * What each pod of the node has been given, and the resizes that wait for room (L3). A pod runs with its allocation, whatever its spec says, until the node
- * can give more; who waits is looked at again whenever something changes, and from time to time. Upstream: kubelet/allocation/allocation_manager.go (v1.36).
+ * Keeps the allocated resources of each pod and the resizes that wait for room (L3). A pod runs with its allocation, not with its spec, until the node
+ * has room; waiting resizes are retried when something changes, and periodically.
+ * In order: admission.ts decides about a new pod (sysctls.ts is a part of it), preemption.ts selects pods to end for a critical one; this file allocates,
+ * resize.ts decides about resizes, resizeProgress.ts reports them, podResourcesState.ts is the checkpoint.
+ * Upstream: kubelet/allocation/allocation_manager.go (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import { ownValue } from '#base/bareMap'
@@ -21,7 +24,7 @@ export interface Allocations {
   allocatedPods(): FrozenPod[]
   /** A pod that is to run: what it asks for now is what it has. */
   setAside(pod: FrozenPod): undefined
-  /** Remembers what has been set aside. Where that cannot be written the pod runs all the same. */
+  /** Writes the checkpoint of the allocation. The pod runs even if that fails. */
   admitted(): Promise<void>
   /** The pod as the API has it now: gives it what it asks for if that is possible. */
   resize(pod: FrozenPod): Promise<void>
@@ -33,15 +36,15 @@ export interface Allocations {
   /** A resize is over, or cannot be carried out. */
   finished(pod: FrozenPod): void
   failed(pod: FrozenPod, message: string): void
-  /** Only in memory, so that a pod can go while the disk is full: the next allocation is written without it. */
+  /** Only in memory, so that a pod can be deleted while the disk is full: the next write omits it. */
   forget(podUid: string, because?: 'pods_removed' | 'pod_terminated'): Promise<void>
-  /** The same for all that nobody knows, such as pods that went while no kubelet ran. */
+  /** The same for all unknown pods, such as pods that were deleted while no kubelet ran. */
   forgetOthers(isKnown: (podUid: string) => boolean): void
   /** Looks at waiting resizes from time to time, until aborted. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Why waiting resizes are looked at again, as metrics call it. */
+/** Why waiting resizes are retried, by the names in metrics. */
 type RetryTrigger = 'pods_added' | 'pod_updated' | 'pods_removed' | 'pod_terminated' | 'periodic_retry'
 
 const firstRetryMs = 30_000
@@ -70,14 +73,14 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
     const info = state.allocated.get(uidOf(pod))
     return info ? withResources(pod, info) : pod
   }
-  // Pods that started before this kubelet did count as well, even if nobody has remembered what they were given.
+  // Pods that started before this kubelet count as well, even without a checkpoint of their allocation.
   const counts = (pod: FrozenPod) => state.allocated.has(uidOf(pod)) || pod.status?.startTime !== undefined
   const allocatedPods = () =>
     pods()
       .filter((pod) => !isTerminalPhase(pod.status?.phase) && counts(pod))
       .map(allocatedPod)
 
-  /** Gives one pod what it asks for, or says why not. Answers whether anything has changed. */
+  /** Allocates what one pod asks for, or records why not. Returns whether anything changed. */
   const tryOne = (pod: FrozenPod, trigger: RetryTrigger): boolean => {
     const uid = uidOf(pod)
     const allocated = allocatedPod(pod)
@@ -116,7 +119,7 @@ export async function createAllocations({ context, pods, wake, room }: Allocatio
       const isRestored = progress.restore(pod)
       const entry = pending.get(uid)
       const isAsked = isResized(allocatedPod(pod), pod)
-      // Who waits is looked at again when there may be room, not at each step of the pod.
+      // A waiting resize is retried when there may be room, not at each step of its pod.
       if (isAsked ? entry && entry.generation === (pod.metadata.generation ?? 0) : !entry) return
       if (isAsked) progress.asked(pod)
       await tryAll(isRestored ? 'pods_added' : 'pod_updated', uid)

@@ -1,5 +1,5 @@
 /**
- * Which pods must go so that a critical one can come (L3, pure): as few and as small as possible, best effort before burstable before guaranteed.
+ * Selects the pods to end so that a critical pod fits (L3, pure): as few and as small as possible, best effort before burstable before guaranteed.
  * Upstream: kubelet/preemption/preemption.go, kubelet/types/pod_update.go Preemptable (v1.36).
  */
 import { podRequests } from '#api/helpers/podResources'
@@ -25,14 +25,14 @@ function isPreemptable(preemptor: FrozenPod, pod: FrozenPod): boolean {
 
 const freed = ({ requests }: Candidate, resource: string) => (resource === 'pods' ? 1 : (requests[resource] ?? 0))
 
-/** What is still missing when these are gone. */
+/** The resources that are still missing after these pods are ended. */
 function without(missing: readonly Shortfall[], gone: readonly Candidate[]): Shortfall[] {
   return missing
     .map(({ resource, amount }) => ({ resource, amount: gone.reduce((left, candidate) => left - freed(candidate, resource), amount) }))
     .filter(({ amount }) => amount > 0)
 }
 
-/** How far the pod's leaving would be from enough: each resource counts alike, whatever its unit. */
+/** How much would still be missing after the pod's end: each resource has the same weight. */
 function distance(missing: readonly Shortfall[], candidate: Candidate): number {
   return missing.reduce((sum, { resource, amount }) => {
     const left = amount - freed(candidate, resource)
@@ -48,7 +48,7 @@ function isSmaller(a: Candidate, b: Candidate): boolean {
   return true
 }
 
-/** Takes the pod that comes nearest to what is missing until nothing is. */
+/** Repeatedly takes the pod whose requests are closest to the missing resources, until nothing is missing. */
 function nearest(candidates: readonly Candidate[], missing: readonly Shortfall[]): Candidate[] {
   const rest = [...candidates]
   const taken: Candidate[] = []
@@ -67,7 +67,7 @@ function nearest(candidates: readonly Candidate[], missing: readonly Shortfall[]
   return taken
 }
 
-/** The pods to end, or undefined when all that may go together would not free enough. */
+/** The pods to end, or undefined when ending all preemptable pods would not be enough. */
 export function podsToPreempt(preemptor: FrozenPod, pods: readonly FrozenPod[], missing: readonly Shortfall[]): FrozenPod[] | undefined {
   const candidates = pods.filter((pod) => isPreemptable(preemptor, pod)).map((pod) => ({ pod, requests: podRequests(pod) }))
   if (without(missing, candidates).length > 0) return undefined

@@ -33,7 +33,7 @@ for (const c of plans) {
   })
 }
 
-test('KUB-22 a container without a limit of its own is resized with its pod', () => {
+test('KUB-22 a container without a limit is resized with its pod', () => {
   const spec = { containers: [{ name: 'c', resources: { requests: has.requests } }], resources: { limits: { cpu: '2', memory: '64Mi' } } }
   const [first] = planResize(pod({}, spec), status, () => has).update
   assert.deepEqual(first?.resources, { requests: has.requests, limits: { cpu: '2', memory: '64Mi' } })
@@ -83,7 +83,7 @@ const refusals = [
     },
   },
   {
-    name: 'of a pod as a whole where that is switched off',
+    name: 'of pod-level resources while their feature gate is off',
     pod: pod({ cpu: '100m' }, { resources: { requests: { cpu: '1' } } }),
     room: { ...room, podLevel: false },
     want: { reason: 'Infeasible', message: 'InPlacePodLevelResourcesVerticalScaling is disabled', detail: 'plr_feature_gate_off' },
@@ -126,7 +126,7 @@ test("KUB-22 memory below what is in use is refused in upstream's words", () => 
   )
 })
 
-test('KUB-22 events tell of a resize as JSON', () => {
+test('KUB-22 events describe a resize as JSON', () => {
   assert.equal(
     resizeMessage('Pod resize Deferred', pod({ cpu: '1' }), 2, 'no room'),
     'Pod resize Deferred: {"containers":[{"name":"c","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}}}],"generation":2,"error":"no room"}',
@@ -139,7 +139,7 @@ test('KUB-22 between raising and lowering a pod has the higher of both limits', 
   assert.deepEqual(largerOf(undefined, before), before)
 })
 
-test('KUB-22 what containers ask for anew is counted by resource, requirement and operation', () => {
+test('KUB-22 requested resizes are counted by resource, requirement and operation', () => {
   const of = (name: string, resources: object) => ({ name, resources })
   const before = pod({}, { containers: [of('c', { requests: { cpu: '1', memory: '1Gi' } }), of('d', has)], initContainers: [of('i', {})] })
   const after = pod(

@@ -1,6 +1,6 @@
 /**
- * In-place resize (L3, pure): whether a node can give a pod what it now asks for, in which order waiting pods are served, which running containers get
- * other limits or must restart for them, and the texts that tell of it. Upstream: kubelet/allocation, kuberuntime_manager.go computePodResizeAction (v1.36).
+ * In-place resize (L3, pure): whether a node can allocate what a pod now requests, the order of waiting pods, which running containers get
+ * other limits or must restart for them, and the messages about it. Upstream: kubelet/allocation, kuberuntime_manager.go computePodResizeAction (v1.36).
  */
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
 import { podRequests } from '#api/helpers/podResources'
@@ -22,7 +22,7 @@ export interface ContainerResize {
 }
 
 export interface ResizePlan {
-  /** What shrinks comes first: it makes room for what grows. */
+  /** Containers that shrink are first, because they make room for those that grow. */
   readonly update: readonly ContainerResize[]
   readonly restart: readonly ContainerResize[]
 }
@@ -55,7 +55,7 @@ export function isGrowing(before: FrozenPod, after: FrozenPod): boolean {
   return resized.some((name) => (wants[name] ?? 0) > (had[name] ?? 0))
 }
 
-/** @param applied what a running container has; undefined when that is unknown, which counts as what the spec says. */
+/** @param applied the resources that a running container has; undefined when they are unknown, which counts as no change */
 export function planResize(pod: FrozenPod, status: PodRuntimeStatus, applied: (record: ContainerRecord) => Resources | undefined): ResizePlan {
   const candidates = resizable(pod).flatMap((container) => {
     const record = findContainer(status, container.name)
@@ -124,7 +124,7 @@ export interface PendingResize {
   readonly sinceMs: number
 }
 
-/** Who is served first: resizes that need nothing more, then by priority, then Guaranteed pods, then those that have waited longest. */
+/** Sorts resizes: first those that request nothing more, then by priority, then Guaranteed pods, then by waiting time. */
 export function resizeOrder(pending: readonly PendingResize[]): PendingResize[] {
   const rank = ({ pod, allocated, sinceMs }: PendingResize) => [
     isGrowing(allocated, pod) ? 1 : 0,

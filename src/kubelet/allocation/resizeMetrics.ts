@@ -10,7 +10,7 @@ export interface ResizeMetrics {
   readonly infeasible: Counter
   readonly deferredAccepted: Counter
   /** How many wait, and why, and how many are being carried out. */
-  census(waiting: readonly (string | undefined)[], inProgress: number): void
+  resizeCounts(waiting: readonly (string | undefined)[], inProgress: number): void
 }
 
 /** Of whether pods get what they ask for. */
@@ -21,7 +21,7 @@ export function createResizeMetrics(metrics: Metrics): ResizeMetrics {
   return {
     infeasible: counter('pod_infeasible_resizes_total', 'Resizes that this node can never do, by why.', 'reason_detail'),
     deferredAccepted: counter('pod_deferred_accepted_resizes_total', 'Resizes that had to wait and were accepted then, by what made room.', 'retry_trigger'),
-    census: (waiting, inProgress) => {
+    resizeCounts: (waiting, inProgress) => {
       for (const name of ['Deferred', 'Infeasible']) pending.set(waiting.filter((reason) => reason === name).length, { reason: name.toLowerCase() })
       underWay.set(inProgress)
     },

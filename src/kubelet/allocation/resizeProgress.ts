@@ -1,6 +1,7 @@
 /**
- * What is told of resizes, waiting and under way (L3): conditions with the generation that they speak of, and an event whenever one of them begins, changes
- * or ends. What an earlier kubelet has told still holds, and is not told again. Upstream: kubelet/status/status_manager.go, kubelet/events/resize.go (v1.36).
+ * Reports pending resizes and those in progress (L3): conditions with their observed generation, and an event when a resize begins, changes
+ * or ends. Conditions that an earlier kubelet reported stay valid and are not reported again.
+ * Upstream: kubelet/status/status_manager.go, kubelet/events/resize.go (v1.36).
  */
 import { parseTime } from '#base/time'
 import type { FrozenPod } from '../core/containers.ts'
@@ -13,20 +14,20 @@ import { createResizeMetrics } from './resizeMetrics.ts'
 /** A resize that was asked for and is not given. */
 export interface PendingResize {
   readonly sinceMs: number
-  /** Of the pod that asked; undefined: an earlier kubelet was asked. */
+  /** Generation of the pod when it requested the resize; undefined: the request was made to an earlier kubelet. */
   readonly generation?: number | undefined
   readonly condition?: ConditionDraft | undefined
 }
 
 export interface ResizeProgress {
   readonly pending: ReadonlyMap<string, PendingResize>
-  /** Takes over what an earlier kubelet has told of a pod that is seen for the first time: true when it still waited. */
+  /** Restores the conditions that an earlier kubelet reported, when the pod is seen for the first time. Returns true for a pending resize. */
   restore(pod: FrozenPod): boolean
   /** The pod asks for something else now. */
   asked(pod: FrozenPod): void
-  /** It is refused. Answers whether that is news. */
+  /** The resize is refused. Returns whether the condition changed. */
   refused(pod: FrozenPod, refusal: ResizeRefusal): boolean
-  /** It has what it asks for, without having been given anything. Answers whether that is news. */
+  /** The pod requests its current allocation again. Returns whether a condition was removed. */
   takenBack(podUid: string): boolean
   /** @param retryTrigger what has made room for it, if it had to wait */
   started(pod: FrozenPod, retryTrigger: string): void
@@ -47,7 +48,7 @@ export function createResizeProgress({ metrics, clock, recorder }: Pick<KubeletC
   const seen = new Set<string>()
   const counted = createResizeMetrics(metrics)
   const reasons = () => [...pending.values()].map(({ condition }) => condition?.reason)
-  const count = () => counted.census(reasons(), inProgress.size)
+  const count = () => counted.resizeCounts(reasons(), inProgress.size)
   const event = (pod: FrozenPod, type: 'Normal' | 'Warning', reason: string, message: string) => recorder.event(podReference(pod), type, reason, message)
   return {
     pending,
@@ -73,9 +74,9 @@ export function createResizeProgress({ metrics, clock, recorder }: Pick<KubeletC
       const condition: ConditionDraft = { type: 'PodResizePending', status: 'True', reason, message, observedGeneration: generation }
       pending.set(uidOf(pod), { sinceMs: before?.sinceMs ?? clock.now(), generation, condition })
       if (refusal.reason === 'Infeasible') counted.infeasible.inc({ reason_detail: refusal.detail })
-      const isNews = before?.condition?.observedGeneration !== generation || before.condition.reason !== reason
-      if (isNews) event(pod, 'Warning', `Resize${reason}`, resizeMessage(`Pod resize ${reason}`, pod, generation, message))
-      return isNews || before?.condition?.message !== message
+      const isChange = before?.condition?.observedGeneration !== generation || before.condition.reason !== reason
+      if (isChange) event(pod, 'Warning', `Resize${reason}`, resizeMessage(`Pod resize ${reason}`, pod, generation, message))
+      return isChange || before?.condition?.message !== message
     },
     takenBack: (podUid) => {
       const before = pending.get(podUid)

@@ -22,7 +22,7 @@ const safeSysctls = [
   'net.ipv4.tcp_wmem',
 ] as const
 
-/** With dots between the parts, whichever of the two ways it was written in. */
+/** The name with dots as separators, from either way of writing it. */
 export function dottedSysctl(name: string): string {
   const first = /[./]/.exec(name)?.[0]
   return first === '/' ? name.replace(/[./]/g, (separator) => (separator === '/' ? '.' : '/')) : name

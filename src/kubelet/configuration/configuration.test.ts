@@ -23,7 +23,7 @@ test('KUB-24 every default is upstream’s, and the kubelet works with the same 
   assert.equal(document.port, 10_250)
   assert.equal(document.healthzPort, 10_248)
   assert.deepEqual(document.authentication, { x509: {}, webhook: { enabled: true, cacheTTL: '2m0s' }, anonymous: { enabled: false } })
-  // What no file says differs only where this project's kubelet leaves something to its process.
+  // Without a file, defaults differ only in fields that this project leaves to the process.
   const own = kubeletConfig({ nodeName: 'n' })
   for (const [name, value] of Object.entries(settingsOf(document))) {
     if (name === 'memorySwap' || name === 'crashLoopBackOff') continue

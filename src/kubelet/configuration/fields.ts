@@ -1,5 +1,5 @@
 /**
- * Every field of KubeletConfiguration v1beta1 (L3, pure): its type, its default, and the flag that says the same. Upstream:
+ * Every field of KubeletConfiguration v1beta1 (L3, pure): its type, its default, and the flag of the same meaning. Upstream:
  * k8s.io/kubelet/config/v1beta1/types.go, kubelet/apis/config/v1beta1/defaults.go, cmd/kubelet/app/options/options.go (v1.36).
  */
 import { bareMap } from '#base/bareMap'

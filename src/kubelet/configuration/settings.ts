@@ -1,6 +1,7 @@
 /**
- * From a KubeletConfiguration document to what the kubelet works with, and back for /configz (L3, pure). A field that the kubelet works with has the
- * same name there, durations with Ms behind it; whatever is not there is not supported, and said so when somebody sets it.
+ * Converts a KubeletConfiguration document to the kubelet's settings, and back for /configz (L3, pure). A supported field has the same name in both,
+ * durations with the suffix Ms; other fields are not supported, which a warning states when they are set.
+ * In order: fields.ts lists the fields, document.ts reads and merges files, validate.ts and validateNode.ts check the result, this file converts it.
  */
 import { formatDuration, parseDuration } from '#api/machinery/duration'
 import { parseQuantity, quantityAsNumber } from '#api/machinery/quantity'
@@ -92,7 +93,7 @@ export function settingsOf(document: ConfigurationDocument): Partial<KubeletConf
   return { ...settings, ...evictionOf(document) }
 }
 
-/** With a file that says anything, what it leaves out is off, unless it asks for upstream's defaults beside its own. */
+/** A file that sets any hard threshold turns the others off, unless it sets mergeDefaultEvictionSettings. */
 function evictionOf({ evictionHard, mergeDefaultEvictionSettings }: ConfigurationDocument): Partial<KubeletConfig> {
   if (evictionHard === undefined) return {}
   const own = evictionHard as KubeletConfig['evictionHard']
@@ -117,12 +118,12 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
 }
 
-/** Nor does it write a 0 that nobody asked for. */
+/** Upstream omits a number that is 0 and has no other default. */
 function isUnsetNumber(name: string, value: unknown): boolean {
   return value === 0 && configurationFields[name]?.default === undefined
 }
 
-/** One sentence for each field that somebody set and nobody heeds. @param given before defaults */
+/** Returns one sentence for each field that is set but not supported. @param given the document before defaults */
 export function unsupported(given: ConfigurationDocument): string[] {
   return Object.entries(given).flatMap(([name, value]) => {
     const isKnown =

@@ -1,5 +1,5 @@
 /**
- * What a KubeletConfiguration may say (L3, pure), in upstream's words. What is about the node's resources is checked where it is used.
+ * Validates a KubeletConfiguration (L3, pure) with upstream's messages. Settings of the node's resources are validated where they are used.
  * Upstream: kubelet/apis/config/validation/validation.go (v1.36).
  */
 import { parseDuration } from '#api/machinery/duration'
@@ -12,11 +12,11 @@ const invalid = (text: string) => `invalid configuration: ${text}`
 
 interface Range {
   readonly name: string
-  /** As upstream names it beside the field. */
+  /** The flag that upstream names next to the field. */
   readonly flag?: string
   readonly least: number
   readonly most?: number
-  /** What must be, in upstream's words. */
+  /** The requirement, in upstream's words. */
   readonly must: string
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a KubeletConfiguration may say of the node, its reservations and its images (L3, pure), in upstream's words; validate.ts has the rest.
+ * Validates the fields of a KubeletConfiguration about the node, reservations and images (L3, pure); validate.ts validates the others.
  * Upstream: kubelet/apis/config/validation/validation.go, validation_reserved_memory.go, kubelet/images/pullmanager/image_pull_policies.go (v1.36).
  */
 import { isQuantity, quantitySign } from '#api/machinery/quantity'

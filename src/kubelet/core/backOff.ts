@@ -26,7 +26,7 @@ export class BackOff {
     return this.#entries.get(key)?.backOffMs ?? 0
   }
 
-  /** How long a key must still wait, counted from `sinceMs` (the time of the failure); 0 when it may go on. */
+  /** The remaining wait of a key, counted from `sinceMs`, the time of the failure; 0 when it may retry now. */
   remainingMs(key: string, sinceMs: number): number {
     const entry = this.#entries.get(key)
     if (!entry || this.#expired(entry, sinceMs)) return 0

@@ -1,5 +1,5 @@
 /**
- * Requests and limits as the kernel wants them (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
+ * Converts requests and limits to the kernel's units (L3, pure): shares, quota, OOM score, QoS class and the cgroup each pod lives in.
  * Upstream: kubelet/cm/helpers_linux.go, kubelet/qos/policy.go, component-helpers/resource (v1.36).
  */
 import type { ResourceRequirements } from '#api/gen/types/core.v1'
@@ -85,7 +85,7 @@ export function podCgroupLimits(
   }
 }
 
-/** Huge pages of a size that nobody asks for are forbidden. */
+/** Huge pages of sizes that the pod does not request are limited to 0. */
 function podHugepageLimits(pod: FrozenPod, sizes: readonly number[]): Record<string, number> {
   const limitOf = (name: string) =>
     pod.spec.resources?.limits?.[name] !== undefined
@@ -133,7 +133,7 @@ function memoryForAll(pod: FrozenPod): number {
   return Math.trunc((whole - ofContainers) / (pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0)))
 }
 
-/** A container without a limit of its own for CPU or memory has the pod's. */
+/** A container without a CPU or memory limit inherits the pod's. */
 export function effectiveResources(pod: FrozenPod, container: FrozenContainer): Frozen<ResourceRequirements> {
   const own = container.resources ?? {}
   const ofPod = pod.spec.resources?.limits ?? {}
@@ -149,7 +149,7 @@ export interface ContainerResourceOptions extends CpuQuotaOptions {
   readonly memoryQos?: MemoryQosOptions | undefined
 }
 
-/** What the runtime is told about a container's limits. */
+/** The container's resources in the request to the runtime. */
 export function containerResources(pod: FrozenPod, container: FrozenContainer, options: ContainerResourceOptions): LinuxContainerResources {
   const { requests, limits } = effectiveResources(pod, container)
   const cpuLimit = milliUnits(limits?.cpu)
@@ -175,7 +175,7 @@ function containerHugepages(limits: Readonly<Record<string, string>>, sizes: rea
   return { hugepageLimits: sizes.map((size) => ({ pageSize: hugepageFileSize(size), limit: wholeUnits(limits[hugepageResource(size)]) })) }
 }
 
-/** What a sandbox is told of its pod's size, for runtimes that size a machine by it: the pod without its overhead, and the overhead. */
+/** The pod's resources in the request for a sandbox, for runtimes that size a virtual machine: the pod without overhead, and the overhead. */
 export function sandboxResources(pod: FrozenPod, options: CpuQuotaOptions): { overhead?: LinuxContainerResources; resources?: LinuxContainerResources } {
   const periodUs = periodUsOf(options)
   const linux = (requestMilli: number, limitMilli: number, memoryBytes: number): LinuxContainerResources => ({

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { checkpointFile } from './checkpointFile.ts'
 
-test('a checkpoint is written when what it tells has changed, also back to what it was, and not otherwise', async (t) => {
+test('a checkpoint is written only when its content changes, also back to an earlier one', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'skiff-checkpoint-'))
   t.after(() => rm(directory, { recursive: true, force: true }))
   const path = join(directory, 'state')

@@ -1,5 +1,5 @@
 /**
- * A checkpoint file of the kubelet (L3, edge): read once, then replaced whole whenever what it tells has changed, one write at a time.
+ * A checkpoint file of the kubelet (L3, edge): read once, then replaced as a whole whenever its content changes, one write at a time.
  * What stands in it is others' work. Upstream: kubelet/checkpointmanager (v1.36).
  */
 import { readTextIfExists, writeFileAtomic } from '#host/files'
@@ -20,7 +20,7 @@ export function checkpointFile(path: string, file: string): CheckpointFile {
   let onDisk: string | undefined
   const replace = async (text: string): Promise<void> => {
     if (text === onDisk) return
-    // Until the new one is there, nobody knows.
+    // The content on disk is unknown until the write succeeds.
     onDisk = undefined
     await writeFileAtomic(file, text, 0o600)
     onDisk = text
@@ -32,7 +32,7 @@ export function checkpointFile(path: string, file: string): CheckpointFile {
       return onDisk
     },
     write: (text) => {
-      // Whoever comes while a write waits for its turn is told by that write as well.
+      // Calls that arrive while a write is queued share that write.
       waiting ??= last
         .catch(() => {})
         .then(() => {

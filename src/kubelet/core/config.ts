@@ -1,5 +1,5 @@
 /**
- * What a kubelet is told (L3): the fields of KubeletConfiguration v1beta1 that it honours, in upstream's words and with upstream's defaults,
+ * The kubelet's settings (L3): the fields of KubeletConfiguration v1beta1 that it supports, with upstream's names and defaults,
  * plus where its node's directories and cgroups are. Upstream: kubelet/apis/config/v1beta1/defaults.go (v1.36).
  */
 import type { Taint } from '#api/gen/types/core.v1'
@@ -21,7 +21,7 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly nodeLabels: Readonly<Record<string, string>>
   readonly registerWithTaints: readonly Taint[]
   readonly providerID: string
-  /** False: somebody else makes the Node. */
+  /** False: the Node is created by another component. */
   readonly registerNode: boolean
   /** As the containers' runtime sees them. */
   readonly rootDirectory: string
@@ -36,7 +36,7 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly podsPerCore: number
   /** A cloud controller manager makes the node ready for pods and knows its addresses. */
   readonly externalCloudProvider: boolean
-  /** How many ids a pod of its own users has. */
+  /** The number of user ids of a pod with a user namespace. */
   readonly userNamespaces: { readonly idsPerPod?: number | undefined }
   readonly cpuCFSQuota: boolean
   readonly cpuCFSQuotaPeriodMs: number
@@ -50,7 +50,7 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly shutdownGracePeriodCriticalPodsMs: number
   /** The same by priority, instead. */
   readonly shutdownGracePeriodByPodPriority: readonly ShutdownGracePeriod[]
-  /** How often every pod is looked at even when nothing happened; 0: never. */
+  /** How often every pod is synced without a change; 0: never. */
   readonly syncFrequencyMs: number
   /** The slow relist that catches what runtime events missed; 0: never. */
   readonly relistPeriodMs: number
@@ -77,7 +77,7 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly imageGCPeriodMs: number
   readonly containerGCPeriodMs: number
   readonly serializeImagePulls: boolean
-  /** Pulls at once where they are not serialized; absent: as many as come. */
+  /** The limit of parallel pulls when they are not serialized; absent: no limit. */
   readonly maxParallelImagePulls?: number | undefined
   /** Pulls a second, with bursts; 0: no limit. */
   readonly registryPullQPS: number
@@ -97,7 +97,7 @@ export interface KubeletConfig extends ResourcesConfig {
   readonly containerRestartMaxBackOffMs: number
   readonly maxConcurrentPodStarts: number
   readonly enableControllerAttachDetach: boolean
-  /** How long what volumes hold is remembered before it is added up anew. */
+  /** How long the measured disk usage of volumes is cached. */
   readonly volumeStatsAggPeriodMs: number
   /** The range of pod addresses of a node without an API server, which gets none from it. */
   readonly podCIDR: string

@@ -1,5 +1,5 @@
 /**
- * What a container gets besides what its spec says (L3, pure): its CPUs and memory nodes, and the devices, mounts, variables and annotations of plugins.
+ * What a container gets in addition to its spec (L3, pure): its CPUs and memory nodes, and the devices, mounts, variables and annotations of plugins.
  * Upstream: kubelet/cm/devicemanager/pod_devices.go deviceRunContainerOptions, kubelet/container RunContainerOptions (v1.36).
  */
 import type { Device, Mount } from '#grpc/criTypes'
@@ -19,7 +19,7 @@ export interface ContainerOptions {
 
 export const noOptions: ContainerOptions = { devices: [], mounts: [], envs: [], annotations: {}, cdiDevices: [] }
 
-/** Of two plugins that set the same variable, path or annotation the first wins. */
+/** If two plugins set the same variable, path or annotation, the first one wins. */
 export function mergeAllocations(allocations: readonly ContainerAllocation[], cdiDevices: readonly string[]): ContainerOptions {
   const envs = new Map<string, string>()
   const devices = new Map<string, Device>()

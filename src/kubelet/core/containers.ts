@@ -5,7 +5,7 @@ import type { Frozen } from '#api/machinery/meta'
 export type FrozenPod = Frozen<Pod>
 export type FrozenContainer = Frozen<Container>
 
-/** A sidecar: an init container that keeps running beside the others. */
+/** A sidecar: an init container that keeps running together with the later containers. */
 export function isRestartableInitContainer(container: FrozenContainer): boolean {
   return container.restartPolicy === 'Always'
 }
@@ -31,7 +31,7 @@ export function findSpecContainer(pod: FrozenPod, name: string): FrozenContainer
   return allContainers(pod).find(({ container }) => container.name === name)?.container
 }
 
-/** The first rule that says something of this exit code. */
+/** The first rule that matches this exit code. */
 export function matchingRestartRule(container: FrozenContainer, exitCode: number): Frozen<ContainerRestartRule> | undefined {
   return container.restartPolicyRules?.find(({ exitCodes }) => {
     const isListed = exitCodes?.values?.includes(exitCode) ?? false
@@ -51,7 +51,7 @@ export function shouldRestartInit(pod: FrozenPod, container: FrozenContainer, ex
   return exitCode !== 0 && shouldRestart(pod, container, exitCode)
 }
 
-/** The reason of containers that were taken out of the runtime so that all of the pod's start anew. */
+/** The waiting reason of containers that were removed from the runtime because all containers of the pod restart. */
 export const restartingAllReason = 'RestartingAllContainers'
 
 export function statusOf(statuses: readonly Frozen<ContainerStatus>[] | undefined, name: string): Frozen<ContainerStatus> | undefined {

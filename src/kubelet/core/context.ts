@@ -1,4 +1,8 @@
-/** What the kubelet's parts share (L3): everything that one of them needs from outside, made once by createKubelet. */
+/**
+ * The dependencies that the kubelet's parts share (L3), created once for each kubelet by parts.ts. The folder core/ has what several subfolders use and
+ * imports none of them: settings (config.ts), the machine (host.ts), questions about pods and containers, the interface of the runtime and its status,
+ * caches of API objects, and interfaces that a subfolder implements for others (kubeletView.ts, resourceService.ts, probeResults.ts, volumeStats.ts).
+ */
 import type { Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
@@ -18,7 +22,7 @@ export interface KubeletDeps {
   readonly client: Client
   /** Another one for events, which have a limit of their own. */
   readonly eventClient?: Client | undefined
-  /** There is no API server: static pods run, and nobody hears of them. */
+  /** There is no API server: only static pods run, and their status is not reported. */
   readonly isStandalone?: boolean | undefined
   readonly clock: Clock
   readonly random: Random
@@ -31,15 +35,19 @@ export interface KubeletDeps {
   readonly machine?: MachineInfo | undefined
 }
 
-export interface KubeletContext extends KubeletDeps {
+/** What the resource manager is made from: everything but the node's resources. */
+export interface KubeletBase extends KubeletDeps {
   readonly config: KubeletConfig
   readonly recorder: EventRecorder
   readonly objects: ObjectCache
   readonly machineInfo: MachineInfo
-  /** The node's allocatable resources as they are now. */
-  readonly allocatable: Readonly<Record<string, string>>
-  /** CPUs, memory and devices that are handed out. */
-  readonly resources: () => ResourceManager
   readonly userNamespaces: UserNamespaces
   services(): readonly Frozen<Service>[]
+}
+
+export interface KubeletContext extends KubeletBase {
+  /** The node's allocatable resources as they are now. */
+  readonly allocatable: Readonly<Record<string, string>>
+  /** Hands out CPUs, memory and devices. */
+  readonly resources: ResourceManager
 }

@@ -25,7 +25,7 @@ export function goMap<T>(type: string, entries: Readonly<Record<string, T>>, val
   return { go: 'map', type, entries: keys.map((key) => [key, value(entries[key] as T, key)]) }
 }
 
-/** spew's `%#v`: elements of maps and slices are written without their types, which the container's type has said. */
+/** spew's `%#v`: elements of maps and slices are written without their types, which the container's type determines. */
 export function goDump(value: GoValue, typed = true): string {
   if (value.go === 'pointer') return typed ? goDump(value.to).replace('(', '(*') : `<*>${goDump(value.to, false)}`
   const type = typed ? `(${value.type})` : ''
@@ -41,7 +41,7 @@ export function goDump(value: GoValue, typed = true): string {
   }
 }
 
-/** The checksum of a checkpoint, over its dump with a checksum of 0 as the last member. */
+/** The checksum of a checkpoint is that of its dump with a checksum of 0 as the last member. */
 export function goChecksum(type: string, ...fields: (readonly [string, GoValue])[]): number {
   return fnv32a(goDump(goPointer(goStruct(type, ...fields, ['Checksum', goScalar('checksum.Checksum', 0)]))))
 }

@@ -13,7 +13,7 @@ import { createMounter, type Mounter } from '#host/mounts'
 import type { MachineTopology } from './machineTopology.ts'
 import { readTopology } from './readTopology.ts'
 
-/** What the Node object says about the machine. */
+/** Facts about the machine for the Node object. */
 export interface MachineInfo {
   readonly cpus: number
   readonly memoryBytes: number
@@ -28,7 +28,7 @@ export interface MachineInfo {
   readonly bootID: string
   /** Absent: one socket, one NUMA node. */
   readonly topology?: MachineTopology | undefined
-  /** Whether the kernel can confine containers by AppArmor profiles; undefined: nobody asked. */
+  /** Whether the kernel can confine containers by AppArmor profiles; undefined: unknown, on simulated nodes. */
   readonly appArmor?: boolean | undefined
 }
 
@@ -58,7 +58,7 @@ export function goArchitecture(nodeArchitecture: string = arch()): string {
   return goArchitectures[nodeArchitecture] ?? nodeArchitecture
 }
 
-/** This machine, as this process sees it: a node with namespaces of its own runs its kubelet in them. */
+/** The machine as this process sees it: the kubelet of a node with separate namespaces runs inside them. */
 export async function createKubeletHost(): Promise<KubeletHost> {
   const exec = createExec()
   const path = (nodePath: string) => nodePath

@@ -26,7 +26,7 @@ const maxBodyBytes = 10 * 1024
 /** GETs the target over a connection of the node. Redirects on the same host are followed, ten at most. */
 export async function httpRequest(host: Pick<KubeletHost, 'dial'>, target: HttpTarget, signal: AbortSignal, redirects = 10): Promise<HttpResponse> {
   const socket = await host.dial(target.host, target.port, signal)
-  // What goes wrong is the request's to tell; a later error of the abandoned connection is nobody's.
+  // The request reports errors; later errors of the abandoned connection are ignored.
   socket.on('error', () => {})
   try {
     const response = await send(socket, target, signal)
@@ -36,7 +36,7 @@ export async function httpRequest(host: Pick<KubeletHost, 'dial'>, target: HttpT
     if (status < 300 || status >= 400 || !location) return { status, body }
     const from = new URL(`${target.https ? 'https' : 'http'}://${target.host}:${target.port}${target.path}`)
     const to = new URL(location, from)
-    // A redirect away from the container counts as an answer, so that nobody is probed by proxy.
+    // A redirect to another host counts as the answer: following it would probe a host that is not the container.
     if (to.hostname !== from.hostname) return { status, body }
     if (redirects === 0) throw new Error('stopped after 10 redirects')
     const https = to.protocol === 'https:'

@@ -8,7 +8,7 @@ import type { FrozenPod } from './containers.ts'
 export interface UserNamespaces {
   /** Gives the pod its range, if it is to have one, and keeps it over restarts. @throws when the runtime has no user namespaces, or no range is left. */
   prepare(pod: FrozenPod, runtimeHandler: string): Promise<void>
-  /** What the runtime is told: the node's users, or those that the pod was given. */
+  /** The user namespace in the request to the runtime: the node's users, or the pod's range. */
   of(pod: FrozenPod): UserNamespace
   /** Of pods that are gone. */
   releaseOthers(isKnown: (podUid: string) => boolean): Promise<void>
@@ -116,7 +116,7 @@ interface MappingsFile {
   readonly gidMappings: MappingsFile['uidMappings']
 }
 
-/** What is written down of a range. */
+/** The content of the file that records a pod's range. */
 export function mappingsOf({ first, length }: IdRange): MappingsFile {
   const mappings = [{ hostId: first, containerId: 0, length }]
   return { uidMappings: mappings, gidMappings: mappings }

@@ -5,6 +5,7 @@ import type { KubeletConfig } from './config.ts'
 import type { FrozenPod } from './containers.ts'
 import type { KubeletContext } from './context.ts'
 import type { RuntimeService } from './runtimeService.ts'
+import type { MeasuredVolume, VolumeMeasures } from './volumeStats.ts'
 
 export interface KubeletView {
   readonly config: KubeletConfig
@@ -14,8 +15,10 @@ export interface KubeletView {
   /** The status that this kubelet last reported. */
   podStatus(uid: string): Frozen<PodStatus> | undefined
   context(): KubeletContext | undefined
+  /** Measures the mounted volumes of a pod. */
+  volumeStatistics(podUid: string, measures: VolumeMeasures): Promise<MeasuredVolume[]>
   /** The text of /metrics/probes. */
   probeMetrics(): string
-  /** When the loop that looks after this node's pods last went round. */
+  /** When the pod cleanup loop last began a pass. */
   latestLoopEntryMs(): number | undefined
 }

@@ -7,7 +7,7 @@ import { createClient } from '#client/clientOverTransport'
 import { anObject, HistoryTransport } from '#testing/historyTransport'
 import { mirror } from './listWatch.ts'
 
-test('KUB-26 the first list may be stale, one after Expired never is; what went meanwhile is noticed', async () => {
+test('KUB-26 the first list may be stale, a list after Expired never is, and objects deleted meanwhile are reported', async () => {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const path = (name: string) => `/api/v1/namespaces/x/configmaps/${name}`

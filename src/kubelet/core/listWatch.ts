@@ -1,5 +1,5 @@
 /**
- * Keeps one selection of objects in step with the API server (L3): list, watch from there, start again when the server says that it forgot.
+ * Keeps one selection of objects in step with the API server (L3): lists, watches from there, and lists again after 410 Gone.
  * Small on purpose: a kubelet watches its own pods, the services, and single ConfigMaps and Secrets.
  */
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
@@ -74,7 +74,7 @@ export async function listWatch<T extends KubeObject>(
   }
 }
 
-/** A store by key over listWatch, for whoever only wants to look things up. */
+/** A store by key over listWatch, for lookups. */
 export interface Mirror<T extends KubeObject> {
   get(key: string): Frozen<T> | undefined
   list(): readonly Frozen<T>[]
@@ -82,7 +82,7 @@ export interface Mirror<T extends KubeObject> {
   readonly synced: Promise<void>
 }
 
-/** Mirrors a selection until aborted; `onChange` hears of each object that came, changed or went. */
+/** Mirrors a selection until aborted; calls `onChange` for each object that is added, changed or deleted. */
 export function mirror<T extends KubeObject>(
   client: ResourceClient<T>,
   selection: Selection,
@@ -116,7 +116,7 @@ export function mirror<T extends KubeObject>(
       onChange(item)
     },
   }
-  // Who waits for the first list must not wait for ever when it is never to come.
+  // The wait for the first list ends even if the mirror stops before it.
   const done = listWatch(client, selection, handler, deps, signal).finally(markSynced)
   return { get: (key) => objects.get(key), list: () => [...objects.values()], synced, done }
 }

@@ -65,7 +65,7 @@ export function cpuLayout(topology: MachineTopology): CpuLayout {
   }
 }
 
-/** A machine of one socket and NUMA node without hyperthreads: what is said of simulated nodes, and of machines that do not tell. */
+/** A machine with one socket and NUMA node without hyperthreads: the topology of simulated nodes, and of machines without topology in /sys. */
 export function uniformTopology(cpus: number, memoryBytes: number): MachineTopology {
   return {
     cpus: Array.from({ length: cpus }, (_, id) => ({ id, core: id, socket: 0, numaNode: 0, uncoreCache: 0 })),

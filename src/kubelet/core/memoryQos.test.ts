@@ -31,7 +31,7 @@ const pages = { requests: { cpu: '1', memory: '64Mi', 'hugepages-2Mi': '8Mi' }, 
 const pod = (resources: object, more: object = {}): Pod =>
   ({ metadata: { name: 'p' }, spec: { containers: [{ name: 'c', resources }], ...more }, status: { qosClass: 'Guaranteed' } }) as unknown as Pod
 
-test('KUB-14 RES-01 huge pages are limited to what is asked for, those of other sizes forbidden', () => {
+test('KUB-14 RES-01 huge pages are limited to the requests, and other sizes to 0', () => {
   const sizes = [2 * mebi, 1024 * mebi]
   const limits = podCgroupLimits(pod(pages), { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100, podPidsLimit: -1, hugepageSizes: sizes })
   assert.deepEqual(limits.hugepageLimits, { '2MB': 8 * mebi, '1GB': 0 })
@@ -49,7 +49,7 @@ test('KUB-14 RES-01 huge pages are limited to what is asked for, those of other 
   assert.equal(container({}), undefined)
 })
 
-test('CRI-06 a sandbox is told of its pod without the overhead, and of the overhead', () => {
+test('CRI-06 a sandbox request has the pod’s resources without the overhead, and the overhead', () => {
   const overhead = { cpu: '250m', memory: '120Mi' }
   assert.deepEqual(sandboxResources(pod(pages, { overhead }), { cpuCFSQuota: true, cpuCFSQuotaPeriodMs: 100 }), {
     resources: { cpuShares: 1024, cpuPeriod: 100_000, cpuQuota: 100_000, memoryLimitInBytes: 64 * mebi },

@@ -56,7 +56,7 @@ export function referencedObjects(pod: FrozenPod): Named[] {
   return [...found.values()]
 }
 
-/** @param onChange hears the uids of the pods that refer to an object that changed. */
+/** @param onChange called with the uids of the pods that refer to a changed object */
 export function createObjectCache(
   deps: { readonly client: Client; readonly clock: Clock; readonly log: Logger },
   onChange: (podUids: readonly string[]) => void,
@@ -69,7 +69,7 @@ export function createObjectCache(
     if (!watched) return deps.client.of(resource).get({ namespace, name }, { signal })
     await watched.mirror.synced
     const object = watched.mirror.get(`${namespace}/${name}`)
-    // In the singular, as upstream's kubelet says it and people look for it.
+    // In the singular, as in upstream's message.
     if (!object) throw notFound({ group: '', resource: resource.kind.toLowerCase() }, name)
     return object
   }
@@ -85,7 +85,7 @@ export function createObjectCache(
     const selection = { namespace, fieldSelector: `metadata.name=${name}` }
     let isListed = false
     const changed = () => {
-      // Who asked waits for the first list: it is no news.
+      // The first list is not a change: readers wait for it anyway.
       if (isListed) onChange([...users])
     }
     const started = mirror(deps.client.of(resource), selection, deps, stop.signal, changed)

@@ -5,7 +5,7 @@ import { type FrozenPod, isRestartableInitContainer, statusFinder } from './cont
 
 type Statuses = readonly Frozen<ContainerStatus>[]
 
-/** What a condition says, before times and generations are filled in. */
+/** A condition before times and generations are filled in. */
 export interface ConditionDraft {
   readonly type: string
   readonly status: 'True' | 'False'
@@ -71,7 +71,7 @@ export function initializedCondition(pod: FrozenPod, statuses: Statuses, phase: 
     const status = statusOf(container.name)
     return status?.started || status?.lastState?.terminated || status?.state?.running || status?.state?.terminated
   })
-  // Once initialized a pod stays so, also while all its containers start anew.
+  // An initialized pod stays initialized, also while all its containers restart.
   if (started || before.some((condition) => condition.type === type && condition.status === 'True')) return { type, status: 'True' }
   return (
     notAll(type, 'ContainersNotInitialized', [

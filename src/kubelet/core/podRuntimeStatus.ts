@@ -15,7 +15,7 @@ export interface ContainerRecord {
   readonly state: ContainerRecordState
   readonly restartCount: number
   readonly hash: string
-  /** Milliseconds since the epoch; 0 when it has not happened. */
+  /** Milliseconds since the epoch; 0 before the event. */
   readonly createdAtMs: number
   readonly startedAtMs: number
   readonly finishedAtMs: number
@@ -47,7 +47,7 @@ const states = {
 
 const toMs = (nanoseconds: number) => Math.floor(nanoseconds / 1e6)
 
-/** A container as the runtime reports it, with what its labels and annotations say. */
+/** A container as the runtime reports it, including the kubelet's labels and annotations. */
 export function containerRecord(status: RuntimeContainerStatus, sandboxId: string): ContainerRecord {
   return {
     id: status.id,

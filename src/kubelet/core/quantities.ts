@@ -1,6 +1,6 @@
 /**
  * Quantities as numbers (L3, pure), where absent means 0: what cgroup files and the downward API need.
- * Values come from validated objects. Upstream: apimachinery/pkg/api/resource (v1.36).
+ * Callers pass values of validated objects. Upstream: apimachinery/pkg/api/resource (v1.36).
  */
 import { quantityAsNumber, quantityMilliValue, quantityValue } from '#api/machinery/quantity'
 

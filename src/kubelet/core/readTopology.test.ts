@@ -53,7 +53,7 @@ test('KUB-15 the layout of a machine is read from sysfs', async () => {
   }
 })
 
-test('KUB-15 a machine that says nothing has one socket, one NUMA node and one CPU', async () => {
+test('KUB-15 a machine without files in /sys has one socket, one NUMA node and one CPU', async () => {
   const topology = await readTopology(4096, '/nonexistent')
   assert.deepEqual(topology, {
     cpus: [{ id: 0, core: 0, socket: 0, numaNode: 0, uncoreCache: 0 }],

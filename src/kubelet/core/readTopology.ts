@@ -1,5 +1,5 @@
 /**
- * Reads how this machine's CPUs and memory are laid out from /sys (L3, edge). What the kernel does not say counts as one socket, one NUMA node,
+ * Reads how this machine's CPUs and memory are laid out from /sys (L3, edge). Without information there is one socket, one NUMA node,
  * one cache. Upstream: cadvisor utils/sysinfo, kubelet/cm/cpumanager/topology Discover.
  */
 import { readdir } from 'node:fs/promises'

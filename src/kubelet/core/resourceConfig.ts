@@ -13,7 +13,7 @@ export interface ResourcesConfig {
   readonly featureGates: FeatureGateSettings
   readonly systemReserved: Readonly<Record<string, string>>
   readonly kubeReserved: Readonly<Record<string, string>>
-  /** CPUs that nobody gets for itself, as a list ('0-1'); wins over the amounts reserved. */
+  /** CPUs that are never exclusive, as a list ('0-1'); overrides the reserved amounts. */
   readonly reservedSystemCPUs: string
   /** pods, system-reserved, kube-reserved, …-compressible; or none. */
   readonly enforceNodeAllocatable: readonly string[]
@@ -21,7 +21,7 @@ export interface ResourcesConfig {
   readonly kubeReservedCgroup: string
   /** Only cgroupfs: the nodes of this project have no systemd that could own their cgroups. */
   readonly cgroupDriver: string
-  /** Upstream's default is true; a node of this project runs on cgroup v1 as well and says so in an event. */
+  /** Upstream's default is true; a node of this project runs on cgroup v1 as well and records an event. */
   readonly failCgroupV1: boolean
   readonly podPidsLimit: number
   /** 'memory' → percentage of what higher classes ask for that lower ones cannot have. */
@@ -82,7 +82,7 @@ export function gateEnabled({ featureGates }: Pick<ResourcesConfig, 'featureGate
   return featureEnabled(featureGates, gate)
 }
 
-/** What this node tells of itself so that the scheduler and admission can rely on it. Upstream: component-helpers/nodedeclaredfeatures (v1.36). */
+/** The features that the Node declares, on which the scheduler and admission rely. Upstream: component-helpers/nodedeclaredfeatures (v1.36). */
 export function declaredFeatures(config: Pick<ResourcesConfig, 'featureGates'>): string[] {
   if (!gateEnabled(config, 'NodeDeclaredFeatures')) return []
   return (['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'] as const).filter((gate) => gateEnabled(config, gate))
@@ -98,7 +98,7 @@ interface Enforcement {
 const enforcements = ['pods', 'system-reserved', 'system-reserved-compressible', 'kube-reserved', 'kube-reserved-compressible', 'none'] as const
 const enforceField = 'enforceNodeAllocatable (--enforce-node-allocatable)'
 
-/** What is wrong with enforceNodeAllocatable, in upstream's words. */
+/** Validates enforceNodeAllocatable; returns upstream's messages. */
 export function enforcementFaults({ enforced, cgroupsPerQOS, ...cgroups }: Enforcement): string[] {
   const has = (name: string) => enforced.includes(name)
   const parts = ['system-reserved', 'kube-reserved'] as const

@@ -16,7 +16,7 @@ export interface ResourceManager {
   admit(pod: FrozenPod, fits: () => Refusal | undefined): Promise<Refusal | undefined>
   /** Has DRA drivers make the pod's claims ready. @throws Error while that is not possible */
   preparePod(pod: FrozenPod): Promise<void>
-  /** What the container gets besides what its spec says. @throws Error when a plugin refuses */
+  /** What the container gets in addition to its spec. @throws Error when a plugin refuses */
   containerOptions(pod: FrozenPod, container: FrozenContainer): Promise<ContainerOptions>
   /** Moves running containers to the CPUs that they may use now. */
   reconcile(pod: FrozenPod, status: PodRuntimeStatus): Promise<void>

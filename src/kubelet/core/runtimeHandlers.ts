@@ -18,7 +18,7 @@ export async function handlerName({ client }: Pick<KubeletContext, 'client'>, { 
   }
 }
 
-/** What the handler can do; undefined from runtimes that do not tell of it. */
+/** The handler's features; undefined from runtimes that do not report them. */
 export async function findHandler({ runtime }: Pick<KubeletContext, 'runtime'>, name: string): Promise<RuntimeHandler | undefined> {
   return (await runtime.status()).handlers.find((handler) => handler.name === name)
 }

@@ -26,7 +26,7 @@ export interface CallContext {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Something happened to a container or sandbox: look at it again. */
+/** A container or sandbox changed: read it again. */
 export interface RuntimeEvent {
   readonly containerId: string
 }
@@ -117,12 +117,12 @@ export interface RuntimeService extends PodSandboxes, Containers, Streams, Image
   /** True when events() never misses anything, so that no relist is needed. */
   readonly eventsAreComplete: boolean
   version(): Promise<RuntimeVersion>
-  /** For image volumes: how they get onto the node. Undefined: the runtime mounts them into containers itself, as CRI's Mount.image says. */
+  /** Mounts image volumes on the node. Undefined: the runtime mounts them into containers itself, by CRI's Mount.image. */
   imageMounts?(): Promise<ImageMounts | undefined>
   /** Where this node's pods get their addresses, once the cluster has decided; only runtimes that hand out addresses themselves care. */
   updatePodCidr(podCidr: string): void
   status(): Promise<RuntimeStatus>
-  /** Calls back whenever status() may answer something else; returns the way to stop. Absent: the runtime does not tell, so it is asked. */
+  /** Calls back when the result of status() may have changed; returns the function that unsubscribes. Absent: status() must be polled. */
   onStatusChange?(listener: () => void): () => void
   /** Until aborted. Throws when the stream breaks: the caller relists and subscribes again. */
   events(signal: AbortSignal): AsyncIterable<RuntimeEvent>

@@ -1,6 +1,6 @@
 /**
  * Opens and makes paths inside a directory that others may write to (L3): each component is opened from the one before it, and links are
- * never followed, so that nobody can lead us out of the directory by exchanging a component meanwhile.
+ * never followed, so that exchanging a component meanwhile cannot redirect the kubelet out of the directory.
  * Upstream: pkg/volume/util/subpath/subpath_linux.go (v1.36).
  */
 import { constants } from 'node:fs'

@@ -29,7 +29,7 @@ function thresholds(settings: Partial<Parameters<typeof kubeletConfig>[0]>) {
   return parseThresholds(kubeletConfig({ nodeName: 'n', ...settings }))
 }
 
-test("KUB-13 the thresholds are upstream's, those of pods together follow the node's memory", () => {
+test("KUB-13 the thresholds are upstream's, and allocatableMemory.available follows memory.available", () => {
   assert.deepEqual(
     thresholds({}).map(({ signal, value }) => `${signal}<${value}`),
     [
@@ -73,7 +73,7 @@ test('KUB-13 where containers write has the thresholds of the file system they s
   assert.deepEqual([of(false), of(true)], [['1%'], ['2%']])
 })
 
-test('KUB-13 a soft threshold needs its grace period, a minimum reclaim keeps it met, memory comes first', () => {
+test('KUB-13 a soft threshold needs its grace period, a minimum reclaim keeps it met, memory has precedence', () => {
   const all = thresholds({
     evictionHard: { 'nodefs.available': '10%' },
     evictionSoft: { 'memory.available': '200Mi' },
@@ -143,7 +143,7 @@ test('KUB-13 what containers write is not on the disk of the node when images ha
 
 const seen = { 'memory.available': { available: 50 * Mi, capacity: 1000 * Mi }, 'nodefs.available': { available: 1_500_000, capacity: 100 * Mi } }
 const hard = thresholds({ evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '5Mi' }, enforceNodeAllocatable: [] })
-test('KUB-13 the message names what was short and who used it; the event says it once more for programs', () => {
+test('KUB-13 the message names the resource and the containers that used it; the event repeats them as annotations', () => {
   assert.deepEqual(evictionNotice(pod('above', { memory: '100Mi' }), 'memory', using(150), hard, seen), {
     message:
       'The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c was using 150Mi, request is 100Mi, has larger consumption of memory. ',

@@ -1,6 +1,7 @@
 /**
- * Watches what the node has left and ends pods before the kernel does (L3): pods beyond their storage limits, then, when something runs short, what nobody
- * needs, then one pod a round. Decisions are thresholds.ts', ranking.ts' and localStorage.ts'. Upstream: kubelet/eviction/eviction_manager.go (v1.36).
+ * Evicts pods before the node runs out of resources (L3): first pods beyond their storage limits; under pressure it deletes unused containers and images,
+ * then evicts one pod a round. In order: observe.ts measures the node, localStorage.ts and thresholds.ts decide whether to evict, ranking.ts decides which pod.
+ * Upstream: kubelet/eviction/eviction_manager.go (v1.36).
  */
 import { messageOf } from '#base/messageOf'
 import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
@@ -9,7 +10,7 @@ import { isCriticalPod } from '../core/criticalPods.ts'
 import { podReference } from '../core/podReference.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 import { limitsStorage, storageExcess } from './localStorage.ts'
-import { hasDedicatedImageFs, observe, podUsages } from './observe.ts'
+import { hasDedicatedImageFs, type MountedVolumesReader, observe, podUsages } from './observe.ts'
 import { evictionNotice, rankForEviction } from './ranking.ts'
 import {
   type EvictionSignal,
@@ -32,7 +33,7 @@ export interface EvictionManager {
   run(workers: PodWorkers, reclaim: Reclaim, signal: AbortSignal): Promise<void>
 }
 
-/** What can be given back before pods must go. */
+/** Frees resources before pods are evicted. */
 export interface Reclaim {
   deleteUnusedContainers(): Promise<void>
   deleteUnusedImages(): Promise<void>
@@ -40,8 +41,8 @@ export interface Reclaim {
 
 const periodMs = 10_000
 /**
- * A pod that was evicted gets this long to be gone before the node is looked at again, with its volumes: while they are there the disk is as full as before,
- * and the next pod would go for it.
+ * An evicted pod and its volumes have this long to be removed before the next round: until then the disk is as full as before,
+ * and another pod would be evicted for it.
  */
 const cleanUpMs = 30_000
 const cleanUpPollMs = 1_000
@@ -54,7 +55,7 @@ interface Round {
   readonly thresholds: readonly Threshold[]
 }
 
-export function createEvictionManager(context: KubeletContext): EvictionManager {
+export function createEvictionManager(context: KubeletContext, volumes: MountedVolumesReader): EvictionManager {
   const { clock, config, host, log, recorder } = context
   const configured = parseThresholds(config)
   const evictions = context.metrics.counter({
@@ -76,7 +77,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
     }
     const { message, annotations, disrupted, graceSeconds } = eviction
     recorder.event(podReference(pod), 'Warning', 'Evicted', message, annotations)
-    workers.end(pod.metadata.uid ?? '', { phase: 'Failed', reason: 'Evicted', message, disrupted }, graceSeconds)
+    workers.end({ uid: pod.metadata.uid ?? '', ending: { phase: 'Failed', reason: 'Evicted', message, disrupted }, graceSeconds })
     evictions.inc({ eviction_signal: eviction.signal })
     return true
   }
@@ -84,7 +85,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
   const evictForStorage = async ({ workers, dedicatedImageFs }: Round, pods: readonly FrozenPod[]): Promise<FrozenPod[]> => {
     const limited = config.localStorageCapacityIsolation ? pods.filter(limitsStorage) : []
     if (!host || limited.length === 0) return []
-    const usages = await podUsages(context, host, limited, { disk: true, processes: false })
+    const usages = await podUsages(context, host, volumes, limited, { disk: true, processes: false })
     return limited.filter((pod) => {
       const usage = usages.get(pod.metadata.uid ?? '')
       const excess = usage && storageExcess(pod, usage, dedicatedImageFs)
@@ -92,7 +93,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
     })
   }
 
-  /** Containers and images that nobody needs, where the disk is short. True when that was enough. */
+  /** Deletes unused containers and images under disk pressure. Returns whether that was enough. */
   const reclaimDisk = async ({ reclaim, dedicatedImageFs, thresholds }: Round, signal: EvictionSignal): Promise<boolean> => {
     if (!host || pressureOf(signal) !== 'disk' || (dedicatedImageFs && signal.startsWith('nodefs.'))) return false
     for (const work of [reclaim.deleteUnusedContainers, reclaim.deleteUnusedImages]) {
@@ -113,7 +114,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
     if (!host) return []
     const startedMs = clock.monotonicMs()
     const resource = resourceOf(worst.signal)
-    const usages = await podUsages(context, host, pods, { disk: pressureOf(worst.signal) === 'disk', processes: resource === 'pids' })
+    const usages = await podUsages(context, host, volumes, pods, { disk: pressureOf(worst.signal) === 'disk', processes: resource === 'pids' })
     const usageOf = (pod: FrozenPod) => usages.get(pod.metadata.uid ?? '')
     const graceSeconds = worst.graceMs === 0 ? immediateGraceSeconds : config.evictionMaxPodGracePeriod
     for (const pod of rankForEviction(pods, usageOf, worst.signal, round.dedicatedImageFs)) {
@@ -125,7 +126,7 @@ export function createEvictionManager(context: KubeletContext): EvictionManager 
     return []
   }
 
-  /** Returns the pods that have to go. */
+  /** Returns the evicted pods. */
   const synchronize = async (round: Round): Promise<FrozenPod[]> => {
     if (!host) return []
     const pods = round.workers.list().filter((pod) => !isTerminalPhase(pod.status?.phase) && !round.workers.isTerminated(pod.metadata.uid ?? ''))

@@ -1,5 +1,5 @@
 /**
- * Whether a pod has written more than it may (L3, pure): an emptyDir beyond its limit, the pod or a container beyond its ephemeral storage.
+ * Checks a pod's storage against its limits (L3, pure): an emptyDir beyond its limit, the pod or a container beyond its ephemeral storage.
  * Upstream: kubelet/eviction/eviction_manager.go localStorageEviction (v1.36).
  */
 import { podLimits } from '#api/helpers/podResources'
@@ -16,7 +16,7 @@ export interface StorageExcess {
 
 const storage = 'ephemeral-storage'
 
-/** Whether it is worth the look at the disk: a pod without a limit cannot exceed one. */
+/** Whether the pod's disk usage must be measured: a pod without a limit cannot exceed one. */
 export function limitsStorage(pod: FrozenPod): boolean {
   const volumes = (pod.spec.volumes ?? []).some((volume) => volume.emptyDir?.sizeLimit !== undefined && volume.emptyDir.medium !== 'Memory')
   return volumes || pod.spec.containers.some((container) => container.resources?.limits?.[storage] !== undefined) || podLimits(pod)[storage] !== undefined

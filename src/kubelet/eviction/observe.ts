@@ -1,5 +1,5 @@
 /**
- * Looks at the node for the eviction manager (L3): a few small files and statfs every round; the disk usage of pods only when somebody asks.
+ * Measures the node for the eviction manager (L3): a few small files and statfs every round; the disk usage of pods only on request.
  * Upstream: kubelet/eviction/helpers.go makeSignalObservations, kubelet/server/stats (v1.36).
  */
 import { readFile, stat } from 'node:fs/promises'
@@ -12,17 +12,19 @@ import type { KubeletHost } from '../core/host.ts'
 import { podDirectory, podLogDirectory } from '../core/podDirectory.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
 import { kubepodsLimits } from '../resources/cgroupTree.ts'
+import type { VolumeManager } from '../volumes/volumeManager.ts'
+import type { MountedVolumes } from '../volumes/volumePlugin.ts'
 import type { ContainerUsage, DiskUsage, PodUsage } from './podUsage.ts'
 import type { Observation, Observations } from './thresholds.ts'
 
 const nothing: DiskUsage = { bytes: 0, inodes: 0 }
 
-/** Where images are kept, as a path of the node; undefined while the runtime does not say. */
+/** The directory of images, as a path of the node; undefined while the runtime does not report it. */
 async function imagePath({ runtime }: KubeletContext): Promise<string | undefined> {
   return (await runtime.imageFilesystem().catch(() => undefined))?.fsId?.mountpoint
 }
 
-/** Whether images and containers live on another file system than the kubelet's. @throws Error while the runtime does not say */
+/** Whether images and containers live on another file system than the kubelet's. @throws Error while the runtime does not report it */
 export async function hasDedicatedImageFs(context: KubeletContext, host: KubeletHost): Promise<boolean> {
   const path = await imagePath(context)
   if (path === undefined) throw new Error('the runtime does not say where its images are')
@@ -88,14 +90,22 @@ export async function processes(): Promise<Observation | undefined> {
   return Number.isFinite(running) && Number.isFinite(capacity) ? { available: capacity - running, capacity } : undefined
 }
 
-/** What to look at besides memory. */
+export type MountedVolumesReader = Pick<VolumeManager, 'mountedVolumes'>
+
+/** What to measure in addition to memory. */
 export interface UsageNeeds {
   readonly disk: boolean
   readonly processes: boolean
 }
 
 /** What those pods use. Pods of which the runtime knows nothing are left out. */
-export async function podUsages(context: KubeletContext, host: KubeletHost, pods: readonly FrozenPod[], needs: UsageNeeds): Promise<Map<string, PodUsage>> {
+export async function podUsages(
+  context: KubeletContext,
+  host: KubeletHost,
+  volumes: MountedVolumesReader,
+  pods: readonly FrozenPod[],
+  needs: UsageNeeds,
+): Promise<Map<string, PodUsage>> {
   const stats = await context.runtime.listContainerStats()
   const usages = new Map<string, PodUsage>()
   for (const pod of pods) {
@@ -110,9 +120,9 @@ export async function podUsages(context: KubeletContext, host: KubeletHost, pods
       containers.push({ name, memoryBytes: memory?.workingSetBytes?.value ?? 0, rootfs, logs })
     }
     const processCount = needs.processes ? ((await host.cgroups.stats(podCgroupPath(context.config.cgroupRoot, pod)))?.processes ?? 0) : 0
-    const volumes = needs.disk ? await volumeUsages(context, host, pod) : new Map<string, DiskUsage>()
+    const volumeUsage = needs.disk ? await volumeUsages(host, volumes.mountedVolumes(uid)) : new Map<string, DiskUsage>()
     const managedFiles = needs.disk ? await managedUsage(context, host, pod) : undefined
-    usages.set(uid, { containers, processes: processCount, volumes, managedFiles })
+    usages.set(uid, { containers, processes: processCount, volumes: volumeUsage, managedFiles })
   }
   return usages
 }
@@ -124,14 +134,9 @@ async function managedUsage({ config }: KubeletContext, host: KubeletHost, pod: 
   return { bytes: hosts.bytes + logs.bytes, inodes: hosts.inodes + logs.inodes }
 }
 
-/** Of volumes that live on the node's own disk. */
-async function volumeUsages({ config }: KubeletContext, host: KubeletHost, pod: FrozenPod): Promise<Map<string, DiskUsage>> {
+/** The volumes that count as ephemeral storage. */
+async function volumeUsages(host: KubeletHost, volumes: MountedVolumes): Promise<Map<string, DiskUsage>> {
   const usages = new Map<string, DiskUsage>()
-  for (const volume of pod.spec.volumes ?? []) {
-    const plugin = volume.emptyDir && !volume.emptyDir.medium ? 'empty-dir' : volume.configMap ? 'configmap' : undefined
-    if (!plugin) continue
-    const directory = `${podDirectory(config.rootDirectory, pod.metadata.uid ?? '')}/volumes/kubernetes.io~${plugin}/${volume.name}`
-    usages.set(volume.name, await directoryUsage(host.path(directory)))
-  }
+  for (const [name, { path, isLocalEphemeral }] of volumes) if (isLocalEphemeral) usages.set(name, await directoryUsage(host.path(path)))
   return usages
 }

@@ -1,4 +1,7 @@
-/** What a pod uses of what can run short (L3, pure). Upstream: kubelet/eviction/helpers.go podDiskUsage, podLocalEphemeralStorageUsage, memoryUsage, processUsage (v1.36). */
+/**
+ * A pod's usage of the resources that eviction watches (L3, pure).
+ * Upstream: kubelet/eviction/helpers.go podDiskUsage, podLocalEphemeralStorageUsage, memoryUsage, processUsage (v1.36).
+ */
 
 export interface DiskUsage {
   readonly bytes: number

@@ -1,5 +1,5 @@
 /**
- * Which pod must go first when the node runs short, and what it is told (L3, pure). Upstream: kubelet/eviction/helpers.go rankMemoryPressure,
+ * Sorts pods for eviction under pressure and composes the messages (L3, pure). Upstream: kubelet/eviction/helpers.go rankMemoryPressure,
  * rankDiskPressureFunc, rankPIDPressure, evictionMessage (v1.36).
  */
 import { podRequests } from '#api/helpers/podResources'
@@ -22,7 +22,7 @@ function usedOf(usage: PodUsage, resource: StarvedResource, parts: readonly Disk
   return resource === 'pids' ? usage.processes : diskOf(usage, resource === 'inodes' ? 'inodes' : 'bytes', parts)
 }
 
-/** First to go first: whoever uses more than asked for, then the lower priority, then the larger excess. For processes there are no requests. */
+/** Sorts the first victim first: pods above their requests, then by lower priority, then by larger excess. Processes have no requests. */
 export function rankForEviction(pods: readonly FrozenPod[], usageOf: UsageOf, signal: EvictionSignal, dedicatedImageFs: boolean): FrozenPod[] {
   const resource = resourceOf(signal)
   const parts = partsOf(signal, dedicatedImageFs)
@@ -30,7 +30,7 @@ export function rankForEviction(pods: readonly FrozenPod[], usageOf: UsageOf, si
     const usage = usageOf(pod)
     const used = usage ? usedOf(usage, resource, parts) : 0
     const requests = podRequests(pod)
-    // A pod of which nothing is known goes first: upstream's choice, it may be the culprit.
+    // A pod without statistics is evicted first, as upstream does: it may be the cause.
     const exceeds = !usage ? 2 : resource !== 'pids' && used > (requests[resource] ?? 0) ? 1 : 0
     const asked = resource === 'inodes' ? (requests['ephemeral-storage'] ?? 0) : (requests[resource] ?? 0)
     return { pod, exceeds, priority: pod.spec.priority ?? 0, excess: resource === 'pids' ? used : used - asked }
@@ -42,7 +42,7 @@ const bytesText = (bytes: number) => formatQuantity(quantityOf(bytes, 'BinarySI'
 
 export interface EvictionNotice {
   readonly message: string
-  /** Of the event. */
+  /** Annotations of the event. */
   readonly annotations: Readonly<Record<string, string>>
 }
 

@@ -44,7 +44,7 @@ export interface Threshold {
   readonly signal: EvictionSignal
   /** A quantity or a percentage of the capacity. */
   readonly value: string
-  /** How long it must hold before pods go; 0: a hard threshold. */
+  /** How long the threshold must be met before pods are evicted; 0: a hard threshold. */
   readonly graceMs: number
   /** How much more than the value must be free before it counts as over. */
   readonly minReclaim?: string | undefined
@@ -133,7 +133,7 @@ export function withContainerFilesystem(thresholds: readonly Threshold[], dedica
   return [...others, ...copies]
 }
 
-/** Those whose signal is below them. `minReclaim`: or has not come back far enough. A signal without an observation meets none. */
+/** The thresholds that are met. With `minReclaim` a signal must also exceed its minimum reclaim. Signals without an observation meet none. */
 export function thresholdsMet(thresholds: readonly Threshold[], observations: Observations, minReclaim: boolean): Threshold[] {
   return thresholds.filter((threshold) => {
     const observation = observations[threshold.signal]
@@ -143,7 +143,7 @@ export function thresholdsMet(thresholds: readonly Threshold[], observations: Ob
   })
 }
 
-/** What is remembered between two rounds. */
+/** State between two rounds. */
 export interface ThresholdState {
   readonly firstSeenMs: ReadonlyMap<Threshold, number>
   /** Met for their whole grace period, and not yet over. */

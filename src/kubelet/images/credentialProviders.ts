@@ -1,5 +1,5 @@
 /**
- * Programs that hand out registry credentials (L3): configured by file, asked with JSON over their standard input, their answers kept as long as they say.
+ * Programs that hand out registry credentials (L3): configured by file, called with JSON over standard input, their answers cached for the duration they state.
  * Upstream: pkg/credentialprovider/plugin (v1.36), API credentialprovider.kubelet.k8s.io/v1.
  */
 import { readFile } from 'node:fs/promises'
@@ -41,7 +41,7 @@ export interface CredentialProviders {
 const configApis = ['kubelet.config.k8s.io/v1', 'kubelet.config.k8s.io/v1beta1', 'kubelet.config.k8s.io/v1alpha1']
 const pluginApis = ['credentialprovider.kubelet.k8s.io/v1', 'credentialprovider.kubelet.k8s.io/v1beta1', 'credentialprovider.kubelet.k8s.io/v1alpha1']
 const timeoutMs = 60_000
-/** Answers that are kept at most; the oldest go. */
+/** The maximum of cached answers; the oldest are dropped. */
 const maxCached = 1000
 
 /** @throws Error that names the field and what to write there */
@@ -72,11 +72,9 @@ export async function parseProviders(text: string, file: string): Promise<Provid
   return providers
 }
 
-/** Without a configuration nobody is asked. @throws Error for a configuration that is none */
-export async function createCredentialProviders(context: KubeletContext): Promise<CredentialProviders> {
-  const { config, host } = context
-  const file = config.imageCredentialProviderConfigPath
-  if (!file || !host) return { configsFor: async () => [] }
+/** @throws Error for an invalid configuration */
+export async function createCredentialProviders(context: KubeletContext, host: KubeletHost): Promise<CredentialProviders> {
+  const file = context.config.imageCredentialProviderConfigPath
   const parsed = await parseProviders(await readFile(host.path(file), 'utf8'), file)
   const sources = parsed.map((provider) => createProvider(context, host, provider))
   return { configsFor: async (image, pod) => (await Promise.all(sources.map((source) => source(image, pod)))).filter((found) => found !== undefined) }
@@ -179,7 +177,7 @@ function createProvider(context: KubeletContext, host: KubeletHost, provider: Pr
   }
 }
 
-/** Who the pod is to a plugin; 'unfit': the plugin is not to be asked for it. */
+/** The pod's service account for a plugin; 'unfit': the plugin must not be called for this pod. */
 async function accountOf({ client }: KubeletContext, wanted: TokenAttributes, pod: FrozenPod): Promise<Account | 'unfit' | undefined> {
   const { namespace = '', name: podName, uid: podUid } = pod.metadata
   const name = pod.spec.serviceAccountName ?? ''

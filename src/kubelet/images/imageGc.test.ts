@@ -49,7 +49,7 @@ for (const { maximumAgeMs, startedMs, want } of ages) {
   })
 }
 
-test('KUB-10 a node whose disk stays too full is told how full it is and how little could be removed', () => {
+test('KUB-10 the event of a disk that stays too full names its usage and the bytes that were freed', () => {
   const gibi = 2 ** 30
   const end = 'Investigate disk usage, as it could be used by active images, logs, volumes, or other data.'
   assert.equal(

@@ -1,5 +1,5 @@
 /**
- * Removes images that nobody has used for too long, or while the disk is too full, least recently used first (L3). The plan is pure.
+ * Removes images that were unused for too long, or while the disk is too full, least recently used first (L3). The plan is pure.
  * Upstream: kubelet/images/image_gc_manager.go, kubelet.go StartGarbageCollection (v1.36).
  */
 import { messageOf } from '#base/messageOf'
@@ -7,7 +7,7 @@ import type { RuntimeImage } from '#grpc/criTypes'
 import type { KubeletContext } from '../core/context.ts'
 import type { ImageManager } from './imageManager.ts'
 
-/** Sandboxes hold their image without a container that says so; runtimes before CRI v1.30 do not pin it themselves. */
+/** A sandbox uses its image without listing a container of it; runtimes before CRI v1.30 do not pin that image themselves. */
 function isPinned(image: RuntimeImage): boolean {
   return image.pinned || image.repoTags.some((tag) => /\/pause[:@]/.test(tag))
 }
@@ -26,7 +26,7 @@ export interface ImageGCInput {
   readonly minimumAgeMs: number
 }
 
-/** Images that may go, those first that were not used for longest. Used, pinned and young images stay. */
+/** Removable images, least recently used first. Used, pinned and young images stay. */
 function removable({ images, inUse, uses, nowMs, minimumAgeMs }: ImageGCInput): RuntimeImage[] {
   const use = (image: RuntimeImage) => uses.get(image.id) ?? { firstSeenMs: nowMs, lastUsedMs: 0 }
   return images
@@ -65,7 +65,7 @@ function sizeText(bytes: number): string {
   return `${(bytes / 1024 ** unit).toFixed(1)} ${units[unit]}`
 }
 
-/** What the node is told when not enough could be removed. */
+/** The message of the node's event when too little could be removed. */
 export function shortageMessage(capacityBytes: number, availableBytes: number, freedBytes: number): string {
   const used = `${usedPercentOf(capacityBytes, availableBytes)}% of ${sizeText(capacityBytes)} used`
   const advice = 'Investigate disk usage, as it could be used by active images, logs, volumes, or other data.'
@@ -82,7 +82,7 @@ export function planOldImages(input: ImageGCInput & { readonly maximumAgeMs: num
 export interface ImageGC {
   /** One round. @throws Error when it could not free what it had to */
   collect(): Promise<void>
-  /** All that nobody uses, because the disk is short now. */
+  /** Deletes all unused images, under disk pressure. */
   deleteUnusedImages(): Promise<void>
 }
 

@@ -1,5 +1,7 @@
 /**
- * Gets images onto the node (L3): pull policy, back-off, credentials and who may use what they have brought, upstream's events and metrics.
+ * Makes images present on the node (L3): pull policy, back-off, credentials, events and metrics.
+ * In order: keyring.ts and credentialProviders.ts find the pod's credentials, pullRecords.ts decides whether a present image may be used with them,
+ * imagePuller.ts queues the pull. imageGc.ts removes unused images; pauseImage.ts, busyboxImage.ts and ociTar.ts build the project's own images.
  * Upstream: kubelet/images/image_manager.go (v1.36).
  */
 import { messageOf } from '#base/messageOf'
@@ -11,7 +13,7 @@ import { formatElapsed } from '../core/formatElapsed.ts'
 import { withDefaultTag } from '../core/imageReference.ts'
 import { podReference } from '../core/podReference.ts'
 import { StartError } from '../core/startError.ts'
-import { createCredentialProviders } from './credentialProviders.ts'
+import type { CredentialProviders } from './credentialProviders.ts'
 import { createImagePuller, type PullResult } from './imagePuller.ts'
 import { type Credentials, configsOfSecrets, lookUpCredentials, type PullSecret } from './keyring.ts'
 import { openPullRecords, type PullRecords } from './pullRecords.ts'
@@ -19,9 +21,9 @@ import { openPullRecords, type PullRecords } from './pullRecords.ts'
 export interface ImageManager {
   /** The image, present on the node. @throws StartError with the waiting reason and message. */
   ensureImage(pod: FrozenPod, container: FrozenContainer, sandbox: PodSandboxConfig, signal?: AbortSignal): Promise<PulledImage>
-  /** When an image was last asked for, in milliseconds: what image garbage collection goes by. */
+  /** Time of the last use of each image, in milliseconds, for image garbage collection. */
   readonly lastUsedMs: ReadonlyMap<string, number>
-  /** Forgets images that are gone. */
+  /** Forgets removed images. */
   prune(images: readonly RuntimeImage[], beforeMs: number): Promise<void>
 }
 
@@ -95,7 +97,7 @@ interface Request {
 export async function createImageManager(context: KubeletContext): Promise<ImageManager> {
   const { clock, runtime, recorder } = context
   const counters = imageMetrics(context)
-  const providers = await createCredentialProviders(context)
+  const providers = await credentialProviders(context)
   const records = await openPullRecords(context)
   const pull = createImagePuller(context)
   const failures = createFailures(context)
@@ -131,7 +133,7 @@ export async function createImageManager(context: KubeletContext): Promise<Image
       const text = messageOf(error)
       recorder.event(reference, 'Warning', 'Failed', `Failed to pull image "${name}": ${text}`)
       const { reason, message } = pullFailure(name, text)
-      // Looked at again before the wait is over, so that the status says that there is one.
+      // The retry is due before the back-off ends, so that the status shows ImagePullBackOff.
       throw new StartError(reason, message, failures.note(key, `${reason}: ${message}`) / 2)
     }
   }
@@ -167,7 +169,7 @@ export async function createImageManager(context: KubeletContext): Promise<Image
     }
     count(present !== undefined, policy !== 'Never')
     if (policy === 'Never') {
-      // Also said of an image that this pod may not use: it is not to learn that it is there.
+      // The same message for an image that this pod may not use, so that the pod does not learn that it exists.
       const message = `Container image "${name}" is not present with pull policy of Never`
       recorder.event(reference, 'Warning', 'ErrImageNeverPull', message)
       throw new StartError('ErrImageNeverPull', message)
@@ -215,7 +217,7 @@ function createFailures({ clock }: KubeletContext) {
     /** Returns how long to wait now. */
     note: (key: string, message: string): number => {
       const nowMs = clock.now()
-      // Those of pods that are long gone.
+      // Forgets failures of pods that were deleted long ago.
       for (const [old, { ms }] of last) if (nowMs - ms > 2 * maxBackOffMs && old !== key) forget(old)
       backOff.next(key, nowMs)
       last.set(key, { ms: nowMs, message })
@@ -224,7 +226,7 @@ function createFailures({ clock }: KubeletContext) {
   }
 }
 
-/** The pod's pull secrets; those that do not exist are told of and skipped. */
+/** The pod's pull secrets; missing ones are skipped and logged. */
 async function pullSecrets(context: KubeletContext, pod: FrozenPod): Promise<PullSecret[]> {
   const missing: string[] = []
   const found = await Promise.all(
@@ -242,4 +244,11 @@ async function pullSecrets(context: KubeletContext, pod: FrozenPod): Promise<Pul
     context.recorder.event(podReference(pod), 'Warning', 'FailedToRetrieveImagePullSecret', message)
   }
   return found.filter((secret) => secret !== undefined)
+}
+
+/** The code of credential providers is loaded only on nodes that configure some. */
+async function credentialProviders(context: KubeletContext): Promise<Pick<CredentialProviders, 'configsFor'>> {
+  if (!context.config.imageCredentialProviderConfigPath || !context.host) return { configsFor: async () => [] }
+  const { createCredentialProviders } = await import('./credentialProviders.ts')
+  return createCredentialProviders(context, context.host)
 }

@@ -11,7 +11,7 @@ import type { Credentials } from './keyring.ts'
 export interface PullResult {
   readonly imageRef: string
   readonly used: Credentials | undefined
-  /** Of the pull itself, without the wait for its turn. */
+  /** Duration of the pull without the wait in the queue. */
   readonly tookMs: number
 }
 
@@ -53,7 +53,7 @@ export function createImagePuller(context: KubeletContext): ImagePuller {
     try {
       return await pull(image, credentials, sandbox, signal)
     } finally {
-      // The place goes straight to the next in line.
+      // The slot passes directly to the next pull in the queue.
       const next = waiting.shift()
       if (next) next()
       else active--

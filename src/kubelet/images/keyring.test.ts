@@ -59,7 +59,7 @@ test('KUB-10 both kinds of pull secrets are read, any other is none; the auth fi
   assert.equal(hashOf(found[0]?.auth ?? {}), hashOf(found[1]?.auth ?? {}))
 })
 
-test('KUB-10 a secret that is no Docker configuration is said to be none, without what it holds', () => {
+test('KUB-10 a secret without a Docker configuration is reported without its content', () => {
   const broken = { ...secret({}), data: { '.dockerconfigjson': base64('hunter2') } }
   assert.throws(() => configsOfSecrets([broken]), { message: 'pull secret n/s: its Docker configuration is not JSON' })
   assert.throws(() => configsOfSecrets([secret({ r: { auth: base64('nocolon') } })]), {

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import type { AuthConfig } from '#grpc/criTypes'
 import { repositoryOf } from '../core/imageReference.ts'
 
-/** Where credentials come from; absent: they are the node's, for every pod. */
+/** The source of credentials; absent: the node's own, for every pod. */
 export interface CredentialSource {
   readonly secret?: { readonly uid: string; readonly namespace: string; readonly name: string } | undefined
   readonly serviceAccount?: { readonly uid: string; readonly namespace: string; readonly name: string } | undefined
@@ -33,7 +33,7 @@ export interface KeyringConfig {
 /** What Docker Hub's entry is called in every Docker configuration. */
 const defaultRegistryKey = 'index.docker.io'
 
-/** Changes when the credentials do, and tells nothing of them. */
+/** A hash that changes with the credentials and does not reveal them. */
 export function hashOf(auth: AuthConfig): string {
   return createHash('sha256').update(JSON.stringify(auth)).digest('hex')
 }

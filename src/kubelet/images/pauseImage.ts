@@ -1,6 +1,6 @@
 /**
  * The image of the process that holds a pod's namespaces (L3): an ELF of under 200 bytes for amd64 or arm64, written here byte by byte, so that no pod needs a registry.
- * It ignores SIGCHLD, so that as PID 1 of a shared process namespace its orphans vanish by themselves, and then pauses for ever.
+ * It ignores SIGCHLD, so that as PID 1 of a shared process namespace the kernel reaps its orphans, and then pauses without an end.
  */
 import { arch } from 'node:os'
 import { bareMap } from '#base/bareMap'

@@ -1,6 +1,6 @@
 /**
- * Whose credentials brought each image onto the node (L3), so that a pod without them cannot use what another pod's secret has pulled. Kept on disk: they
- * must outlive the kubelet. Upstream: kubelet/images/pullmanager (v1.36), kinds ImagePullIntent and ImagePulledRecord.
+ * Records the credentials with which each image was pulled (L3), so that a pod without them cannot use an image of another pod's secret. The files
+ * outlive the kubelet. Upstream: kubelet/images/pullmanager (v1.36), kinds ImagePullIntent and ImagePulledRecord.
  */
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
@@ -22,7 +22,7 @@ interface SecretRecord {
 
 type AccountRecord = Omit<SecretRecord, 'credentialHash'>
 
-/** Who may use an image that is on the node. */
+/** The credentials that allow a pod to use an image on the node. */
 export interface PullCredentials {
   readonly kubernetesSecrets?: readonly SecretRecord[]
   readonly kubernetesServiceAccounts?: readonly AccountRecord[]
@@ -42,9 +42,9 @@ export interface PullRecords {
   intend(image: string): Promise<void>
   pulled(image: string, imageRef: string, used: Credentials | undefined): Promise<void>
   failed(image: string): Promise<void>
-  /** Whether the pod must show that it may have an image that is there already. */
+  /** Whether a pod needs credentials for an image that is present. */
   mustPull(image: string, imageRef: string, credentials: () => Promise<readonly Credentials[]>): Promise<boolean>
-  /** Forgets images that are gone. */
+  /** Deletes the records of removed images. */
   prune(images: readonly RuntimeImage[], beforeMs: number): Promise<void>
 }
 
@@ -52,7 +52,7 @@ const apiVersion = 'kubelet.config.k8s.io/v1beta1'
 /** From here on a record no longer grows by other secrets with the same content. */
 const maxSecrets = 100
 
-/** For runtimes that keep nothing on disk: whatever is there is everybody's. */
+/** For runtimes without a disk: every pod may use every image. */
 const noRecords: PullRecords = {
   intend: async () => {},
   pulled: async () => {},
@@ -61,7 +61,7 @@ const noRecords: PullRecords = {
   prune: async () => {},
 }
 
-/** Whether an image's users are looked at, by the configured policy. */
+/** Whether the configured policy requires a check of an image's users. */
 export function requiresVerification(image: string, byKubelet: boolean, policy: VerificationPolicy, allowlist: readonly string[]): boolean {
   if (policy === 'NeverVerify') return false
   if (policy === 'AlwaysVerify' || byKubelet) return true
@@ -76,7 +76,7 @@ function credentialsOf(used: Credentials | undefined): PullCredentials {
   return serviceAccount ? { kubernetesServiceAccounts: [serviceAccount] } : { nodePodsAccessible: true }
 }
 
-/** Both; access for everybody makes names superfluous. */
+/** Merges both; access for all pods makes lists of names unnecessary. */
 export function mergeCredentials(before: PullCredentials | undefined, added: PullCredentials): PullCredentials {
   if (!before || added.nodePodsAccessible) return added
   if (before.nodePodsAccessible) return before
@@ -116,7 +116,7 @@ export function grants(recorded: PullCredentials | undefined, presented: readonl
   return 'no'
 }
 
-/** Reads what an earlier kubelet has left: pulls that it did not live to see the end of count as pulled, with nobody's credentials. */
+/** Reads the records of an earlier kubelet: pulls that were running when it stopped count as pulled without any credentials. */
 export async function openPullRecords(context: KubeletContext): Promise<PullRecords> {
   const { host, config, clock, log } = context
   if (!host) return noRecords

@@ -75,7 +75,7 @@ async function setUp(t: TestContext, pull: (image: string, auth: AuthConfig | un
 
 const image = 'registry.example/app:1'
 
-test('KUB-10 a pull that fails backs off with its reason, and says in the end how long and how large it was', async (t) => {
+test('KUB-10 a failed pull backs off with its reason, and the event of success has its duration and size', async (t) => {
   let failure: string | undefined = 'RegistryUnavailable: 503'
   const node = await setUp(t, async () => {
     if (failure) throw new Error(failure)
@@ -130,7 +130,7 @@ test('KUB-10 every credential is tried; more pulls than allowed are refused', as
   assert.equal(await node.ensure(manager, node.pod('c'), 'other:1'), 'ErrImagePull: pull QPS exceeded')
 })
 
-test('KUB-10 metrics tell how many pulls are noted on disk, and how pods were let at images that are there', async (t) => {
+test('KUB-10 metrics report the records of pulls on disk, and the checks of access to present images', async (t) => {
   const node = await setUp(t, async () => {})
   node.secrets.set('one', 'right')
   const manager = await createImageManager(node.context)
@@ -154,7 +154,7 @@ const parallelism = [
   { settings: { serializeImagePulls: false }, want: 5 },
 ]
 for (const { settings, want } of parallelism) {
-  test(`KUB-10 with ${JSON.stringify(settings)} ${want} of 5 images are pulled at once`, async (t) => {
+  test(`KUB-10 with ${JSON.stringify(settings)} ${want} of 5 images are pulled in parallel`, async (t) => {
     let most = 0
     let active = 0
     const waiting: (() => void)[] = []
@@ -207,7 +207,7 @@ test("KUB-10 who has no credentials cannot use an image that another pod's secre
   assert.deepEqual(await readdir(`${node.directory}/image_manager/pulled`), [])
 })
 
-test("KUB-10 an image whose pull the kubelet did not see the end of is nobody's", async (t) => {
+test('KUB-10 an image whose pull was running when the kubelet stopped allows no credentials', async (t) => {
   const node = await setUp(t, async () => {
     throw new Error('denied')
   })
@@ -259,7 +259,9 @@ printf '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.ku
   await chmod(`${bin}/helper`, 0o755)
   await writeFile(`${bin}/config.yaml`, providers())
   const config = { ...node.context.config, imageCredentialProviderConfigPath: `${bin}/config.yaml`, imageCredentialProviderBinDir: bin }
-  const asked = await createCredentialProviders({ ...node.context, config })
+  const { host } = node.context
+  assert.ok(host)
+  const asked = await createCredentialProviders({ ...node.context, config }, host)
   const want = [{ config: { '*.example': { username: 'me', password: 'get' } }, source: undefined }]
   assert.deepEqual(await Promise.all([asked.configsFor(image, node.pod('a')), asked.configsFor(image, node.pod('b'))]), [want, want])
   assert.deepEqual(await asked.configsFor('registry.example/other:2', node.pod('a')), want)

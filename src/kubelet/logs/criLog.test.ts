@@ -51,12 +51,12 @@ const cases: { name: string; options: Partial<LogOptions>; want: string }[] = [
 ]
 for (const c of cases) test(`KUB-25 ${c.name}`, () => withLog(content, async (path) => assert.equal(await read(path, c.options), c.want)))
 
-test('what is no CRI line is left out', () => {
+test('lines that are not in CRI’s format are skipped', () => {
   assert.equal(parseCriLine(Buffer.from('garbage')), undefined)
   assert.deepEqual(parseCriLine(Buffer.from('t stdout F ')), { timestamp: 't', stream: 'stdout', partial: false, content: Buffer.alloc(0) })
 })
 
-test('KUB-25 following goes on through rotation until the container has stopped', () =>
+test('KUB-25 following continues through rotation until the container has stopped', () =>
   withLog(line('before'), async (path) => {
     let running = true
     const steps = [

@@ -1,5 +1,6 @@
 /**
- * Reads container logs in CRI's format (L3): `<RFC 3339 with nanoseconds> stdout|stderr F|P[:…] <text>`; P lines go on in the next one.
+ * Reads container logs in CRI's format (L3): `<RFC 3339 with nanoseconds> stdout|stderr F|P[:…] <text>`; a P line continues in the next line.
+ * followedLog.ts finds the file to read, logFiles.ts sorts rotated ones. logRotation.ts and logLinks.ts are independent of reading.
  * Upstream: cri-client/pkg/logs (v1.36).
  */
 import type { FileHandle } from 'node:fs/promises'
@@ -92,8 +93,8 @@ export interface FollowContext {
 const pollMs = 200
 
 /**
- * The log as bytes to print. With follow it goes on until the container has stopped or the signal aborts, through every file that the log is
- * renamed to meanwhile, however far behind the reader is.
+ * The log as bytes to print. With follow it continues until the container has stopped or the signal aborts, through every file to which the log is
+ * renamed meanwhile, even for a slow reader.
  */
 export async function* readLog(path: string, options: LogOptions, context: FollowContext, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const writer = new LogWriter(options)
@@ -136,7 +137,7 @@ export async function* readLog(path: string, options: LogOptions, context: Follo
         }
         continue
       }
-      // Once more after the container has stopped: its last lines may have come meanwhile.
+      // Reads once more after the container has stopped, for its last lines.
       stopped = left === 'same' && !(await context.isRunning())
       if (!stopped) await context.clock.sleep(pollMs, signal).catch(() => {})
     }

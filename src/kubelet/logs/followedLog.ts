@@ -7,11 +7,11 @@ import { createGunzip } from 'node:zlib'
 import { compressedSuffix, rotatedBeside, rotationOf, sortRotated } from './logFiles.ts'
 
 export interface FollowedLog {
-  /** What is read now. */
+  /** The file that is being read. */
   readonly file: FileHandle
   /**
-   * Asked at the end of `file`. 'same': that is the log's end for now. 'again': it was renamed a moment ago, read on until nothing more comes.
-   * 'moved': `file` is another one, from its beginning. A stream: a compressed file that lies between; ask again after it.
+   * Called at the end of `file`. 'same': the end of the log for now. 'again': the file was renamed just now; read it again until its end.
+   * 'moved': `file` is the next file, at its beginning. A stream: a compressed file in between; call again after it.
    */
   next(): Promise<'same' | 'again' | 'moved' | AsyncIterable<Buffer>>
 }
@@ -47,10 +47,10 @@ export async function openFollowed(path: string): Promise<FollowedLog> {
       }
       const following = later.find((stem) => stem > (own as string))
       if (following === undefined) {
-        // Between renaming and opening anew there is no file.
+        // Between the renaming and the reopening there is no file.
         const current = await open(path, 'r').catch(() => undefined)
         if (!current) return 'again'
-        // Renamed meanwhile: then this is a later one than the next.
+        // The log was renamed meanwhile: this file is not the next one but a later one.
         if ((await stemsOf(path)).at(-1) === later.at(-1)) return take(current, own)
         await current.close()
         return 'again'
@@ -60,7 +60,7 @@ export async function openFollowed(path: string): Promise<FollowedLog> {
       newest = own
       own = following
       const compressed = await open(`${following}${compressedSuffix}`, 'r').catch(() => undefined)
-      // Neither: it was the oldest of too many and is gone.
+      // Neither: the file was removed as the oldest one.
       return compressed ? gunzipped(compressed) : 'again'
     },
   }

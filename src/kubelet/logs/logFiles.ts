@@ -14,7 +14,7 @@ export function rotationStamp(nowMs: number): string {
   return at.slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
 }
 
-/** Of all names beside a log: those that hold lines, sorted oldest first, and what an interrupted rotation left. */
+/** Sorts the names in a log's directory: rotated files with lines, oldest first, and leftovers of an interrupted rotation. */
 export function sortRotated(names: readonly string[]): { readonly inUse: readonly string[]; readonly unused: readonly string[] } {
   const all = new Set(names)
   const isUnused = (name: string) => name.endsWith(temporarySuffix) || (!name.endsWith(compressedSuffix) && all.has(`${name}${compressedSuffix}`))

@@ -1,5 +1,5 @@
 /**
- * Links to container logs by the names of their pods (L3): in the directory beside the pods' logs, `/var/log/containers`, where log collectors look.
+ * Links to container logs by the names of their pods (L3): in `/var/log/containers`, where log collectors look.
  * Upstream: kubelet/kuberuntime/legacy.go, kuberuntime_gc.go evictPodLogsDirectories (v1.36).
  */
 import { readlink, rm, stat, symlink } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import type { KubeletContext } from '../core/context.ts'
 type LinkContext = Pick<KubeletContext, 'host' | 'config' | 'log'>
 
 const suffix = '.log'
-/** Of a file's name, on the file systems that logs are kept on. */
+/** The longest file name on the file systems of logs. */
 const maxNameLength = 255
 
 export function logLinksDirectory({ config }: Pick<LinkContext, 'config'>): string {
@@ -24,7 +24,7 @@ export function logLinkName(pod: FrozenPod, containerName: string, containerId: 
 }
 
 /**
- * Nobody has to wait for a link that could not be made: the log is there all the same.
+ * A link that cannot be created is only logged: the log itself exists anyway.
  * @param logPath of the node
  */
 export async function linkContainerLog(context: LinkContext, pod: FrozenPod, containerName: string, containerId: string, logPath: string): Promise<void> {

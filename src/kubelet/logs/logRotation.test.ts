@@ -14,7 +14,7 @@ import { readLog } from './criLog.ts'
 import { rotationStamp, sortRotated } from './logFiles.ts'
 import { removeContainerLogs, rotateIfGrown } from './logRotation.ts'
 
-/** A container that writes numbered lines, and the runtime that opens its log anew. */
+/** A container that writes numbered lines, and the runtime that reopens its log. */
 async function writingContainer(files: number) {
   const directory = await mkdtemp(join(tmpdir(), 'skiff-logs-'))
   const path = join(directory, '0.log')
@@ -85,7 +85,7 @@ test('KUB-25 at most containerLogMaxFiles logs stay: the newest plain, the one b
   }
 })
 
-test('KUB-25 what a failed rotation left is removed, and a log that may not be opened anew keeps its name', async () => {
+test('KUB-25 leftovers of a failed rotation are removed, and a log that cannot be reopened keeps its name', async () => {
   const container = await writingContainer(5)
   try {
     container.write(10)

@@ -22,7 +22,7 @@ export async function runLogRotation(context: RotationContext, signal: AbortSign
   }
 }
 
-/** Only of running containers: the others write nothing any more, and an empty newest log helps nobody. */
+/** Rotates logs of running containers only: the others write no more, and their newest log must not be empty. */
 async function rotateAll(context: RotationContext): Promise<void> {
   const { runtime, config, log } = context
   const waiting = (await runtime.listContainers()).filter(({ state }) => state === 'CONTAINER_RUNNING')
@@ -43,13 +43,13 @@ export async function rotateIfGrown({ runtime, host, config, clock }: RotationCo
   const size = async () => (await stat(path).catch(() => undefined))?.size
   let bytes = await size()
   if (bytes === undefined) {
-    // Somebody took the file away: until it is opened anew the container writes into nothing.
+    // The file was removed: until it is reopened, the container's lines are lost.
     await runtime.reopenContainerLog(id)
     bytes = await size()
   }
   if (bytes === undefined || bytes < config.containerLogMaxSizeBytes) return false
   const rotated = `${path}.${rotationStamp(clock.now())}`
-  // Names tell seconds apart: twice in one would overwrite.
+  // Names have a resolution of one second: a second rotation within it would overwrite the first.
   if ((await rotatedBeside(path)).some((file) => file.startsWith(rotated))) return false
   await tidyRotated(path, config.containerLogMaxFiles)
   await rename(path, rotated)
@@ -66,7 +66,7 @@ export async function rotateIfGrown({ runtime, host, config, clock }: RotationCo
 async function tidyRotated(path: string, maxFiles: number): Promise<void> {
   const { inUse, unused } = sortRotated(await rotatedBeside(path))
   for (const file of unused) await rm(file, { force: true })
-  // From the oldest on: whoever follows the log reads the newer ones.
+  // Removes the oldest first, because followers of the log read the newer ones.
   const excess = Math.max(0, inUse.length - Math.max(0, maxFiles - 2))
   for (const file of inUse.slice(0, excess)) await rm(file, { force: true })
   for (const file of inUse.slice(excess)) if (!file.endsWith(compressedSuffix)) await compress(file)

@@ -1,6 +1,6 @@
 /**
- * Sees to it that logind delays a shutdown for as long as the node's pods may take (L3): its own limit is five seconds unless somebody raised it, and a longer
- * lock is worth nothing. Upstream: kubelet/nodeshutdown/systemd/inhibit_linux.go, nodeshutdown_manager_linux.go start (v1.36).
+ * Makes logind delay a shutdown for as long as the node's pods may take (L3): its default limit is five seconds, and a longer
+ * lock has no effect. Upstream: kubelet/nodeshutdown/systemd/inhibit_linux.go, nodeshutdown_manager_linux.go start (v1.36).
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -12,21 +12,21 @@ const login = ['org.freedesktop.login1', '/org/freedesktop/login1', 'org.freedes
 const systemd = ['org.freedesktop.systemd1', '/org/freedesktop/systemd1', 'org.freedesktop.systemd1.Manager']
 const file = '/etc/systemd/logind.conf.d/99-kubelet.conf'
 const timeoutMs = 10_000
-/** logind reads its configuration some time after it was told to. */
+/** logind reloads its configuration some time after the signal. */
 const attempts = 5
 const firstWaitMs = 100
 const hangUp = '1'
 
 type Context = Pick<KubeletContext, 'clock' | 'log'>
 
-/** What logind says; undefined when it says something else. `t 5000000`, in microseconds. */
+/** The limit from logind's answer, such as `t 5000000` in microseconds; undefined for any other answer. */
 async function currentMs({ exec }: KubeletHost): Promise<number | undefined> {
   const { stdout } = await exec.run('busctl', ['--system', 'get-property', ...login, 'InhibitDelayMaxUSec'], { timeoutMs })
   const us = /^t (\d+)/.exec(stdout)?.[1]
   return us === undefined ? undefined : Number(us) / 1000
 }
 
-/** Raises logind's limit where it is below `wantedMs`. What cannot be done is told: pods then have the time that logind gives. */
+/** Raises logind's limit if it is below `wantedMs`. A failure is logged: pods then have logind's own limit. */
 export async function ensureInhibitDelay({ clock, log }: Context, host: KubeletHost, wantedMs: number, signal: AbortSignal): Promise<void> {
   let delayMs = await currentMs(host)
   if (delayMs === undefined || delayMs >= wantedMs) return

@@ -12,6 +12,7 @@ import { createRecordedMetrics } from '#testing/recordedMetrics'
 import { kubeletConfig } from '../core/config.ts'
 import type { KubeletContext } from '../core/context.ts'
 import type { KubeletHost } from '../core/host.ts'
+import type { PodEnding } from '../pods/podTable.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 import { ensureInhibitDelay } from './inhibitDelay.ts'
 import { createNodeShutdown, graceSecondsOf, shutdownGroups, shutdownPeriods } from './nodeShutdown.ts'
@@ -47,12 +48,12 @@ test('KUB-01 a runtime that does not answer is down after half a minute, and bac
   assert.deepEqual(await health.problems(), [])
 })
 
-test('KUB-02 a kubelet that has not seen its pods for three minutes says so', () => {
+test('KUB-02 a kubelet that has not relisted its pods for three minutes is not Ready', () => {
   assert.deepEqual([plegProblems(undefined, 1e9), plegProblems(1_000, 181_000)], [[], []])
   assert.deepEqual(plegProblems(1_000, 200_500), ['PLEG is not healthy: pleg was last seen active 3m19.5s ago; threshold is 3m0s'])
 })
 
-test('KUB-01 events tell of conditions that changed', () => {
+test('KUB-01 changed conditions are recorded as events', () => {
   const condition = (type: string, status: string) => ({ type, status })
   assert.deepEqual(transitions(undefined, [condition('MemoryPressure', 'False'), condition('Ready', 'True'), condition('Other', 'True')]), [
     'NodeHasSufficientMemory',
@@ -119,8 +120,7 @@ test('KUB-08 a node that shuts down is not ready, takes no pods, and waits for e
   const gone = new Map<string, () => void>()
   const workers = {
     list: () => [pod('stuck', 0, 5), pod('quick', 2_000_000_000)],
-    end: (uid: string, ending: { reason: string }, graceSeconds: number) =>
-      void ended.push(`${uid} ${ending.reason} ${graceSeconds} at ${clock.monotonicMs()}`),
+    end: ({ uid, ending, graceSeconds }: PodEnding) => void ended.push(`${uid} ${ending.reason} ${graceSeconds} at ${clock.monotonicMs()}`),
     ended: (uid: string) => new Promise<void>((resolve) => gone.set(uid, resolve)),
   } as unknown as PodWorkers
   const host = { path: (path: string) => path }
@@ -149,7 +149,7 @@ test('KUB-08 a node that shuts down is not ready, takes no pods, and waits for e
   assert.deepEqual([shutdown.problem(), shutdown.refusal(), changes], [undefined, undefined, 2])
 })
 
-test('KUB-08 logind is heard, and held up until the pods have ended', async (t) => {
+test('KUB-08 a shutdown that logind announces is delayed until the pods have ended', async (t) => {
   const said = (going: boolean) => JSON.stringify({ member: 'PrepareForShutdown', payload: { type: 'b', data: [going] } })
   assert.deepEqual([said(true), said(false), '{"member":"SessionNew","payload":{"data":["x"]}}', 'no JSON'].map(preparesForShutdown), [
     true,
@@ -159,7 +159,7 @@ test('KUB-08 logind is heard, and held up until the pods have ended', async (t) 
   ])
   const directory = await mkdtemp(join(tmpdir(), 'skiff-logind-'))
   t.after(() => rm(directory, { recursive: true, force: true }))
-  // busctl says that the machine goes.
+  // busctl reports a shutdown.
   const programs = {
     busctl: `[ "$2" = status ] && exit 0; [ "$2" = get-property ] && exec echo t 5000000; echo '${said(false)}'; echo '${said(true)}'; exec cat`,
     'systemd-inhibit': 'exec cat',
@@ -185,7 +185,7 @@ test('KUB-08 logind’s limit is raised to what pods may take, and left alone wh
   let seconds = 5
   const run = async (_program: string, [, verb = '', ...args]: readonly string[]) => {
     calls.push(verb)
-    // What the service is told to do, by its signal: it reads its configuration.
+    // The signal makes the service reload its configuration.
     if (verb === 'call') seconds = Number(/InhibitDelayMaxSec=(\d+)/.exec(await readFile(file, 'utf8'))?.[1])
     if (verb === 'call') assert.deepEqual(args.slice(-4), ['ssi', 'systemd-logind.service', 'all', '1'])
     return { code: 0, stdout: verb === 'get-property' ? `t ${seconds * 1e6}\n` : '', stderr: '', timedOut: false }

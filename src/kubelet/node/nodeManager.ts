@@ -1,5 +1,7 @@
 /**
- * Registers the node, renews its Lease and keeps its status true (L3). Upstream: kubelet_node_status.go, component-helpers/apimachinery/lease (v1.36).
+ * Registers the node, renews its Lease and reports its status (L3). nodeStatus.ts computes the Node (pure), runtimeHealth.ts watches the runtime.
+ * For shutdowns: shutdownSignal.ts watches logind with a lock that inhibitDelay.ts prolongs, then nodeShutdown.ts ends the pods.
+ * Upstream: kubelet_node_status.go, component-helpers/apimachinery/lease (v1.36).
  */
 import { uptime } from 'node:os'
 import type { Lease } from '#api/gen/types/coordination.v1'
@@ -24,7 +26,7 @@ export interface NodeManager {
   readonly registered: Promise<void>
   /** The node as the API last had it; undefined before it was seen. */
   node(): Frozen<Node> | undefined
-  /** Something that the status tells of has changed. */
+  /** A part of the status has changed: reports it soon. */
   refresh(): void
 }
 
@@ -33,7 +35,7 @@ const retryMs = 1_000
 
 export interface NodeManagerDeps {
   pressure(): NodeFacts['pressure']
-  /** Of the runtime, and of a node that is shutting down. */
+  /** Health of the container runtime. */
   readonly health: RuntimeHealth
   shutdownProblem(): string | undefined
 }
@@ -50,7 +52,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
 
   const facts = async (): Promise<NodeFacts> => {
     const [problems, images] = await Promise.all([health.problems(), runtime.listImages().catch(() => [])])
-    const resources = context.resources()
+    const resources = context.resources
     return {
       machine: context.machineInfo,
       runtime: health.version(),
@@ -90,7 +92,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
 
   let own: Mirror<Node> | undefined
   let wasUnschedulable: boolean | undefined
-  /** The cluster writes into the Node too: its pod range is there soon after it has registered. */
+  /** Controllers write into the Node too: its pod range is set soon after the registration. */
   const noticed = (node: Frozen<Node>) => {
     nodeUid = node.metadata.uid ?? nodeUid
     const unschedulable = node.spec.unschedulable ?? false
@@ -126,11 +128,11 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
       own = followed
       await Promise.race([followed.synced, followed.done])
       event('Starting', 'Starting kubelet.')
-      // A runtime that tells when something changes need not be asked all the time.
+      // A runtime that reports changes need not be polled.
       const stopListening = runtime.onStatusChange?.(statusBell.ring)
-      context.resources().onChange(statusBell.ring)
+      context.resources.onChange(statusBell.ring)
       const statusPeriodMs = runtime.onStatusChange ? config.nodeStatusReportFrequencyMs : config.nodeStatusUpdateFrequencyMs
-      // Until the node is ready its status is looked at more often: the network comes up meanwhile.
+      // Until the node is ready its status is computed more often, to notice a ready network soon.
       const becomeReady = async () => {
         while (!signal.aborted && !runtime.onStatusChange) {
           const ready = (await runtime.status().catch(() => undefined))?.conditions.every((condition) => condition.status)
@@ -171,12 +173,12 @@ async function patchStatus({ client, config }: KubeletContext, before: Frozen<No
 
 type NodeEvent = readonly [reason: string, message: string, type: 'Normal' | 'Warning']
 
-/** What a new status is told as. */
+/** The events about a new status. */
 function nodeEvents(nodeName: string, before: Frozen<NodeStatus>, after: NodeStatus): NodeEvent[] {
-  const told = transitions(before.conditions, after.conditions).map((reason): NodeEvent => [reason, `Node ${nodeName} status is now: ${reason}`, 'Normal'])
+  const changes = transitions(before.conditions, after.conditions).map((reason): NodeEvent => [reason, `Node ${nodeName} status is now: ${reason}`, 'Normal'])
   const bootID = after.nodeInfo?.bootID
   const rebooted = before.nodeInfo?.bootID && before.nodeInfo.bootID !== bootID
-  return rebooted ? [['Rebooted', `Node ${nodeName} has been rebooted, boot id: ${bootID}`, 'Warning'], ...told] : told
+  return rebooted ? [['Rebooted', `Node ${nodeName} has been rebooted, boot id: ${bootID}`, 'Warning'], ...changes] : changes
 }
 
 interface Chore {
@@ -187,7 +189,7 @@ interface Chore {
   work(signal: AbortSignal): Promise<void>
 }
 
-/** Does a chore again and again, after a failure sooner. `register`: for a node that somebody deleted. */
+/** Repeats a task, sooner after a failure. `register` creates the Node again after it was deleted. */
 function repeater({ clock, config, log }: KubeletContext, register: (signal: AbortSignal) => Promise<void>) {
   return async ({ name, periodMs, bell, work }: Chore, signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {

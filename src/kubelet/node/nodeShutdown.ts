@@ -1,5 +1,5 @@
 /**
- * Ends a node's pods in order before the node goes (L3): lower priorities first, each group within its time. From the first moment the node is not ready
+ * Ends a node's pods in order before the machine shuts down (L3): lower priorities first, each group within its time. At once the node is not ready
  * and takes no pods. Upstream: kubelet/nodeshutdown (v1.36).
  */
 import { abortScope } from '#base/abortScope'
@@ -12,13 +12,13 @@ import type { Refusal } from '../core/refusal.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 
 export interface NodeShutdown {
-  /** Shows when the last shutdown of an earlier life began and ended. */
+  /** Restores the metrics of the last shutdown from disk. */
   restore(): Promise<void>
   /** Resolves when every pod has ended or had its time. A second call joins the first. */
   shutDown(workers: PodWorkers, signal: AbortSignal): Promise<void>
   /** The shutdown was called off: the node takes pods again. */
   cancel(): void
-  /** What the node's Ready condition says of it. */
+  /** The message for the node's Ready condition. */
   problem(): string | undefined
   refusal(): Refusal | undefined
 }
@@ -26,7 +26,7 @@ export interface NodeShutdown {
 const message = 'Pod was terminated in response to imminent node shutdown.'
 const criticalPriority = 2_000_000_000
 
-/** The configured periods by rising priority; the two simple ones are those of ordinary and of critical pods. */
+/** The configured periods by rising priority; the two simple settings are the periods of ordinary and of critical pods. */
 export function shutdownPeriods(config: ShutdownConfig): ShutdownGracePeriod[] {
   if (config.shutdownGracePeriodByPodPriority.length > 0) return [...config.shutdownGracePeriodByPodPriority].sort((a, b) => a.priority - b.priority)
   const ordinaryMs = config.shutdownGracePeriodMs - config.shutdownGracePeriodCriticalPodsMs
@@ -48,7 +48,7 @@ export interface ShutdownGroup {
   readonly pods: readonly FrozenPod[]
 }
 
-/** Each pod with the period of the highest priority that it reaches; those below all go with the lowest. Groups without pods are left out. */
+/** Each pod with the period of the highest priority that it reaches; pods below all priorities are in the lowest group. Groups without pods are left out. */
 export function shutdownGroups(periods: readonly ShutdownGracePeriod[], pods: readonly FrozenPod[]): ShutdownGroup[] {
   const groupOf = (pod: FrozenPod) =>
     Math.max(
@@ -94,7 +94,8 @@ export function createNodeShutdown(context: KubeletContext, changed: () => void)
 
   const endGroup = async (workers: PodWorkers, { period, pods }: ShutdownGroup, signal: AbortSignal): Promise<void> => {
     for (const pod of pods) {
-      workers.end(pod.metadata.uid ?? '', { phase: 'Failed', reason: 'Terminated', message, disrupted: true }, graceSecondsOf(pod, period))
+      const ending = { phase: 'Failed', reason: 'Terminated', message, disrupted: true } as const
+      workers.end({ uid: pod.metadata.uid ?? '', ending, graceSeconds: graceSecondsOf(pod, period) })
     }
     const gone = Promise.all(pods.map((pod) => workers.ended(pod.metadata.uid ?? ''))).then(() => {})
     using late = abortScope(signal)

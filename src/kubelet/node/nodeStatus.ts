@@ -32,7 +32,7 @@ export interface NodeFacts {
 }
 
 const kibi = (bytes: number) => `${Math.floor(bytes / 1024)}Ki`
-/** What every kubelet on Linux says, pages or not. */
+/** Every kubelet on Linux reports these sizes, even without such pages. */
 const withoutHugepages: Resources = { 'hugepages-1Gi': '0', 'hugepages-2Mi': '0' }
 
 type PodRoom = Pick<KubeletConfig, 'maxPods' | 'podsPerCore'>
@@ -171,7 +171,7 @@ export function nodeStatus(previous: Frozen<NodeStatus> | undefined, facts: Node
   }
 }
 
-/** What a runtime does not tell is left out. */
+/** Fields that the runtime does not report are left out. */
 function runtimeAbilities({ handlers, features }: RuntimeStatus = { conditions: [], handlers: [] }): Pick<NodeStatus, 'runtimeHandlers' | 'features'> {
   const known = handlers.map(({ name, features: able }) => ({
     name,
@@ -194,7 +194,7 @@ export function defaultNodeLabels(config: Pick<KubeletConfig, 'nodeName'>, archi
   }
 }
 
-/** Whoever is there has the attach/detach controller attach its volumes. */
+/** Marks a Node whose volumes the attach/detach controller attaches. */
 const managedAttachAnnotation = 'volumes.kubernetes.io/controller-managed-attach-detach'
 
 const reconciledLabels = [
@@ -212,7 +212,7 @@ const reconciledLabels = [
 ]
 
 /**
- * What a kubelet that starts again changes of the Node that is there, as a merge patch; undefined: nothing. Other labels of its configuration are for a
+ * The changes by a restarted kubelet to an existing Node, as a merge patch; undefined: nothing. Other labels of its configuration are for a
  * node that is registered: what people did to them since stays.
  */
 export function registrationPatch(existing: Frozen<Node>, wanted: Node): object | undefined {

@@ -1,6 +1,6 @@
 /**
- * Tells of processes that the kernel has killed because the whole node was out of memory (L3). Upstream: kubelet/oom, cadvisor's oomparser (v1.36).
- * Limits of containers are not its business: the runtime reports those.
+ * Records events for processes that the kernel killed because the whole node was out of memory (L3). Upstream: kubelet/oom, cadvisor's oomparser (v1.36).
+ * The runtime reports kills for limits of containers.
  */
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -16,14 +16,14 @@ const constraint = /oom-kill:constraint=(\w+),.*?,task=([^,]*),pid=(\d+)/
 const killed = /Out of memory: (?:Killed|Kill) process (\d+) \((.*?)\)/
 
 /**
- * The victims in kernel messages, oldest first. Kernels since 5.0 say in a line of its own why they killed, older ones only in that of the kill:
+ * The victims in kernel messages, oldest first. Kernels since 5.0 log the cause in a separate line, older ones in the line of the kill:
  * "Memory cgroup out of memory" is a container's limit.
  */
 export function oomVictims(messages: string): OomVictim[] {
   const lines = messages.split('\n')
-  const told = lines.some((line) => constraint.test(line))
+  const hasConstraint = lines.some((line) => constraint.test(line))
   return lines.flatMap((line): OomVictim[] => {
-    if (told) {
+    if (hasConstraint) {
       const [, why, name, pid] = constraint.exec(line) ?? []
       return why === 'CONSTRAINT_NONE' && name !== undefined ? [{ pid: Number(pid), name }] : []
     }
@@ -37,15 +37,15 @@ const chunkBytes = 8192
 /** What one round reads at most: the kernel's buffer is not larger by default. */
 const maxMessages = 10_000
 
-/** Looks now and then, without a thread that waits. Until aborted; a node that may not read the kernel's messages says so once. */
+/** Polls until aborted, without a blocked thread. A node that may not read the kernel's messages logs that once. */
 export async function watchOom(context: KubeletContext, signal: AbortSignal, file = '/dev/kmsg'): Promise<void> {
   const { clock, config, log, recorder } = context
   const source = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
-    log.warn('Cannot tell of processes that the kernel kills when memory is short', { error: messageOf(error) })
+    log.warn('Cannot record events for processes that the kernel kills when memory is short', { error: messageOf(error) })
   })
   if (!source) return
   try {
-    // What happened before the kubelet was there is old news.
+    // Messages from before the start of the kubelet are skipped.
     await readAll(source)
     while (!signal.aborted) {
       await clock.sleep(periodMs, signal).catch(() => {})

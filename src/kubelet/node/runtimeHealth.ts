@@ -1,5 +1,5 @@
 /**
- * What the container runtime says of itself, and what to make of it when it says nothing (L3): a runtime that is silent for half a minute is down.
+ * Health of the container runtime (L3): the conditions that it reports; a runtime that does not answer for half a minute is down.
  * Upstream: kubelet/runtime.go, kubelet.go updateRuntimeUp, kubelet/pleg/generic.go Healthy (v1.36).
  */
 import type { RuntimeCondition, RuntimeStatus, RuntimeVersion } from '#grpc/criTypes'
@@ -9,7 +9,7 @@ import { formatElapsed } from '../core/formatElapsed.ts'
 export interface RuntimeHealth {
   /** Undefined until the runtime has answered once. */
   version(): RuntimeVersion | undefined
-  /** What it can do, as last heard. */
+  /** The last reported features of the runtime. */
   status(): RuntimeStatus | undefined
   /** Asks the runtime. Returns why the node is not ready, in upstream's words; none: it is. */
   problems(): Promise<string[]>
@@ -20,7 +20,7 @@ const patienceMs = 30_000
 /** So long the kubelet may have no full view of what runs. */
 const relistThresholdMs = 180_000
 
-/** @param relistedAtMs when all pods were last looked at, in monotonic milliseconds; undefined: they need not be */
+/** @param relistedAtMs time of the last relist of all pods, in monotonic milliseconds; undefined: relists are off */
 export function createRuntimeHealth(context: Pick<KubeletContext, 'runtime' | 'clock'>, relistedAtMs: () => number | undefined): RuntimeHealth {
   const { runtime, clock } = context
   let version: RuntimeVersion | undefined
@@ -36,7 +36,7 @@ export function createRuntimeHealth(context: Pick<KubeletContext, 'runtime' | 'c
     } catch {
       if (!status) return ['container runtime status check may not have completed yet']
       if (clock.monotonicMs() - answeredAtMs > patienceMs) {
-        // It may come back as another one.
+        // A restarted runtime may have another version.
         version = undefined
         return ['container runtime is down']
       }
@@ -51,7 +51,7 @@ export function createRuntimeHealth(context: Pick<KubeletContext, 'runtime' | 'c
   }
 }
 
-/** Of a runtime that answers. */
+/** The failed conditions of a runtime that answers. */
 export function conditionProblems(conditions: readonly RuntimeCondition[]): string[] {
   return (['RuntimeReady', 'NetworkReady'] as const).flatMap((type) => {
     const condition = conditions.find((candidate) => candidate.type === type)

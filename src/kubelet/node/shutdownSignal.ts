@@ -1,5 +1,5 @@
 /**
- * Hears from systemd-logind that the machine is about to go down, and holds that up until the pods have ended (L3). logind delays a shutdown by its own
+ * Watches systemd-logind for a shutdown of the machine, and delays it until the pods have ended (L3). logind delays a shutdown by its own
  * InhibitDelayMaxSec at most, which is raised where pods may take longer. Upstream: kubelet/nodeshutdown/systemd, nodeshutdown_manager_linux.go (v1.36).
  */
 import { createInterface } from 'node:readline'
@@ -7,7 +7,7 @@ import type { KubeletContext } from '../core/context.ts'
 import { ensureInhibitDelay } from './inhibitDelay.ts'
 
 export interface ShutdownListener {
-  /** Resolves when the machine may go. */
+  /** Resolves when the machine may shut down. */
   shutDown(): Promise<void>
   cancel(): void
 }
@@ -16,11 +16,11 @@ const retryMs = 1_000
 const match = "type='signal',interface='org.freedesktop.login1.Manager',member='PrepareForShutdown',path='/org/freedesktop/login1'"
 const inhibit = ['--what=shutdown', '--mode=delay', '--who=kubelet', '--why=Kubelet needs time to handle node shutdown', 'cat']
 
-/** True: the machine goes; false: it stays after all; undefined: a line that tells of something else. */
+/** True: the machine shuts down; false: the shutdown was cancelled; undefined: a line about something else. */
 export function preparesForShutdown(line: string): boolean | undefined {
   try {
-    const said = JSON.parse(line) as { member?: string; payload?: { data?: unknown[] } }
-    const [value] = said.member === 'PrepareForShutdown' ? (said.payload?.data ?? []) : []
+    const message = JSON.parse(line) as { member?: string; payload?: { data?: unknown[] } }
+    const [value] = message.member === 'PrepareForShutdown' ? (message.payload?.data ?? []) : []
     return typeof value === 'boolean' ? value : undefined
   } catch {
     return undefined
@@ -28,7 +28,7 @@ export function preparesForShutdown(line: string): boolean | undefined {
 }
 
 /**
- * Until aborted. `periodMs`: how long the pods may take altogether. A machine without logind says so once: its pods are then not waited for.
+ * Until aborted. `periodMs`: how long the pods may take altogether. On a machine without logind a warning is logged once, and shutdowns do not wait for pods.
  */
 export async function watchForShutdown(context: KubeletContext, listener: ShutdownListener, periodMs: number, signal: AbortSignal): Promise<void> {
   const { host, clock, log } = context

@@ -10,7 +10,7 @@ export interface StartupMetrics {
   registering(): void
   /** The node is a new one. */
   registeredNew(): void
-  /** Told that it is ready; the first time counts. */
+  /** The node is ready; only the first call counts. */
   ready(): void
 }
 
@@ -28,7 +28,7 @@ export function createStartupMetrics({ metrics, clock }: { readonly metrics: Met
   const beganMs = clock.monotonicMs()
   let triedMs: number | undefined
   let registeredMs: number | undefined
-  let isTold = false
+  let isReported = false
   return {
     registering: () => {
       triedMs ??= clock.monotonicMs()
@@ -37,8 +37,8 @@ export function createStartupMetrics({ metrics, clock }: { readonly metrics: Met
       registeredMs ??= clock.monotonicMs()
     },
     ready: () => {
-      if (isTold || uptimeMs === undefined || triedMs === undefined || registeredMs === undefined) return
-      isTold = true
+      if (isReported || uptimeMs === undefined || triedMs === undefined || registeredMs === undefined) return
+      isReported = true
       const readyMs = clock.monotonicMs()
       gauges.preKubelet.set(uptimeMs / 1000)
       gauges.preRegistration.set((triedMs - beganMs) / 1000)

@@ -32,15 +32,15 @@ export interface ContainerStatusInput {
   readonly previous: readonly Frozen<ContainerStatus>[] | undefined
   readonly startFailure: (containerName: string) => StartFailure | undefined
   readonly probes: ProbeResults
-  /** What a running container really has; undefined: what the spec says. */
+  /** The actual resources of a running container; undefined: those in the spec. */
   readonly appliedResources?: ((record: ContainerRecord) => Frozen<ResourceRequirements> | undefined) | undefined
   /** The health of the devices that a container has. */
   readonly resourceStatus?: ((container: FrozenContainer) => NonNullable<ContainerStatus['allocatedResourcesStatus']>) | undefined
-  /** All containers of the pod are being taken out of the runtime, to start anew. */
+  /** All containers of the pod are being removed from the runtime, to restart. */
   readonly isRestartingAll?: boolean | undefined
 }
 
-/** Why a container ended, where the runtime cannot tell: shown as terminated, with exit code 137. */
+/** Why a container ended if the runtime does not know: reported as terminated with exit code 137. */
 export const unknownEnd = {
   exitCode: 137,
   reason: 'ContainerStatusUnknown',
@@ -49,13 +49,13 @@ export const unknownEnd = {
   finishedAt: undefined,
 } as const
 
-/** The same, of a container that was taken out of the runtime so that all of the pod's start anew. */
+/** The last state of a container that was removed from the runtime because all containers of the pod restart. */
 const restartingAll = {
   reason: restartingAllReason,
   message: 'The container is removed because RestartAllContainers in place',
 } as const
 
-/** Waiting, running or terminated, from what the runtime says. One that is created and not started waits for a reason that nobody knows. */
+/** Waiting, running or terminated, from the runtime's state. A created container that is not started waits for an unknown reason. */
 function containerState(record: ContainerRecord, runtimeName: string): ContainerState {
   if (record.state === 'running') return { running: { startedAt: formatTime(record.startedAtMs) } }
   if (record.state !== 'exited') return { waiting: {} }
@@ -64,7 +64,7 @@ function containerState(record: ContainerRecord, runtimeName: string): Container
       exitCode: record.exitCode,
       reason: record.reason || (record.exitCode === 0 ? 'Completed' : 'Error'),
       ...(record.message ? { message: record.message } : {}),
-      // Of one that never started: the beginning of time, as upstream prints it.
+      // A container that never started has the zero time, as upstream prints it.
       startedAt: formatTime(record.startedAtMs),
       finishedAt: formatTime(record.finishedAtMs),
       containerID: `${runtimeName}://${record.id}`,
@@ -145,7 +145,7 @@ function currentState(
   return { restartCount, state: withKnownMessage(containerState(record, input.runtimeName), previous) }
 }
 
-/** Last words live in a file that goes with the pod's directory: once told, they are kept from the status. */
+/** The termination message is in a file of the pod's directory, which is removed; once reported, the message is taken from the status. */
 function withKnownMessage(state: ContainerState, previous: Frozen<ContainerStatus> | undefined): ContainerState {
   const before = previous?.state?.terminated
   if (!state.terminated || state.terminated.message || !before?.message || before.containerID !== state.terminated.containerID) return state
@@ -173,7 +173,7 @@ function withoutRecord(
   const mounts = volumeMountStatuses(container, undefined)
   const waiting = { ...fresh, ...(mounts.length > 0 ? { volumeMounts: mounts } : {}), state: { waiting: { reason } } }
   if (!previous) return kind === 'init' ? asCompleted(input, container, waiting) : waiting
-  if (input.isRestartingAll && !previous.state?.waiting) return takenOut(previous, waiting)
+  if (input.isRestartingAll && !previous.state?.waiting) return removedForRestart(previous, waiting)
   if (previous.state?.terminated) return deepCopy<ContainerStatus>(previous)
   const again = { ...waiting, restartCount: previous.restartCount, lastState: deepCopy<ContainerState>(previous.lastState ?? {}) }
   if (!previous.state?.running || previous.lastState?.terminated) return kind === 'init' ? asCompleted(input, container, again) : again
@@ -184,8 +184,8 @@ function withoutRecord(
   return kind === 'init' ? asCompleted(input, container, lost) : lost
 }
 
-/** All containers of the pod start anew: this one has gone from the runtime, and is still to come back. */
-function takenOut(previous: Frozen<ContainerStatus>, waiting: ContainerStatus): ContainerStatus {
+/** All containers of the pod restart: this one is removed from the runtime and not created again yet. */
+function removedForRestart(previous: Frozen<ContainerStatus>, waiting: ContainerStatus): ContainerStatus {
   const base = previous.state?.terminated ? deepCopy<ContainerStatus>(previous) : waiting
   return {
     ...base,
@@ -195,7 +195,7 @@ function takenOut(previous: Frozen<ContainerStatus>, waiting: ContainerStatus): 
   }
 }
 
-/** Of an init container that nobody remembers: where regular containers were made since, it must have done its work. */
+/** An init container without a record: if regular containers were created after it, it must have completed. */
 function asCompleted({ pod, runtimeStatus }: ContainerStatusInput, container: FrozenContainer, status: ContainerStatus): ContainerStatus {
   const regular = new Set(pod.spec.containers.map(({ name }) => name))
   const wasInitialized = runtimeStatus.containers.some(({ name, state }) => regular.has(name) && state !== 'unknown')

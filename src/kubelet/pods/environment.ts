@@ -49,7 +49,7 @@ export function* serviceVariables(services: Iterable<Frozen<Service>>): Generato
   }
 }
 
-/** Services whose variables a container gets: the master service always, those of its namespace unless it says no. */
+/** Services whose variables a container gets: the master service always, services of its namespace unless enableServiceLinks is false. */
 export function relevantServices(pod: FrozenPod, services: readonly Frozen<Service>[]): Frozen<Service>[] {
   const links = pod.spec.enableServiceLinks ?? true
   const master = (service: Frozen<Service>) => service.metadata.namespace === 'default' && service.metadata.name === 'kubernetes'
@@ -69,7 +69,7 @@ class Variables extends Map<string, string> {
   #length = 0
 
   override set(name: string, value: string): this {
-    // What is written over counts, too: it has been work.
+    // Overwritten values count too, because they cost the same work.
     this.#length += name.length + value.length + variableOverhead
     if (this.#length > maxWordsLength) throw new ConfigError(`the environment has more than ${maxWordsLength} characters`)
     return super.set(name, value)

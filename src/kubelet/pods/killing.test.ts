@@ -80,7 +80,7 @@ const hooks: { name: string; hook: number; exit?: number; grace: number; options
   { name: 'that takes all of it leaves two seconds', hook: 50, grace: 10, want: ['0s hook app', '10s stop app 2', '10s stop sandbox'] },
   { name: 'is left out when there is no time', hook: 3, grace: 30, options: { graceSeconds: 0 }, want: ['0s stop app 2', '0s stop sandbox'] },
   {
-    name: 'that fails is told, and the container stops',
+    name: 'that fails is recorded, and the container stops',
     hook: 0,
     exit: 1,
     grace: 10,
@@ -108,7 +108,7 @@ for (const c of graces) {
   })
 }
 
-test('KUB-08 what could not be stopped is told together, and the sandbox is stopped all the same', async () => {
+test('KUB-08 containers that could not be stopped are reported in one error, and the sandbox is stopped anyway', async () => {
   const run = world({})
   const { runtime } = run.context as unknown as { runtime: { stopContainer(id: string): Promise<void> } }
   runtime.stopContainer = (id) => Promise.reject(new GrpcError('UNKNOWN', `${id} hangs`))

@@ -61,7 +61,7 @@ interface PreStopRequest {
   readonly options: KillOptions
 }
 
-/** Runs the hook for as long as the grace period lasts. Its failure keeps nobody alive. */
+/** Runs the hook, at most for the grace period. The container is stopped even if the hook fails. */
 async function preStop(context: KubeletContext, { pod, container, record, podIP, grace, options }: PreStopRequest): Promise<void> {
   const handler = container.lifecycle?.preStop
   if (!handler) return
@@ -84,7 +84,7 @@ async function upTo(context: KubeletContext, ms: number, turn: Promise<unknown>)
   over.abort()
 }
 
-/** Stops waiting when aborted: whoever aborts stops the container again, with less patience. */
+/** Stops waiting when aborted: the caller then stops the container again with a shorter grace period. */
 async function orAborted(stopping: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   if (!signal) return stopping
   signal.throwIfAborted()
@@ -93,7 +93,7 @@ async function orAborted(stopping: Promise<void>, signal: AbortSignal | undefine
     onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
   })
-  // Nobody may be left to hear how it ended.
+  // The result may have no reader any more.
   stopping.catch(() => {})
   try {
     await Promise.race([stopping, aborted])
@@ -103,8 +103,8 @@ async function orAborted(stopping: Promise<void>, signal: AbortSignal | undefine
 }
 
 /**
- * Stops every container of the pod, then its sandboxes. All are told at once and run their hooks; a sidecar is stopped when the regular containers
- * and the sidecars after it have gone, or when its grace period is over.
+ * Stops every container of the pod, then its sandboxes. All hooks run in parallel; a sidecar is stopped when the regular containers
+ * and the sidecars after it have stopped, or when its grace period is over.
  */
 export async function killPod(context: KubeletContext, pod: FrozenPod, status: PodRuntimeStatus, options: KillOptions = {}): Promise<void> {
   const podIP = sandboxIPs(status)[0] ?? context.config.nodeIPs[0] ?? ''
@@ -117,7 +117,7 @@ export async function killPod(context: KubeletContext, pod: FrozenPod, status: P
   if (failures.length > 0) throw new Error(failures.length === 1 ? failures[0] : `[${failures.join(', ')}]`)
 }
 
-/** How upstream tells of one thing that went wrong in a step. */
+/** Upstream's message about one failure in a step. */
 function failure(action: 'KillContainer' | 'KillPodSandbox', target: string, error: unknown): string {
   return `failed to "${action}" for "${target}" with ${action}Error: ${JSON.stringify(rpcErrorText(error))}`
 }

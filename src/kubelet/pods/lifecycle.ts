@@ -57,10 +57,10 @@ async function execHook(context: KubeletContext, { handler, containerId, signal 
   throw new Error(`${intro} command '${command.join(' ')}' exited with ${answer.exitCode}: ${answer.stderr.toString()}, message: ${JSON.stringify(output)}`)
 }
 
-/** Of a hook over HTTP that no grace period limits. */
+/** Limit of a hook over HTTP without a grace period. */
 const defaultHookTimeoutMs = 30_000
 
-/** Whatever the answer says, it is one: only a hook that cannot be asked has failed. */
+/** Any HTTP status counts as success: only a hook without an answer has failed. */
 async function httpHook(context: KubeletContext, { pod, container, podIP, signal }: HookRequest, action: Frozen<HTTPGetAction>): Promise<void> {
   const { host } = context
   if (!host) return
@@ -81,7 +81,7 @@ async function httpHook(context: KubeletContext, { pod, container, podIP, signal
     await ask(target)
   } catch (error) {
     if (!target.https || !speaksPlainly(error)) throw error
-    // Hooks used to be asked in plain HTTP whatever they said: containers that rely on it still work, and are told of.
+    // Earlier versions called HTTPS hooks in plain HTTP. Containers that rely on it still work, and an event reports them.
     await ask({ ...target, https: false, headers: target.headers.filter(({ name }) => name.toLowerCase() !== 'authorization') })
     hookCounters(context).httpFallbacks.inc()
     const message = `request to HTTPS lifecycle hook ${target.host}:${target.port} got HTTP response, retry with HTTP succeeded`

@@ -120,7 +120,7 @@ async function pathOf(
   if (path === '') return volume.path
   const directory = podDirectory(context.config.rootDirectory, pod.metadata.uid ?? '')
   const subPath = { podDirectory: directory, volumeName: volume.name, volumePath: volume.path, containerName: container.name, index: mount.index, path }
-  // Details would tell the user what the node's filesystem looks like: they go to the log.
+  // Details would reveal the node's filesystem to the user: they are logged instead.
   const fail = (what: string, error: unknown) => {
     const details = { container: container.name, volumeMount: mount.name }
     context.log.error(error, `Failed to ${what} for volumeMount of the container`, details)
@@ -152,7 +152,7 @@ async function terminationLog(context: KubeletContext, host: KubeletHost, { pod,
   const directory = `${podDirectory(context.config.rootDirectory, pod.metadata.uid ?? '')}/containers/${container.name}`
   const path = `${directory}/${randomBytes(4).toString('hex')}`
   await makeDirectory(host.path(directory), 0o750)
-  // Whoever the container runs as must be able to write its message.
+  // Any user of the container must be able to write its message.
   await writeFile(host.path(path), '', { mode: 0o666 })
   await chmod(host.path(path), 0o666)
   return path

@@ -128,7 +128,7 @@ const cases: { name: string; spec?: Partial<PodSpec>; status: PodRuntimeStatus; 
     want: { killPod: true, createSandbox: true, attempt: 3, start: ['a', 'b'] },
   },
   {
-    name: 'a host network sandbox has no address of its own',
+    name: 'a sandbox on the host network has no IP address',
     spec: { hostNetwork: true },
     status: status(running, [sandbox('s1', 0, { network: null })]),
     want: {},
@@ -165,7 +165,7 @@ const cases: { name: string; spec?: Partial<PodSpec>; status: PodRuntimeStatus; 
     want: { killPod: true },
   },
   {
-    name: 'rules say nothing of a container that a probe ends',
+    name: 'rules do not apply to a container that a probe ends',
     spec: {
       containers: [
         container('a', { restartPolicy: 'Never', restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: [137] } }] }),
@@ -246,13 +246,13 @@ const cases: { name: string; spec?: Partial<PodSpec>; status: PodRuntimeStatus; 
     want: {},
   },
   {
-    name: 'a sidecar that ends is restarted beside a running init container',
+    name: 'a sidecar that ends is restarted while an init container runs',
     spec: { initContainers: mixed },
     status: status([record('i2', 'running'), record('s', 1), record('i1', 0)]),
     want: { init: ['s'] },
   },
   {
-    name: 'a sidecar that ends is restarted beside the others',
+    name: 'a sidecar that ends is restarted while regular containers run',
     spec: { initContainers: mixed },
     status: status([...running, record('i2', 0), record('s', 0), record('i1', 0)]),
     want: { init: ['s'] },
@@ -264,7 +264,7 @@ const cases: { name: string; spec?: Partial<PodSpec>; status: PodRuntimeStatus; 
     want: { killPod: true },
   },
   {
-    name: 'init records of an earlier sandbox say nothing',
+    name: 'init records of an earlier sandbox do not count',
     spec: { initContainers: inits },
     status: status([record('i2', 0, { sandboxId: 's0' }), record('i1', 0, { sandboxId: 's0' })]),
     want: { init: ['i1'] },

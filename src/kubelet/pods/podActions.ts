@@ -1,5 +1,5 @@
 /**
- * What must happen to a pod now (L3): kill, create a sandbox, start which containers, in which order. Pure; carrying it out is syncPod's work.
+ * Plans the next actions for a pod (L3, pure): kill it, create a sandbox, start containers in order. syncPod.ts carries the plan out.
  * Upstream: kuberuntime_manager.go computePodActions, kuberuntime_container.go computeInitContainerActions, util.go PodSandboxChanged (v1.36).
  */
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, shouldRestart, shouldRestartInit } from '../core/containers.ts'
@@ -95,7 +95,7 @@ interface InitActions {
 /** Init containers run one after another; sidecars count as done once started and are kept running from then on. */
 function initContainerActions(pod: FrozenPod, status: PodRuntimeStatus, sandboxId: string, probes: ProbeView): InitActions {
   const containers = pod.spec.initContainers ?? []
-  // Records of an earlier sandbox say nothing: a new sandbox initializes again.
+  // Records of an earlier sandbox do not count: a new sandbox initializes again.
   const records = containers.map((container) => status.containers.find((record) => record.name === container.name && record.sandboxId === sandboxId))
   const initializedBefore = pod.spec.containers.some((container) => status.containers.some((r) => r.name === container.name && r.sandboxId === sandboxId))
   const reached = initializedBefore ? containers.length : records.findLastIndex((record) => record !== undefined)
@@ -111,7 +111,7 @@ function initContainerActions(pod: FrozenPod, status: PodRuntimeStatus, sandboxI
       if (record?.state === 'exited' && record.exitCode === 0) continue
       if (record?.state === 'exited' && !shouldRestartInit(pod, container, record.exitCode)) return done(false, true)
       if (record?.state === 'unknown') {
-        // There is no exit code that a rule could say something of.
+        // There is no exit code that a rule could match.
         if ((container.restartPolicy ?? pod.spec.restartPolicy) === 'Never') return done(false, true)
         kill.push(unknownState(container, record, 'Init container'))
       }
@@ -161,7 +161,7 @@ function regularContainerActions(pod: FrozenPod, status: PodRuntimeStatus, probe
       keep++
       continue
     }
-    // A changed definition restarts the container whatever the policy. Rules say nothing of one that has not ended yet.
+    // A changed definition restarts the container whatever the policy. Rules do not apply to a container that has not exited.
     const restart = failure.reason === 'DefinitionChanged' || (container.restartPolicy ?? pod.spec.restartPolicy) !== 'Never'
     if (restart) start.push(container)
     kill.push(restart ? { ...failure, message: `${failure.message}, will be restarted` } : failure)

@@ -21,7 +21,7 @@ export interface PodAdmissionDeps {
   readonly allocations: Allocations
   readonly preemptions: Counter
   pressure(): NodeRoom['pressure']
-  /** Of a node that is about to go. */
+  /** The refusal while the node shuts down. */
   shutdownRefusal(): Refusal | undefined
   /** The node as this kubelet last saw it in the API. */
   node(): Frozen<Node> | undefined
@@ -38,7 +38,7 @@ export function createPodAdmission(deps: PodAdmissionDeps): (pod: FrozenPod) => 
   const ask = (pod: FrozenPod, node: Frozen<Node> | undefined): Promise<Refusal | undefined> => {
     const room = nodeRoom(deps, node)
     // Set aside at once: the next pod must not count on it.
-    return context.resources().admit(pod, () => admitPod(pod, allocations.allocatedPods(), room) ?? allocations.setAside(pod))
+    return context.resources.admit(pod, () => admitPod(pod, allocations.allocatedPods(), room) ?? allocations.setAside(pod))
   }
   return async (pod) => {
     const leaving = deps.shutdownRefusal()

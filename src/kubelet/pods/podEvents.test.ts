@@ -7,7 +7,7 @@ import type { KubeletContext } from '../core/context.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
 import { createPodEvents } from './podEvents.ts'
 
-test('KUB-10 until the runtime has told of all it has, it may hold something of any pod; then only of those it told of, or that a step has made', async () => {
+test('KUB-10 before the first relist any pod may have containers; afterwards only pods that the runtime listed, or whose step created some', async () => {
   const clock = new VirtualClock()
   let isUp = false
   const items = [{ id: 's1', state: 'SANDBOX_READY', labels: { [labelKeys.podUid]: 'old' } }]
@@ -19,7 +19,7 @@ test('KUB-10 until the runtime has told of all it has, it may hold something of 
   const context = { runtime, clock, log: noLog, metrics: noMetrics, config: { relistPeriodMs: 1000 } } as unknown as KubeletContext
   const events = createPodEvents(context)
   const stop = new AbortController()
-  const running = events.run({ happened: () => {}, census: () => [] }, stop.signal)
+  const running = events.run({ runtimeChanged: () => {}, podCounts: () => [] }, stop.signal)
   await clock.advance(500)
   assert.deepEqual([events.mayHold('old'), events.mayHold('new')], [true, true])
   isUp = true

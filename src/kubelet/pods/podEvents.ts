@@ -10,21 +10,21 @@ import { createPodGauges } from './podGauges.ts'
 import type { PodWorkers } from './podWorkers.ts'
 
 export interface PodEvents {
-  /** What a step has read of its pod: no news to it any more. */
+  /** A step has read this status of its pod: it is not reported as a change again. */
   note(status: PodRuntimeStatus): void
   /**
-   * Whether the runtime may hold something of a pod that no step has looked at yet. It does not once the runtime has told of everything it has:
-   * nobody but the pod's own steps makes more.
+   * Whether the runtime may have containers of a pod that had no step yet. After a relist it has none that were not listed:
+   * only the pod's own steps create more.
    */
   mayHold(uid: string): boolean
-  /** Until aborted; tells of each pod in which something happened. */
-  run(workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void>
+  /** Until aborted; notifies the workers of each pod whose containers or sandboxes changed. */
+  run(workers: Pick<PodWorkers, 'runtimeChanged' | 'podCounts'>, signal: AbortSignal): Promise<void>
   /** How long the last relist took, in milliseconds, and when it ended: for health and metrics. */
   lastRelist(): { readonly tookMs: number; readonly atMs: number }
 }
 
 const resubscribeMs = 1_000
-/** containerd tells of an exit before its own CRI answers know it: so look once more, and again for a slow machine. */
+/** containerd sends the event of an exit before its CRI answers show it: read once more, and again for a slow machine. */
 const settleMs = [40, 400] as const
 
 export function createPodEvents(context: KubeletContext): PodEvents {
@@ -37,12 +37,12 @@ export function createPodEvents(context: KubeletContext): PodEvents {
   const gauges = createPodGauges(context.metrics)
   const measures = relistMetrics(context)
 
-  const relist = async ({ happened, census }: Pick<PodWorkers, 'happened' | 'census'>): Promise<void> => {
+  const relist = async ({ runtimeChanged, podCounts }: Pick<PodWorkers, 'runtimeChanged' | 'podCounts'>): Promise<void> => {
     const startedMs = clock.monotonicMs()
     measures.started(startedMs)
     const [sandboxes, containers] = await Promise.all([runtime.listPodSandbox(), runtime.listContainers()])
     gauges.runtime(sandboxes, containers)
-    gauges.workers(census())
+    gauges.workers(podCounts())
     const now = new Map<string, string>()
     for (const item of [...sandboxes, ...containers]) {
       now.set(item.id, item.state)
@@ -54,12 +54,12 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     for (const id of podOf.keys()) if (!now.has(id)) podOf.delete(id)
     known = now
     hasListed = true
-    for (const uid of changed) happened(uid)
+    for (const uid of changed) runtimeChanged(uid)
     last = { tookMs: clock.monotonicMs() - startedMs, atMs: clock.monotonicMs() }
     measures.duration.observe(last.tookMs / 1000)
   }
 
-  const relistForever = async (workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void> => {
+  const relistForever = async (workers: Pick<PodWorkers, 'runtimeChanged' | 'podCounts'>, signal: AbortSignal): Promise<void> => {
     if (runtime.eventsAreComplete || config.relistPeriodMs <= 0) return
     while (!signal.aborted) {
       await relist(workers).catch((error: unknown) => log.v(1).info('Relist failed', { error: messageOf(error) }))
@@ -67,23 +67,23 @@ export function createPodEvents(context: KubeletContext): PodEvents {
     }
   }
 
-  const follow = async (workers: Pick<PodWorkers, 'happened' | 'census'>, signal: AbortSignal): Promise<void> => {
-    const { happened } = workers
+  const follow = async (workers: Pick<PodWorkers, 'runtimeChanged' | 'podCounts'>, signal: AbortSignal): Promise<void> => {
+    const { runtimeChanged } = workers
     while (!signal.aborted) {
       try {
         for await (const { containerId } of runtime.events(signal)) {
           const uid = podOf.get(containerId)
-          // An id that nobody knows yet is being created by a step that looks at it when it is done.
+          // An unknown id is being created by a step, which reads it when it is done.
           if (!uid) continue
-          happened(uid)
-          if (!runtime.eventsAreComplete) for (const ms of settleMs) clock.timer(ms, () => happened(uid))
+          runtimeChanged(uid)
+          if (!runtime.eventsAreComplete) for (const ms of settleMs) clock.timer(ms, () => runtimeChanged(uid))
         }
       } catch (error) {
         log.v(1).info('Runtime event stream ended', { error: messageOf(error) })
       }
       if (signal.aborted) return
       await clock.sleep(resubscribeMs, signal).catch(() => {})
-      // What happened while nobody listened.
+      // Events before the subscription are lost: read everything once.
       await relist(workers).catch(() => {})
     }
   }
@@ -107,7 +107,7 @@ export function createPodEvents(context: KubeletContext): PodEvents {
 function relistMetrics({ metrics, clock }: KubeletContext) {
   const duration = metrics.histogram({ name: 'kubelet_pleg_relist_duration_seconds', help: 'How long a list of all pods of the runtime took, in seconds.' })
   const interval = metrics.histogram({ name: 'kubelet_pleg_relist_interval_seconds', help: 'How long there was between two lists of all pods, in seconds.' })
-  const lastSeen = metrics.gauge({ name: 'kubelet_pleg_last_seen_seconds', help: 'When the pods of the runtime were last heard of, in seconds since 1970.' })
+  const lastSeen = metrics.gauge({ name: 'kubelet_pleg_last_seen_seconds', help: 'Time of the last list of the pods in the runtime, in seconds since 1970.' })
   metrics.counter({ name: 'kubelet_pleg_discard_events', help: 'How many events were dropped because nobody took them.' })
   let beforeMs: number | undefined
   return {

@@ -10,7 +10,7 @@ import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers
 export interface CountedPod {
   readonly pod: FrozenPod
   readonly lifecycle: 'sync' | 'terminating' | 'terminated'
-  /** It is gone from the API or its file, and is on its way out. */
+  /** The pod is deleted from the API or its file and is terminating. */
   readonly orphan: boolean
 }
 

@@ -33,7 +33,7 @@ const running: PodStatus = {
   containerStatuses: [{ name: 'c', image: '', imageID: '', ready: false, restartCount: 0, state: { running: {} } }],
 }
 
-test('OBS-09 the start of a pod counts from its creation until the API has heard of it, with and without images and init containers', () => {
+test('OBS-09 the start of a pod is measured from its creation until its status is reported, with and without images and init containers', () => {
   const { metrics, lines } = recording()
   const { starts } = createPodMetrics(metrics, clock())
   starts.seen(pod())
@@ -65,7 +65,7 @@ test('OBS-09 pods that ran before this kubelet, and those that are over before t
   assert.deepEqual(lines, [])
 })
 
-test('OBS-09 gauges tell what the runtime lists and what the workers have', () => {
+test('OBS-09 gauges report the runtime’s pods and the workers’ pods', () => {
   const { metrics, lines } = recording()
   const gauges = createPodGauges(metrics)
   gauges.runtime([{ state: 'SANDBOX_READY' }, { state: 'SANDBOX_NOTREADY' }] as PodSandbox[], [{ state: 'CONTAINER_RUNNING' }] as RuntimeContainer[])

@@ -1,6 +1,6 @@
 /**
  * What the kubelet counts and times about pods (L3), under upstream's names and with its buckets. How long a start took is measured here too:
- * from creation until the API has heard that everything runs, once with and once without pulling images and running init containers.
+ * from creation until the API has the status that everything runs, once with and once without pulling images and running init containers.
  * Upstream: kubelet/metrics/metrics.go, kubelet/util/pod_startup_latency_tracker.go (v1.36).
  */
 import type { ContainerStatus, PodStatus } from '#api/gen/types/core.v1'
@@ -65,10 +65,10 @@ export function createPodMetrics(metrics: Metrics, clock: Clock): PodMetrics {
       'Changes of resources that were asked of running containers: each resource by itself, its requests and limits by themselves.',
       ['resource', 'requirement', 'operation'],
     ),
-    podStartDuration: histogram('pod_start_duration_seconds', 'How long it took from first hearing of a pod until it ran, in seconds.', {
+    podStartDuration: histogram('pod_start_duration_seconds', 'How long it took from the first notice of a pod until it ran, in seconds.', {
       buckets: startBuckets,
     }),
-    podWorkerStartDuration: histogram('pod_worker_start_duration_seconds', 'How long it took from hearing of a pod until somebody worked on it, in seconds.'),
+    podWorkerStartDuration: histogram('pod_worker_start_duration_seconds', 'How long it took from the first notice of a pod until its first sync, in seconds.'),
     podWorkerDuration: histogram('pod_worker_duration_seconds', 'How long one step of a pod took, by why it was taken, in seconds.', {
       labels: ['operation_type'],
     }),
@@ -117,7 +117,7 @@ const rejectionReasons = new Set([
   'VolumeAttachmentLimitExceeded',
 ])
 
-/** Reasons that not everybody knows are gathered under one name: they may be many. */
+/** Unknown reasons are counted under one name, because they may be many. */
 function countRejections(metrics: Metrics): (reason: string) => void {
   const rejections = metrics.counter({ name: 'kubelet_admission_rejections_total', help: 'Pods that this node did not take, by why.', labels: ['reason'] })
   return (reason) => {
@@ -149,7 +149,7 @@ export interface StartTracker {
   seen(pod: FrozenPod): void
   /** An image of the pod was being fetched from then until then, in the clock's monotonic time. */
   pulled(podUid: string, fromMs: number, untilMs: number): void
-  /** The API has heard this status. */
+  /** The API has this status. */
   reported(pod: FrozenPod, status: Frozen<PodStatus>): void
   forget(podUid: string): void
 }

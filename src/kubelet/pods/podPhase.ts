@@ -31,15 +31,15 @@ function exitCodeOf(status: Frozen<ContainerStatus>): number | undefined {
   return status.state?.terminated?.exitCode ?? (status.state?.waiting ? status.lastState?.terminated?.exitCode : undefined)
 }
 
-/** It was taken out of the runtime so that all of the pod's containers start anew: this one, too. */
-function startsAnew({ state, lastState }: Frozen<ContainerStatus>): boolean {
+/** The container was removed from the runtime because all containers of the pod restart. */
+function isRestarting({ state, lastState }: Frozen<ContainerStatus>): boolean {
   return (state?.terminated ?? lastState?.terminated)?.reason === restartingAllReason
 }
 
 function countInit(pod: FrozenPod, container: FrozenContainer, status: Frozen<ContainerStatus> | undefined, counts: Counts): void {
   const exitCode = status && exitCodeOf(status)
   if (status === undefined || exitCode === undefined) counts.pendingInit++
-  else if (exitCode !== 0 && !startsAnew(status) && !shouldRestartInit(pod, container, exitCode)) counts.failedInit = true
+  else if (exitCode !== 0 && !isRestarting(status) && !shouldRestartInit(pod, container, exitCode)) counts.failedInit = true
   else if (exitCode !== 0 && status?.state?.waiting === undefined) counts.pendingInit++
 }
 
@@ -60,7 +60,7 @@ function countRegular(pod: FrozenPod, container: FrozenContainer, status: Frozen
   if (status?.state?.running) counts.running++
   else if (status && exitCode !== undefined) {
     counts.stopped++
-    if (!startsAnew(status) && !shouldRestart(pod, container, exitCode)) counts.stoppedForGood++
+    if (!isRestarting(status) && !shouldRestart(pod, container, exitCode)) counts.stoppedForGood++
     if (status?.state?.terminated && exitCode === 0) counts.succeeded++
   } else if (status?.state?.waiting) counts.waiting++
   else counts.unknown++

@@ -19,7 +19,7 @@ import { killContainer } from './killing.ts'
 export interface PodResizer {
   /** Answers whether it may have changed what runs. @param pod with its allocation */
   carryOut(pod: FrozenPod, status: PodRuntimeStatus): Promise<boolean>
-  /** What a container really has; undefined: nobody knows. */
+  /** The actual resources of a container; undefined: unknown. */
   actuated(podUid: string, record: ContainerRecord): Resources | undefined
 }
 
@@ -109,7 +109,7 @@ export function createPodResizer(context: KubeletContext, allocations: Allocatio
   }
 }
 
-/** Of two sets of limits the higher ones; no limit is the highest. */
+/** The higher of two limits for each resource; no limit is the highest. */
 export function largerOf(before: CgroupLimits | undefined, after: CgroupLimits): CgroupLimits {
   if (!before) return after
   const quota = (limits: CgroupLimits) => (limits.cpuQuotaUs === undefined || limits.cpuQuotaUs < 0 ? Number.POSITIVE_INFINITY : limits.cpuQuotaUs)

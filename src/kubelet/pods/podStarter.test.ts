@@ -69,14 +69,14 @@ async function start(
 
 const noClusterDns = 'kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.'
 
-test('KUB-20 a pod whose resolver is not as it asked starts, and is told so', async () => {
+test('KUB-20 a pod starts with a truncated resolver configuration, and an event reports it', async () => {
   const { events, sandbox, hasLogs } = await start({})
   assert.deepEqual(events, [`Warning MissingClusterDNS: pod: "web-0_shop(u1)". ${noClusterDns}`])
   assert.deepEqual(sandbox?.dnsConfig, { servers: ['127.0.0.1'], searches: ['.'], options: [] })
   assert.ok(hasLogs)
 })
 
-test('CRI-01 what keeps a sandbox from starting is told as upstream tells it', async () => {
+test('CRI-01 a failed start of a sandbox is reported with upstream’s reason and message', async () => {
   const failed = await start({ dnsPolicy: 'Default' }, { failure: new GrpcError('DEADLINE_EXCEEDED', 'too slow') })
   const text = 'rpc error: code = DeadlineExceeded desc = too slow'
   assert.deepEqual(failed.events, [`Warning FailedCreatePodSandBox: Failed to create pod sandbox: ${text}`])
@@ -93,12 +93,12 @@ test('KUB-19 the pause process has the runtime’s profile whatever the pod’s 
   assert.deepEqual([told?.seccomp, told?.selinuxOptions?.level, told?.supplementalGroupsPolicy], [{ profileType: 'RuntimeDefault' }, 's0:c1,c2', 1])
 })
 
-test('KUB-26 a simulated pod resolves no names and is told nothing of them', async () => {
+test('KUB-26 a simulated pod has no resolver configuration and no events about it', async () => {
   const { events, sandbox } = await start({}, { simulated: true })
   assert.deepEqual([events, sandbox?.metadata.name], [[], 'web-0'])
 })
 
-test('KUB-20 a full name that the kernel does not take keeps the pod from starting, and says so', async () => {
+test('KUB-20 a host name longer than the kernel allows stops the pod from starting, with a message', async () => {
   const spec = { dnsPolicy: 'Default', hostname: 'h'.repeat(60), subdomain: 'sub', setHostnameAsFQDN: true }
   const { events, sandbox, error } = await start(spec)
   assert.equal(sandbox, undefined)
@@ -109,7 +109,7 @@ test('KUB-20 a full name that the kernel does not take keeps the pod from starti
   )
 })
 
-test('KUB-19 a pod of its own users gets them from a runtime that can, and does not start on one that cannot', async () => {
+test('KUB-19 a pod with a user namespace starts on a runtime that supports it, and fails on one that does not', async () => {
   const spec = { dnsPolicy: 'Default', hostUsers: false }
   const able = await start(spec, { handlers: [{ name: '', features: { recursiveReadOnlyMounts: false, userNamespaces: true } }] })
   const mapping = [{ hostId: 65_536, containerId: 0, length: 65_536 }]

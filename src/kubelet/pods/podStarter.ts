@@ -114,7 +114,7 @@ export async function startContainer(context: KubeletContext, images: ImageManag
   await postStart(context, request, id)
 }
 
-/** A pod that is new to this kubelet's runtime goes on counting where its status stopped. */
+/** A pod without containers in the runtime continues the restart count of its status. */
 function restartCountFromStatus(pod: FrozenPod, name: string): number {
   const statuses = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]
   const status = statuses.find((candidate) => candidate.name === name)
@@ -139,7 +139,7 @@ async function configure(
   const mounts = context.host ? await containerMounts(context, context.host, { pod, container, podIPs, environment, volumes, imageVolumes }) : []
   const target = request.targetContainerName ? findContainer(request.status, request.targetContainerName) : undefined
   if (request.targetContainerName && !target) throw new Error(`unable to find target container ${request.targetContainerName}`)
-  const given = await context.resources().containerOptions(pod, container)
+  const given = await context.resources.containerOptions(pod, container)
   const options = { ...given, devices: [...given.devices, ...containerDevices({ container, volumes })] }
   const extraGroups = [...volumes.values()].flatMap(({ group }) => (group === undefined ? [] : [group]))
   const users = context.userNamespaces.of(pod)

@@ -146,7 +146,7 @@ const record = (name: string, more: Partial<ContainerRecord>): ContainerRecord =
   ...more,
 })
 
-test('KUB-11 a mount is told to be read-only all the way down when the runtime was told to make it so', () => {
+test('KUB-11 a mount is reported as recursively read-only if the runtime was asked for that', () => {
   const mounts = [
     { containerPath: '/deep', hostPath: '/a', readonly: true, recursiveReadOnly: true },
     { containerPath: '/flat', hostPath: '/b', readonly: true },
@@ -208,7 +208,7 @@ test('a container without a trace that used to run counts a restart', () => {
   assert.equal(status?.lastState?.terminated?.reason, 'ContainerStatusUnknown')
 })
 
-test('KUB-09 statuses of regular containers are sorted by name, those of init containers as the spec has them', () => {
+test('KUB-09 statuses of regular containers are sorted by name, statuses of init containers have the order of the spec', () => {
   const spec = { containers: [{ name: 'z' }, { name: 'b' }], initContainers: [{ name: 'y' }, { name: 'x' }] }
   const status = generatePodStatus(input({}, {}, { pod: pod(spec) }))
   const names = (list: PodStatus['containerStatuses']) => list?.map(({ name }) => name)
@@ -269,14 +269,14 @@ for (const c of states) {
   })
 }
 
-test('KUB-03 an init container that nobody remembers has done its work where a regular one was made; a sidecar has not', () => {
+test('KUB-03 an init container without a record is completed if a regular one was created; a sidecar is not', () => {
   const spec = { containers: [{ name: 'a' }], initContainers: [{ name: 'i' }, { name: 's', restartPolicy: 'Always' }] }
   const [init, side] = generatePodStatus(input({ containers: [record('a', {})] }, {}, { pod: pod(spec) })).initContainerStatuses ?? []
   assert.deepEqual([init?.state?.terminated?.exitCode, init?.state?.terminated?.reason, init?.ready], [0, 'Completed', true])
   assert.deepEqual(side?.state, { waiting: { reason: 'PodInitializing' } })
 })
 
-test('KUB-08 of a pod that has come to its end, who has no known end has failed; before it was initialized its init containers say enough', () => {
+test('KUB-08 in a finished pod, containers without a known exit have failed; before initialization only init containers count', () => {
   const lost = { exitCode: 137, reason: 'ContainerStatusUnknown', message: 'The container could not be located when the pod was terminated' }
   const terminated = { ...lost, startedAt: undefined, finishedAt: undefined }
   const failure = () => ({ reason: 'ImagePullBackOff', message: 'no such image' })
@@ -290,7 +290,7 @@ test('KUB-08 of a pod that has come to its end, who has no known end has failed;
   )
 })
 
-test('KUB-09 conditions: those of others first, the kubelet’s own in their order, each with the generation it speaks of', () => {
+test('KUB-09 conditions of other components are first, then the kubelet’s own in their order, each with its observed generation', () => {
   const restartPolicyRules = [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [42] } }]
   const spec = { containers: [{ name: 'a', restartPolicy: 'Never', restartPolicyRules }] }
   const previous = {
@@ -316,7 +316,7 @@ test('KUB-09 conditions: those of others first, the kubelet’s own in their ord
   )
 })
 
-test('KUB-12 no end is told while something may still run, and what others say of a pod stays', () => {
+test('KUB-12 a terminal phase is held back while containers may run, and conditions of other components stay', () => {
   const server = {
     phase: 'Running',
     conditions: [

@@ -31,15 +31,15 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous' | 
         readonly phase: 'Failed' | 'Succeeded'
         readonly reason: string
         readonly message: string
-        /** The node ends it for its own sake: told as DisruptionTarget. */
+        /** The node ends the pod, which did nothing wrong: sets the condition DisruptionTarget. */
         readonly disrupted?: boolean | undefined
-        /** The node never took it: there is nothing else to tell. */
+        /** The node never admitted the pod: there is nothing else to report. */
         readonly refused?: boolean | undefined
       }
     | undefined
 }
 
-/** Those of its conditions that only the kubelet sets, in the order in which it tells them. */
+/** The conditions that only the kubelet sets, in the order in which it reports them. */
 const kubeletConditions = [
   'PodResizePending',
   'PodResizeInProgress',
@@ -115,8 +115,8 @@ function conditionsOf(input: PodStatusInput, all: readonly ContainerStatus[], ph
 }
 
 /**
- * The last words about containers of a pod of which nothing runs any more: who has no known end has failed. Of a pod that was never initialized the
- * end of its init containers says enough. Upstream: status_manager.go TerminatePod.
+ * The final statuses of the containers of a finished pod: containers without a known exit have failed. If the pod was never initialized, the
+ * statuses of its init containers are enough. Upstream: status_manager.go TerminatePod.
  */
 function terminatedStatuses(pod: PodStatusInput['pod'], init: readonly ContainerStatus[], regular: readonly ContainerStatus[]) {
   const ended = (status: ContainerStatus): ContainerStatus => (status.state?.terminated ? status : { ...status, state: { terminated: { ...unknownEnd } } })
@@ -133,9 +133,9 @@ function hasPodInitialized({ spec, status }: PodStatusInput['pod']): boolean {
   const last = spec.initContainers?.at(-1)
   if (!last) return true
   if (status?.containerStatuses?.some(({ state, lastState }) => lastState?.terminated !== undefined || state?.waiting === undefined)) return true
-  const told = statusOf(status?.initContainerStatuses, last.name)
-  if (isRestartableInitContainer(last)) return told?.state?.running !== undefined && told.started === true
-  return told?.state?.terminated?.exitCode === 0 || told?.lastState?.terminated?.exitCode === 0
+  const reported = statusOf(status?.initContainerStatuses, last.name)
+  if (isRestartableInitContainer(last)) return reported?.state?.running !== undefined && reported.started === true
+  return reported?.state?.terminated?.exitCode === 0 || reported?.lastState?.terminated?.exitCode === 0
 }
 
 const maxMessageBytesOfPod = 12 * 1024
@@ -184,7 +184,7 @@ function reasonOf(source: { readonly reason?: string | undefined; readonly messa
   return { ...(source.reason ? { reason: source.reason } : {}), ...(source.message ? { message: source.message } : {}) }
 }
 
-/** A terminal phase is final; an ending decided by the kubelet beats what the containers say; what has come to its end without success has failed. */
+/** A terminal phase is final; an ending decided by the kubelet overrides the containers' result; a finished pod without success has failed. */
 function settledPhase({ pod, previousStatus, ending, podIsTerminal }: PodStatusInput, computed: string): string {
   const before = previousStatus.phase
   if (isTerminalPhase(before)) return before as string
@@ -193,8 +193,8 @@ function settledPhase({ pod, previousStatus, ending, podIsTerminal }: PodStatusI
 }
 
 /**
- * Conditions of others first, as they are, then the kubelet's own in their order. A transition time changes only with the status, or the reason of a resize.
- * Which generation a condition speaks of is told unless the draft knows better; of a restart of all containers upstream tells none.
+ * Conditions of other components first, unchanged, then the kubelet's own in order. A transition time changes only with the status, or a resize's reason.
+ * The observed generation is the pod's unless the draft sets it; the condition of a restart of all containers has none, as upstream.
  */
 export function mergeConditions(
   previous: readonly Frozen<PodCondition>[],

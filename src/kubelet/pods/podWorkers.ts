@@ -1,12 +1,14 @@
 /**
- * One worker per pod (L3): syncing while it should run, terminating when it must not, terminated until it is gone from the API.
- * A pod never has two steps at a time; a deletion interrupts a step that starts things. Upstream: kubelet/pod_workers.go (v1.36).
+ * One worker per pod (L3): syncing while it should run, terminating when it must not, terminated until it is deleted from the API.
+ * A pod never has two steps at a time; a deletion interrupts a step that starts containers.
+ * In order: podEvents.ts wakes the worker, podAdmission.ts admits a new pod, syncPod.ts makes a step: podActions.ts plans it, podStarter.ts and killing.ts
+ * carry it out with the configurations of runtimeConfig.ts; podStatus.ts computes the status and statusManager.ts sends it.
+ * Upstream: kubelet/pod_workers.go (v1.36).
  */
 import { rm } from 'node:fs/promises'
 import { keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { abortScope } from '#base/abortScope'
-import type { Timer } from '#base/clock'
 import { messageOf } from '#base/messageOf'
 import { pods } from '#client/builtIn'
 import { requestedResizes } from '../allocation/resizeMetrics.ts'
@@ -18,86 +20,28 @@ import type { PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
 import { removeLogLink } from '../logs/logLinks.ts'
 import { killPod } from './killing.ts'
-import type { CountedPod } from './podGauges.ts'
-import type { PodStatusInput } from './podStatus.ts'
-import { currentStatus, type PodMachinery, type PodMemory, RuntimeStatusError, readPod, syncPod } from './syncPod.ts'
+import { newWorker, type PodEnding, type PodTable, type Worker, type WorkerTable } from './podTable.ts'
+import { currentStatus, type PodMachinery, RuntimeStatusError, readPod, syncPod } from './syncPod.ts'
 
-export interface PodWorkers {
-  /** The pod as the API has it now. */
+/** The workers, and the table of their pods. */
+export interface PodWorkers extends PodTable {
+  /** Takes the pod as the API has it now. */
   update(pod: FrozenPod): void
-  /** The pod is gone from the API. */
+  /** The pod is deleted from the API. */
   deleted(pod: FrozenPod): void
-  /** Something happened to the pod: look again. */
+  /** Something about the pod changed: makes another step. */
   wake(uid: string): void
-  /** The same for news of the runtime, which a step that is under way may still read by itself. */
-  happened(uid: string): void
-  /** Ends a pod by the kubelet's own decision (eviction). */
-  end(uid: string, ending: NonNullable<PodStatusInput['ending']>, graceSeconds: number | undefined): void
-  /** Resolves when nothing of the pod runs any more and what it used is given back; at once for a pod that nobody knows. */
-  ended(uid: string): Promise<void>
-  /** Whether nothing of the pod runs any more; true for one that is not known. */
-  isTerminated(uid: string): boolean
-  /** Whether what the pod used is given back as well, its volumes for one; true for one that is not known. */
-  isFinished(uid: string): boolean
-  /** Every pod, and how far it is. */
-  census(): CountedPod[]
-  list(): FrozenPod[]
-  get(uid: string): FrozenPod | undefined
-  /** Resolves when no step is running any more (after the signal). */
+  /** The runtime reports a change of the pod: makes another step, unless the running one has yet to read the runtime. */
+  runtimeChanged(uid: string): void
+  /** Ends a pod by the kubelet's own decision, such as an eviction. */
+  end(ending: PodEnding): void
+  /** Resolves when no step is running any more; called after the signal. */
   settled(): Promise<void>
-}
-
-interface Worker {
-  pod: FrozenPod
-  stage: 'syncing' | 'terminating' | 'terminated'
-  removed: boolean
-  graceSeconds: number | undefined
-  /** Aborts the step that is running. */
-  abort: AbortController
-  dirty: boolean
-  running: Promise<void> | undefined
-  timer: Timer | undefined
-  readonly memory: PodMemory
-  /** A kill with less grace that joins one that is under way. */
-  hurry: (() => void) | undefined
-  /** Who waits for the end. */
-  readonly onEnd: (() => void)[]
-  isFinished: boolean
-  /** The same pod has come back while it was on its way out: it starts anew afterwards. */
-  again: FrozenPod | undefined
-  /** Why the next step is made, as metrics tell it. */
-  cause: 'create' | 'update' | 'sync'
 }
 
 const retryMs = 2_000
 
-function newWorker(pod: FrozenPod, nowMs: number): Worker {
-  return {
-    pod,
-    // What has come to its end never runs again: of what an earlier kubelet left of it, everything is stopped.
-    stage: isTerminalPhase(pod.status?.phase) ? 'terminating' : 'syncing',
-    removed: false,
-    graceSeconds: undefined,
-    abort: new AbortController(),
-    dirty: false,
-    running: undefined,
-    timer: undefined,
-    memory: {
-      startFailures: new Map(),
-      terminationMessages: new Map(),
-      resetCounts: new Map(),
-      backOffToldMs: new Map(),
-      firstSeenMs: pod.status?.startTime ? undefined : nowMs,
-    },
-    hurry: undefined,
-    onEnd: [],
-    isFinished: false,
-    again: undefined,
-    cause: 'create',
-  }
-}
-
-/** The workers of a kubelet, for those who make their steps. */
+/** What a step needs of the workers. */
 interface Pool {
   readonly machinery: PodMachinery
   readonly workers: Map<string, Worker>
@@ -106,9 +50,9 @@ interface Pool {
   update(pod: FrozenPod): void
 }
 
-export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): PodWorkers {
+export function createPodWorkers(machinery: PodMachinery, table: WorkerTable, signal: AbortSignal): PodWorkers {
   const { context } = machinery
-  const workers = new Map<string, Worker>()
+  const { workers } = table
 
   const wake = (uid: string) => {
     const worker = workers.get(uid)
@@ -117,14 +61,14 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     worker.running ??= drain(uid, worker)
   }
 
-  const happened = (uid: string) => {
+  const runtimeChanged = (uid: string) => {
     const worker = workers.get(uid)
     if (worker?.running) worker.memory.isOutdated = true
     else wake(uid)
   }
 
   const drain = async (uid: string, worker: Worker): Promise<void> => {
-    // Lets the events of one moment gather before the step.
+    // Waits one turn so that simultaneous events share one step.
     await Promise.resolve()
     while ((worker.dirty || worker.memory.isOutdated) && !signal.aborted) {
       worker.dirty = false
@@ -136,7 +80,7 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
         if (againInMs !== undefined && !signal.aborted) worker.timer = context.clock.timer(againInMs, () => wake(uid))
       } catch (error) {
         if (signal.aborted) break
-        // A sync that was interrupted is followed by what interrupted it; any other failure comes again by itself.
+        // An interrupted sync is followed by the termination that interrupted it; any other failure is retried.
         if (stage !== 'syncing' || !worker.abort.signal.aborted) {
           const reason = messageOf(error)
           if (error instanceof RuntimeStatusError) {
@@ -156,14 +100,14 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
     if (worker.stage === 'syncing') {
       worker.stage = 'terminating'
       worker.abort.abort(new Error('the pod is to be deleted'))
-    } else if (shorter) worker.hurry?.()
+    } else if (shorter) worker.shortenGracePeriod?.()
   }
 
   const update = (pod: FrozenPod): void => {
     const uid = pod.metadata.uid ?? ''
     const known = workers.get(uid)
     if (known?.removed) {
-      known.again = pod
+      known.restartAs = pod
       return
     }
     const sync = !known || needsSync(known.pod, pod)
@@ -187,39 +131,26 @@ export function createPodWorkers(machinery: PodMachinery, signal: AbortSignal): 
 
   const pool: Pool = { machinery, workers, signal, wake, update }
   return {
+    ...table,
     update,
     deleted: (pod) => {
       const worker = workers.get(pod.metadata.uid ?? '')
       if (!worker) return
       worker.removed = true
-      worker.again = undefined
-      // A forced deletion leaves the processes nothing but the least grace.
+      worker.restartAs = undefined
+      // A forced deletion has the shortest grace period.
       startTerminating(worker, pod.metadata.deletionGracePeriodSeconds ?? 1)
       wake(pod.metadata.uid ?? '')
     },
     wake,
-    happened,
-    end: (uid, ending, graceSeconds) => {
+    runtimeChanged,
+    end: ({ uid, ending, graceSeconds }) => {
       const worker = workers.get(uid)
       if (!worker || worker.stage === 'terminated') return
       worker.memory.ending ??= ending
       startTerminating(worker, graceSeconds)
       wake(uid)
     },
-    isFinished: (uid) => workers.get(uid)?.isFinished ?? true,
-    isTerminated: (uid) => (workers.get(uid)?.stage ?? 'terminated') === 'terminated',
-    ended: async (uid) => {
-      const worker = workers.get(uid)
-      if (!worker || worker.isFinished) return
-      await new Promise<void>((resolve) => {
-        worker.onEnd.push(resolve)
-        signal.addEventListener('abort', () => resolve(), { once: true })
-      })
-    },
-    census: () =>
-      [...workers.values()].map(({ pod, stage, removed }) => ({ pod, lifecycle: stage === 'syncing' ? ('sync' as const) : stage, orphan: removed })),
-    list: () => [...workers.values()].map((worker) => worker.pod),
-    get: (uid) => workers.get(uid)?.pod,
     settled: async () => {
       await Promise.allSettled([...workers.values()].map((worker) => worker.running))
       for (const worker of workers.values()) worker.timer?.cancel()
@@ -241,7 +172,7 @@ async function timedStep(pool: Pool, worker: Worker): Promise<number | undefined
   }
 }
 
-/** A static pod of the same name that is still there: two must never run. */
+/** A static pod of the same name that is not finished: two of them must never run. */
 function predecessor({ workers }: Pool, worker: Worker): Worker | undefined {
   if (!isStaticPod(worker.pod)) return undefined
   for (const other of workers.values()) {
@@ -256,7 +187,7 @@ async function step(pool: Pool, worker: Worker): Promise<number | undefined> {
   if (worker.stage === 'syncing') {
     const before = predecessor(pool, worker)
     if (before) {
-      before.onEnd.push(() => pool.wake(worker.pod.metadata.uid ?? ''))
+      before.terminationCallbacks.push(() => pool.wake(worker.pod.metadata.uid ?? ''))
       return undefined
     }
     using scope = abortScope(signal)
@@ -271,19 +202,19 @@ async function step(pool: Pool, worker: Worker): Promise<number | undefined> {
   }
   await finish(machinery, worker)
   worker.isFinished = true
-  for (const tell of worker.onEnd.splice(0)) tell()
+  for (const callback of worker.terminationCallbacks.splice(0)) callback()
   if (worker.removed) {
     await cleanUp(machinery, worker.pod)
     if (workers.get(worker.pod.metadata.uid ?? '') === worker) workers.delete(worker.pod.metadata.uid ?? '')
-    if (worker.again) {
-      machinery.metrics.restartedPods.inc({ static: isStaticPod(worker.again) ? 'true' : '' })
-      pool.update(worker.again)
+    if (worker.restartAs) {
+      machinery.metrics.restartedPods.inc({ static: isStaticPod(worker.restartAs) ? 'true' : '' })
+      pool.update(worker.restartAs)
     }
   }
   return undefined
 }
 
-/** Our own status writes come back as updates: only what asks for something is worth a step. */
+/** The kubelet's own status writes arrive as updates: only a change of metadata, spec or readiness gates needs a step. */
 function needsSync(before: FrozenPod, after: FrozenPod): boolean {
   const asked = ({ metadata }: FrozenPod) => [
     metadata.generation,
@@ -297,21 +228,21 @@ function needsSync(before: FrozenPod, after: FrozenPod): boolean {
   return !equal(asked(before), asked(after)) || !equal(gates(before), gates(after)) || !equal(before.spec, after.spec)
 }
 
-/** When the runtime has forgotten a finished pod, its status in the API is better than ours. */
-function isWorthTelling(pod: FrozenPod, { containers }: PodRuntimeStatus): boolean {
+/** False when the runtime has removed a finished pod's containers: its status in the API is then more complete. */
+function isWorthReporting(pod: FrozenPod, { containers }: PodRuntimeStatus): boolean {
   return containers.length > 0 || !isTerminalPhase(pod.status?.phase)
 }
 
-/** Stops everything of the pod, reporting on the way; throws while something still runs. */
+/** Stops all containers and sandboxes of the pod and reports its status. @throws Error while a container still runs */
 async function terminate(machinery: PodMachinery, worker: Worker): Promise<void> {
   const { context, statuses, probes } = machinery
   const uid = worker.pod.metadata.uid ?? ''
   const status = await readPod(machinery, uid, worker.memory)
-  if (!worker.removed && isWorthTelling(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, false))
+  if (!worker.removed && isWorthReporting(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, false))
   probes.stopLivenessAndStartup(uid)
   const kills: Promise<void>[] = []
   const kill = () => kills.push(killPod(context, worker.pod, status, { graceSeconds: worker.graceSeconds }))
-  worker.hurry = kill
+  worker.shortenGracePeriod = kill
   kill()
   try {
     for (let done = 0; done < kills.length; done++) await kills[done]
@@ -320,23 +251,23 @@ async function terminate(machinery: PodMachinery, worker: Worker): Promise<void>
     context.recorder.event(podReference(worker.pod), 'Warning', 'FailedKillPod', `error killing pod: ${reason}`)
     throw error
   } finally {
-    worker.hurry = undefined
+    worker.shortenGracePeriod = undefined
     await Promise.allSettled(kills)
   }
   const after = await readPod(machinery, uid, worker.memory)
   if (after.containers.some((record) => record.state === 'running')) throw new Error('containers are still running')
-  // Before the API hears of the end, by which others may get what the pod had.
-  await context.resources().release(uid)
+  // Before the end is reported: the scheduler then gives the resources to other pods.
+  await context.resources.release(uid)
 }
 
-/** The last report, then what the pod used on the node is given back, then the API object goes if it is to be deleted. */
+/** Reports the final status, releases the pod's resources on the node, then deletes the API object if its deletion was requested. */
 async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   const { context, statuses, probes } = machinery
   const uid = worker.pod.metadata.uid ?? ''
   if (!worker.removed) {
     const status = await readPod(machinery, uid, worker.memory)
-    if (isWorthTelling(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
-    // What was held back while something could still run.
+    if (isWorthReporting(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
+    // Sends the terminal phase, which was held back while containers could run.
     statuses.resend(uid)
     await statuses.flush(uid)
   }
@@ -355,7 +286,7 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   }
 }
 
-/** What remains of a pod that is gone from the API: containers, sandboxes, logs. */
+/** Removes the containers, sandboxes and logs of a pod that is deleted from the API. */
 export async function cleanUp(machinery: PodMachinery, pod: FrozenPod): Promise<void> {
   const { context, statuses, crashLoop } = machinery
   const uid = pod.metadata.uid ?? ''

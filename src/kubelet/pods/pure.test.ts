@@ -133,7 +133,7 @@ test('KUB-18 service variables have upstream’s names', () => {
   )
 })
 
-test('without service links only the master service is told', () => {
+test('without service links only the master service has variables', () => {
   const services = [service('kubernetes', 'default', [{ port: 443 }]), service('db', 'shop', [{ port: 1 }]), service('other', 'elsewhere', [{ port: 1 }])]
   const names = (links: boolean) => relevantServices(pod({ enableServiceLinks: links }), services).map((item) => item.metadata.name)
   assert.deepEqual([names(true), names(false)], [['kubernetes', 'db'], ['kubernetes']])
@@ -282,7 +282,7 @@ test('KUB-14 container limits: shares, quota, memory, OOM score', () => {
   )
 })
 
-test('KUB-14 a container without limits of its own has those of its pod', () => {
+test('KUB-14 a container without limits inherits its pod’s limits', () => {
   const [bounded, free] = pod({ containers: [resources({}, { memory: '1Gi' }), { name: 'free' }] }).spec.containers
   assert.ok(bounded && free)
   const limits = { cpu: '2', memory: '4Gi', 'hugepages-2Mi': '8Mi' }
@@ -398,7 +398,7 @@ test('KUB-05 back-off doubles to its maximum and forgets after a quiet time', as
 const fileVariable = (volumeName: string, key: string, optional = false) => ({
   env: [{ name: 'V', valueFrom: { fileKeyRef: { volumeName, path: 'f', key, optional } } }],
 })
-test('KUB-18 a variable comes from a file of a volume, or says why not', async () => {
+test('KUB-18 a variable is read from a file of a volume, or fails with the reason', async () => {
   assert.equal((await environmentOf(fileVariable('v', 'A'))).V, 'one')
   assert.equal('V' in (await environmentOf(fileVariable('v', 'B', true))), false)
   await assert.rejects(environmentOf(fileVariable('v', 'B')), { message: 'environment variable key "B" not found in file "f"' })

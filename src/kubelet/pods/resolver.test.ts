@@ -1,4 +1,4 @@
-/** What pods' resolv.conf says by policy, and what is told when it does not fit. */
+/** The resolv.conf of pods by policy, and the events about truncation. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod, PodSpec } from '#api/gen/types/core.v1'
@@ -43,7 +43,7 @@ const dnsCases = [
 for (const c of dnsCases) test(`KUB-20 resolver: ${c.name}`, () => assert.deepEqual(podResolver(pod(c.spec), resolver), { config: c.want, warnings: [] }))
 
 const fallBack = 'kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.'
-test('KUB-20 resolver: without cluster DNS the node resolves, and the pod is told', () => {
+test('KUB-20 resolver: without cluster DNS a pod uses the node’s resolver, with an event', () => {
   assert.deepEqual(podResolver(pod({}), { ...resolver, clusterDNS: [] }), {
     config: hostDns,
     warnings: [{ reason: 'MissingClusterDNS', message: `pod: "web-0_shop(u1)". ${fallBack}` }],
@@ -55,7 +55,7 @@ test('KUB-20 resolver: a node without resolv.conf resolves nothing', () => {
   assert.deepEqual(config, { servers: ['127.0.0.1', '::1'], searches: ['.'], options: [] })
 })
 
-test('KUB-20 resolver: what does not fit is left out, with an event that says what is applied', () => {
+test('KUB-20 resolver: entries beyond the limits are left out, with an event that has the applied ones', () => {
   const nameservers = ['1.1.1.1', '2.2.2.2', '3.3.3.3', '4.4.4.4']
   const searches = [`${'x'.repeat(254)}`, ...Array.from({ length: 40 }, (_, at) => `${at}.${'s'.repeat(80)}`)]
   const { config, warnings } = podResolver(pod({ dnsPolicy: 'None', dnsConfig: { nameservers, searches } }), resolver)

@@ -1,4 +1,4 @@
-/** What a pod's /etc/resolv.conf says (L3, pure). Upstream: kubelet/network/dns/dns.go, pkg/apis/core/validation limits (v1.36). */
+/** Computes a pod's /etc/resolv.conf (L3, pure). Upstream: kubelet/network/dns/dns.go, pkg/apis/core/validation limits (v1.36). */
 import type { DnsConfig } from '#grpc/criTypes'
 import type { FrozenPod } from '../core/containers.ts'
 
@@ -6,11 +6,11 @@ export interface ResolverSource {
   readonly nodeIPs: readonly string[]
   readonly clusterDNS: readonly string[]
   readonly clusterDomain: string
-  /** The text of the node's resolv.conf; empty: the node has none, and pods that want its names resolve none. */
+  /** The text of the node's resolv.conf; empty: the node has none, and pods with the node's resolver resolve no names. */
   readonly resolvConf: string
 }
 
-/** Something the user should hear of, as an event. */
+/** A warning that is recorded as an event. */
 export interface ResolverWarning {
   readonly reason: 'DNSConfigForming' | 'MissingClusterDNS'
   readonly message: string
@@ -50,7 +50,7 @@ function mergeOptions(options: readonly string[], more: readonly { readonly name
   return [...byName.values()]
 }
 
-/** The node's own resolver; where it has none, a name server that nobody runs. */
+/** The node's own resolver; without one, an address at which no name server runs. */
 function nodeResolver({ resolvConf, nodeIPs }: ResolverSource): DnsConfig {
   if (resolvConf) return parseResolvConf(resolvConf)
   const servers = nodeIPs.map((ip) => (ip.includes(':') ? '::1' : '127.0.0.1'))

@@ -1,5 +1,5 @@
 /**
- * Restarts every container of a pod in its place when one of them exits in a way that its rules say so of (L3): all are stopped and taken out of the
+ * Restarts every container of a pod in place when an exit matches a rule with action RestartAllContainers (L3): all are stopped and removed from the
  * runtime, the sandbox stays, and the pod starts from its first init container again. Upstream: kubelet/container/helpers.go ShouldAllContainersRestart,
  * AllContainersRestartCleanedUp; kubelet/status/generate.go GenerateAllContainersRestartingCondition (v1.36); KEP-5532.
  */

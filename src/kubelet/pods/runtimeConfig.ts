@@ -1,5 +1,5 @@
 /**
- * Sandbox and container configurations for the runtime (L3, pure): everything that was read or mounted before comes in as values.
+ * Sandbox and container configurations for the runtime (L3, pure): values that were read or mounted before are arguments.
  * Upstream: kuberuntime_sandbox.go generatePodSandboxConfig, kuberuntime_container.go generateContainerConfig (v1.36).
  */
 import type { ContainerConfig, Mount, PodSandboxConfig, PortMapping, RuntimeImage, UserNamespace } from '#grpc/criTypes'
@@ -31,7 +31,7 @@ function portMappings(pod: FrozenPod): PortMapping[] {
   )
 }
 
-/** What the runtime is told about a pod's sandbox. @throws when its hostname is none. */
+/** The configuration of a pod's sandbox. @throws Error for an invalid hostname */
 export function podSandboxConfig(pod: FrozenPod, attempt: number, users: UserNamespace, config: KubeletConfig): PodSandboxConfig {
   const annotations = { ...pod.metadata.annotations }
   delete annotations[configMirrorAnnotation]
@@ -57,7 +57,7 @@ export interface ContainerInputs {
   readonly users: UserNamespace
   readonly environment: ReadonlyMap<string, string>
   readonly mounts: readonly Mount[]
-  /** CPUs, devices and what comes with them. */
+  /** CPUs, devices, and the mounts and variables of devices. */
   readonly options: ContainerOptions
   readonly image: RuntimeImage | undefined
   readonly imageRef: string
@@ -75,7 +75,7 @@ export function containerConfig(pod: FrozenPod, container: FrozenContainer, inpu
   const lookup = (name: string) => inputs.environment.get(name)
   const command = container.command ?? []
   const words = expandWords([...command, ...(container.args ?? [])], lookup, environmentLength(inputs.environment))
-  // What the spec says wins over what a plugin adds.
+  // Variables of the spec override those of plugins.
   const added = options.envs.filter(({ key }) => !inputs.environment.has(key))
   return {
     metadata: { name: container.name, attempt: inputs.restartCount },

@@ -21,7 +21,7 @@ export interface StatusManager {
   get(uid: string): Frozen<PodStatus> | undefined
   /** Remembers the status and sends it when it differs from what the server has. */
   set(pod: FrozenPod, status: PodStatus): void
-  /** The pod as the API has it now: when somebody else has changed what is the kubelet's to say, it is said again. */
+  /** Takes the pod as the API has it now: if another client changed the kubelet's part of the status, it is sent again. */
   noticed(pod: FrozenPod): void
   /** Compares again with what the server has: the object is another one now. */
   resend(uid: string): void
@@ -33,7 +33,7 @@ export interface StatusManager {
 
 const listKeys: Readonly<Record<string, string>> = bareMap({ conditions: 'type', podIPs: 'ip', hostIPs: 'ip' })
 
-/** Told by others, who made the claims; a node may not change them. */
+/** Set by the components that create claims; a node may not change them. */
 const membersOfOthers = new Set(['resourceClaimStatuses', 'extendedResourceClaimStatus', 'nodeAllocatableResourceClaimStatuses'])
 
 /**
@@ -59,7 +59,7 @@ type Item = Readonly<Record<string, unknown>>
 function listPatch(list: string, mergeKey: string, before: readonly Item[], after: readonly Item[]): Record<string, unknown> {
   const byKey = new Map(before.map((item) => [item[mergeKey], item]))
   const wanted = new Set(after.map((item) => item[mergeKey]))
-  // Items merge member by member: what is gone must be said.
+  // A strategic merge keeps absent members of an item: the patch sets removed ones to null.
   const gone = (item: Item) => Object.keys(byKey.get(item[mergeKey]) ?? {}).filter((key) => item[key] === undefined)
   const changed = after
     .filter((item) => !equal(byKey.get(item[mergeKey]), item))
@@ -78,7 +78,7 @@ interface Entry {
   dirty: boolean
   /** The object's version that has `sent`. Versions are numbers that only grow. */
   sentVersion: number
-  /** Since when the server does not know the status, in monotonic time. */
+  /** When the unsent status was set, in monotonic time. */
   changedMs: number
   /** Rises when the server refuses the status as too large. */
   cutLevel: number
@@ -102,7 +102,7 @@ export function mergePodStatus(server: Frozen<PodStatus>, own: Frozen<PodStatus>
     ...added,
     ...(own.conditions ?? []).filter(({ type }) => isKubeletCondition(type)),
   ]
-  // What has ended stays so, whoever said it.
+  // A terminal phase is final, also one that another client set.
   const isOver = isTerminalPhase(server.phase) && server.phase !== own.phase
   const { phase, reason, message } = isDelayed || isOver ? server : own
   return { ...own, conditions, phase, reason, message }
@@ -116,9 +116,9 @@ export interface StatusManagerDeps {
   /** What stands for a pod in the API: itself, or the mirror of a static pod, which may not be there yet. */
   apiPod(pod: FrozenPod): FrozenPod | undefined
   couldHaveRunningContainers(uid: string): boolean
-  /** Hears of each new status, before the server does. */
+  /** Called with each new status, before it is sent. */
   onChanged(before: Frozen<PodStatus>, after: Frozen<PodStatus>): void
-  /** Hears what the server has been told. */
+  /** Called with each status that was sent. */
   onReported(pod: FrozenPod, status: Frozen<PodStatus>): void
 }
 
@@ -141,7 +141,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
     while (entry.dirty && !signal.aborted) {
       entry.dirty = false
       const target = apiPod(entry.pod)
-      // A mirror that is still to come is told of, and nobody else has anything to send to.
+      // A mirror that is not created yet triggers a resend later; other pods without an API object have no status to send.
       if (!target) return
       if (target.metadata.uid !== entry.sentTo) {
         entry.sent = target.status ?? {}
@@ -216,7 +216,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
     noticed: (pod) => {
       const uid = pod.metadata.uid ?? ''
       const known = entries.get(uid)
-      // Our own writes, and those of before, come back as well: only a newer version that says otherwise counts.
+      // The kubelet's own writes and older versions arrive here too: only a newer version with another status counts.
       if (!known || known.dirty || versionOf(pod) <= known.sentVersion) return
       const there = pod.status ?? {}
       if (!statusPatch(there, statusFor(known, there))) return

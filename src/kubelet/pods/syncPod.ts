@@ -1,5 +1,5 @@
 /**
- * One step of one pod (L3): read what runs, report it, make the plan, carry it out. The plan is podActions'; this file only does.
+ * One step of one pod (L3): reads the runtime, reports the status, plans and carries out the plan. podActions.ts makes the plan.
  * Upstream: kubelet.go SyncPod, kuberuntime_manager.go SyncPod (v1.36).
  */
 import type { PodStatus } from '#api/gen/types/core.v1'
@@ -53,31 +53,31 @@ export interface PodMachinery {
   networkProblem(): Promise<string | undefined>
   /** Why the node does not take the pod; undefined: it does. */
   admit(pod: FrozenPod): Promise<Refusal | undefined>
-  /** Hears what a step knows of its pod, and tells whether there can be anything to know. */
+  /** Records the runtime status that a step read, and knows whether the runtime may have containers of a pod. */
   readonly events: { note(status: PodRuntimeStatus): void; mayHold(uid: string): boolean }
 }
 
-/** What is remembered about a pod between two steps. */
+/** State of a pod between two steps. */
 export interface PodMemory {
   readonly startFailures: Map<string, StartFailure>
   readonly terminationMessages: Map<string, string>
   ending?: NonNullable<PodStatusInput['ending']> | undefined
-  /** Container → its restart count, for those that were taken out of the runtime so that all start anew. */
+  /** Container → its restart count, for containers that were removed from the runtime because all restart. */
   readonly resetCounts: Map<string, number>
-  /** Container → when its back-off was last told as an event. */
-  readonly backOffToldMs: Map<string, number>
+  /** Container → time of the last event about its back-off. */
+  readonly backOffReportedMs: Map<string, number>
   /** When this kubelet first saw the pod, in monotonic time; undefined once it has run, or had before. */
   firstSeenMs?: number | undefined
   /** Asked once, when the pod is new to the node. */
   admitted?: boolean
-  /** Something has happened since the runtime was last asked about the pod. */
+  /** The runtime reported a change since the step last read the pod. */
   isOutdated?: boolean
   /** A step has looked at the pod. */
   isKnown?: boolean
 }
 
 export interface SyncOutcome {
-  /** Nothing of the pod runs or will run again: the worker goes on to terminate it. */
+  /** No container of the pod runs or will run again: the worker then terminates the pod. */
   readonly terminal: boolean
   /** When to look again even if nothing happens. */
   readonly againInMs: number | undefined
@@ -86,10 +86,10 @@ export interface SyncOutcome {
 const retryMs = 10_000
 const backOffEventPeriodMs = 10_000
 const networkRetryMs = 1_000
-/** A start that takes longer, to pull images for one, is told of as far as it has come. */
+/** If a start takes longer, for example to pull images, the status is reported before its end. */
 const slowStartMs = 2_000
 
-/** The runtime does not say what runs of a pod. */
+/** The runtime's status of a pod cannot be read. */
 export class RuntimeStatusError extends Error {
   constructor(cause: unknown) {
     super(rpcErrorText(cause), { cause })
@@ -125,7 +125,7 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
     appliedResources: (record) => machinery.resizer.actuated(pod.metadata.uid ?? '', record),
     podResources: machinery.allocations.actuated(pod.metadata.uid ?? ''),
     resizeConditions: machinery.allocations.conditions(pod.metadata.uid ?? ''),
-    resourceStatus: (container) => context.resources().status(pod, container),
+    resourceStatus: (container) => context.resources.status(pod, container),
   })
 }
 
@@ -167,7 +167,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   const reset = await restartAll(machinery, pod, before, status, memory)
   if (reset) return reset
   const resized = await machinery.resizer.carryOut(pod, before)
-  await context.resources().reconcile(pod, before)
+  await context.resources.reconcile(pod, before)
   if (!pod.spec.hostNetwork && podSandboxChanged(pod, before).changed) {
     const problem = await machinery.networkProblem()
     if (problem) {
@@ -178,7 +178,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   const volumes = await volumesOf(machinery, pod)
   if (volumes instanceof VolumesNotReady) return { terminal: false, againInMs: Math.min(volumes.retryAfterMs, deadlineMs ?? Number.POSITIVE_INFINITY) }
   const actions = computePodActions(pod, before, probes)
-  // A step that did nothing to the pod has nothing to find out: events tell what happens by itself.
+  // A step without actions need not read the runtime again: its events report other changes.
   const isQuiet = !resized && isNothing(actions)
   const retryInMs = isQuiet ? undefined : await carryOut(machinery, { pod, status: before, actions, volumes, memory }, signal)
   const after = isQuiet ? before : await readPod(machinery, uid, memory)
@@ -195,7 +195,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   return { terminal: false, againInMs: waits.length > 0 ? least(waits) : undefined }
 }
 
-/** Waiting for a volume is no failure of the step: it has been told, and is looked at again when the volume may be tried. */
+/** A missing volume is no failure of the step: it is already reported, and the pod is synced again when the volume may be retried. */
 async function volumesOf({ context, volumes }: PodMachinery, pod: FrozenPod): Promise<MountedVolumes | VolumesNotReady> {
   try {
     return await volumes.setUpPod(pod)
@@ -206,7 +206,7 @@ async function volumesOf({ context, volumes }: PodMachinery, pod: FrozenPod): Pr
   }
 }
 
-/** When a container's exit asks for it, takes all containers out of the runtime: the next step starts them anew. Answers when that is; undefined: nothing asks. */
+/** If an exit requires it, removes all containers from the runtime, and the next step restarts them. Returns its time; undefined: no restart. */
 async function restartAll(
   machinery: PodMachinery,
   pod: FrozenPod,
@@ -228,7 +228,7 @@ async function restartAll(
   return { terminal: false, againInMs: 0 }
 }
 
-/** A pod that has started before, perhaps under an earlier kubelet, is not asked again. */
+/** A pod that has started before, perhaps under an earlier kubelet, is admitted without a check. */
 async function isAdmitted(machinery: PodMachinery, pod: FrozenPod, memory: PodMemory): Promise<boolean> {
   if (memory.admitted || pod.status?.startTime || memory.ending) return true
   const refusal = await machinery.admit(pod)
@@ -240,7 +240,7 @@ async function isAdmitted(machinery: PodMachinery, pod: FrozenPod, memory: PodMe
   return false
 }
 
-/** Whether the plan has anything that has not just been tried in vain. */
+/** Whether the plan has an action that did not just fail. */
 function hasWork(actions: PodActions, memory: PodMemory): boolean {
   const fresh = [...actions.initContainersToStart, ...actions.containersToStart, ...actions.ephemeralContainersToStart]
   return actions.killPod || actions.containersToKill.length > 0 || fresh.some((container) => !memory.startFailures.has(container.name))
@@ -248,7 +248,7 @@ function hasWork(actions: PodActions, memory: PodMemory): boolean {
 
 async function prepareDynamicResources(context: KubeletContext, pod: FrozenPod): Promise<void> {
   try {
-    await context.resources().preparePod(pod)
+    await context.resources.preparePod(pod)
   } catch (error) {
     const message = `Failed to prepare dynamic resources: ${messageOf(error)}`
     context.recorder.event(podReference(pod), 'Warning', 'FailedPrepareDynamicResources', message)
@@ -299,7 +299,7 @@ async function carryOut(machinery: PodMachinery, step: PodStep, signal: AbortSig
       throw error
     })
     podIPs = created ? sandboxIPs({ uid: status.uid, sandboxes: [created], containers: [] }) : []
-    slow = context.clock.timer(slowStartMs, () => tellSandbox(machinery, pod))
+    slow = context.clock.timer(slowStartMs, () => reportSandbox(machinery, pod))
   } else {
     sandbox = podSandboxConfig(pod, actions.attempt, context.userNamespaces.of(pod), context.config)
   }
@@ -310,7 +310,7 @@ async function carryOut(machinery: PodMachinery, step: PodStep, signal: AbortSig
 }
 
 /** From now on the pod has a sandbox, which others may wait for. */
-function tellSandbox({ context, statuses }: PodMachinery, pod: FrozenPod): void {
+function reportSandbox({ context, statuses }: PodMachinery, pod: FrozenPod): void {
   const status = statuses.get(pod.metadata.uid ?? '')
   if (status) statuses.set(pod, withReadySandbox(status, context.clock.now()))
 }
@@ -335,7 +335,7 @@ function backOffKey(pod: FrozenPod, { name, image = '', resources = {} }: Frozen
   return `${pod.metadata.uid}/${name}/${image}/${JSON.stringify(resources)}`
 }
 
-/** How long the container must still wait since its last end, which is then told; 0 when it may start. */
+/** The remaining back-off since the container's last exit, which is recorded as an event; 0 when it may start. */
 function backOffMs({ context, crashLoop }: PodMachinery, memory: PodMemory, pod: FrozenPod, container: FrozenContainer, finishedAtMs: number): number {
   const { name } = container
   const key = backOffKey(pod, container)
@@ -343,10 +343,10 @@ function backOffMs({ context, crashLoop }: PodMachinery, memory: PodMemory, pod:
   if (waitMs <= 0) return 0
   const message = `back-off ${formatElapsed(crashLoop.get(key))} restarting failed container=${name} pod=${formatPod(pod)}`
   memory.startFailures.set(name, { reason: 'CrashLoopBackOff', message })
-  // A step for every sign of life would tell it over and over.
-  const toldMs = memory.backOffToldMs.get(name) ?? Number.NEGATIVE_INFINITY
-  if (context.clock.now() - toldMs >= backOffEventPeriodMs) {
-    memory.backOffToldMs.set(name, context.clock.now())
+  // Every step would otherwise repeat the event.
+  const reportedMs = memory.backOffReportedMs.get(name) ?? Number.NEGATIVE_INFINITY
+  if (context.clock.now() - reportedMs >= backOffEventPeriodMs) {
+    memory.backOffReportedMs.set(name, context.clock.now())
     context.recorder.event(podReference(pod, name), 'Warning', 'BackOff', `Back-off restarting failed container ${name} in pod ${formatPod(pod)}`)
   }
   return waitMs

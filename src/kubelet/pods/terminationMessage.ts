@@ -38,7 +38,7 @@ async function read(context: KubeletContext, record: ContainerRecord): Promise<s
     const options = { follow: false, timestamps: false, tailLines: maxLogLines }
     for await (const chunk of context.runtime.logs(record.status, options, limit.signal)) end = lastOf(Buffer.concat([end, chunk]))
   } catch {
-    // No log, no message: the exit code still tells.
+    // Without a log there is no message; the exit code remains.
     return ''
   }
   return end.toString()

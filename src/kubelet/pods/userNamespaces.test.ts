@@ -41,7 +41,7 @@ async function onNode(
   }
 }
 
-test('KUB-19 each pod of its own users gets its own ids, and keeps them over a restart', () =>
+test('KUB-19 each pod with a user namespace gets separate ids, and keeps them over a restart', () =>
   onNode(async ({ directory, start }) => {
     const users = await start()
     await users.prepare(podOf('a', false), '')
@@ -66,14 +66,14 @@ test('KUB-19 each pod of its own users gets its own ids, and keeps them over a r
 
 const cannot = "can't set `spec.hostUsers: false`,"
 const refusals: readonly [name: string, handlers: readonly RuntimeHandler[], handler: string, message: string][] = [
-  ['a runtime that tells of no handlers', [], '', `${cannot} runtime does not support user namespaces: the handler "" is not known`],
+  ['a runtime that reports no handlers', [], '', `${cannot} runtime does not support user namespaces: the handler "" is not known`],
   ['a handler without them', able, 'old', `${cannot} RuntimeClass handler "old" does not support user namespaces`],
 ]
 for (const [name, handlers, handler, message] of refusals)
   test(`KUB-19 own users are refused for ${name}`, () =>
     onNode(async ({ start }) => assert.rejects((await start(handlers)).prepare(podOf('a', false), handler), { message })))
 
-test('KUB-19 ranges run out, come back, and belong to one pod', () => {
+test('KUB-19 ranges are limited, released, and belong to one pod', () => {
   const ranges = new IdRanges({ first: unit, length: 2 * unit }, unit)
   assert.deepEqual([ranges.allocate('a').first, ranges.allocate('b').first], [unit, 2 * unit])
   assert.throws(() => ranges.allocate('c'), /could not find an empty slot/)

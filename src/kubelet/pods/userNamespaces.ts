@@ -1,5 +1,5 @@
 /**
- * Gives pods of their own users their ids (L3), written beside the pod so that a restart gives none away twice.
+ * Gives each pod with a user namespace a range of ids (L3), recorded in the pod's directory so that a restarted kubelet reuses none.
  * Upstream: kubelet/userns/userns_manager.go (v1.36).
  */
 import { rm } from 'node:fs/promises'

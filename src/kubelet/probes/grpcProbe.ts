@@ -13,7 +13,7 @@ export interface GrpcProbeAnswer {
 
 const statusNames: Readonly<Record<number, string>> = { 0: 'UNKNOWN', 1: 'SERVING', 2: 'NOT_SERVING', 3: 'SERVICE_UNKNOWN' }
 
-/** @param timeoutMs after which the answer comes too late. Never rejects. */
+/** Never rejects. @param timeoutMs the longest wait for the answer */
 export async function probeGrpc(host: string, port: number, service: string, timeoutMs: number): Promise<GrpcProbeAnswer> {
   const { connectGrpc } = await import('#grpc/grpcConnection')
   const address = `${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -1,5 +1,6 @@
 /**
  * Runs the probes of the containers on this node (L3): one worker per probe and container, results by container id.
+ * In order: prober.ts carries out one probe (grpcProbe.ts for gRPC), probeState.ts turns its result into the container's state, probeMetrics.ts counts it.
  * Upstream: kubelet/prober/prober_manager.go, worker.go (v1.36).
  */
 import type { Probe } from '#api/gen/types/core.v1'
@@ -16,12 +17,12 @@ import { type ProbeResult, runProbe } from './prober.ts'
 import { initialProbeState, nextProbeState, type ProbeKind, type ProbeState, probeIsDone } from './probeState.ts'
 
 export interface ProbeManager extends ProbeResults, ProbeView {
-  /** Starts workers for running containers that have none yet, and stops those of containers that are gone. */
+  /** Starts workers for running containers that have none yet, and stops workers of removed containers. */
   update(pod: FrozenPod, status: PodRuntimeStatus): void
-  /** Liveness and startup probes of a pod that terminates end; readiness goes on, so that endpoints learn of it. */
+  /** Stops liveness and startup probes of a terminating pod; readiness probes continue, so that endpoints follow them. */
   stopLivenessAndStartup(uid: string): void
   remove(uid: string): void
-  /** What all probes said so far, in Prometheus' text format. */
+  /** The results of all probes so far, in Prometheus' text format. */
   metricsText(): string
 }
 
@@ -33,7 +34,7 @@ interface Worker {
   state: ProbeState
 }
 
-/** A container that was there before this kubelet, as its pod's status tells of it. */
+/** A container that an earlier kubelet started, as its pod's status reports it. */
 interface Adopted {
   readonly ready: boolean
   readonly started: boolean
@@ -44,14 +45,14 @@ const kinds = ['startup', 'liveness', 'readiness'] as const
 const probeOf = (container: FrozenContainer, kind: ProbeKind): Frozen<Probe> | undefined =>
   kind === 'startup' ? container.startupProbe : kind === 'liveness' ? container.livenessProbe : container.readinessProbe
 
-/** A restart of the kubelet changes nothing about what it says of a container, until its probes do. */
+/** A restarted kubelet keeps the reported results of a container until its probes have new ones. */
 function firstState(kind: ProbeKind, adopted: Adopted | undefined): ProbeState {
   const initial = initialProbeState(kind)
   const wasFine = kind === 'readiness' ? adopted?.ready : kind === 'startup' ? adopted?.started : false
   return wasFine ? { ...initial, result: 'Success' } : initial
 }
 
-function tell(context: KubeletContext, pod: FrozenPod, container: FrozenContainer, kind: ProbeKind, { outcome, output }: ProbeResult): void {
+function recordEvent(context: KubeletContext, pod: FrozenPod, container: FrozenContainer, kind: ProbeKind, { outcome, output }: ProbeResult): void {
   const about = podReference(pod, container.name)
   const label = `${probeLabel[kind]} probe`
   if (outcome === 'Failure') context.recorder.event(about, 'Warning', 'Unhealthy', `${label} failed: ${output}`)
@@ -59,7 +60,7 @@ function tell(context: KubeletContext, pod: FrozenPod, container: FrozenContaine
   if (outcome === 'Unknown') context.recorder.event(about, 'Warning', 'Unhealthy', `${label} errored and resulted in unknown state: ${output}`)
 }
 
-/** @param onChange hears the uid of a pod whose probe results changed. */
+/** @param onChange called with the uid of a pod whose probe results changed */
 export function createProbeManager(context: KubeletContext, onChange: (uid: string) => void, signal: AbortSignal): ProbeManager {
   /** Pod uid → container id → workers. */
   const pods = new Map<string, Map<string, Worker[]>>()
@@ -93,9 +94,9 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
         const askedMs = context.clock.monotonicMs()
         const result = await runProbe(context, probe, { kind: worker.kind, container, containerId, podIP })
         if (ended.aborted) return
-        // What could not be carried out says nothing of the container.
+        // A probe that could not be carried out is no result of the container.
         if (result.outcome !== 'Unknown') metrics.observe(pod, container.name, worker.kind, result.outcome, (context.clock.monotonicMs() - askedMs) / 1000)
-        tell(context, pod, container, worker.kind, result)
+        recordEvent(context, pod, container, worker.kind, result)
         const before = worker.state.result
         if (result.outcome !== 'Unknown') worker.state = nextProbeState(worker.state, result.outcome === 'Failure' ? 'Failure' : 'Success', probe)
         if (worker.state.result !== before) {
@@ -113,8 +114,8 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
   const isAdopted = (record: ContainerRecord) => record.startedAtMs < kubeletStartMs
   const adopted = (pod: FrozenPod, record: ContainerRecord): Adopted | undefined => {
     if (!isAdopted(record)) return undefined
-    const told = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]
-    const status = told.find(({ containerID }) => containerID?.endsWith(`//${record.id}`))
+    const statuses = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]
+    const status = statuses.find(({ containerID }) => containerID?.endsWith(`//${record.id}`))
     return { ready: status?.ready ?? false, started: status?.started ?? false }
   }
 

@@ -1,5 +1,5 @@
 /**
- * What probes of this node's containers said, as `/metrics/probes` shows it (L3): per probe of a pod, until the pod is gone.
+ * Results of the probes of this node's containers for `/metrics/probes` (L3): by probe of a pod, until the pod is removed.
  * Upstream: kubelet/prober/prober_manager.go, ProberResults and ProberDuration (v1.36).
  */
 import { familyText, labelPair, numberText, sampleLine } from '#base/prometheusText'
@@ -9,7 +9,7 @@ import type { ProbeKind } from './probeState.ts'
 
 export interface ProbeMetrics {
   observe(pod: FrozenPod, container: string, kind: ProbeKind, outcome: ProbeResult['outcome'], seconds: number): void
-  /** The pod is gone. */
+  /** The pod is removed. */
   remove(uid: string): void
   /** In Prometheus' text format. */
   text(): string
@@ -49,7 +49,7 @@ export function createProbeMetrics(): ProbeMetrics {
       tallies.set(key, tally)
       const counted = outcome === 'Warning' ? 'Success' : outcome
       tally.results[counted]++
-      // Upstream times what passes and what says nothing, not failures.
+      // Upstream measures the duration of successes and unknown results, not of failures.
       if (counted === 'Failure') return
       tally.seconds += seconds
       for (const [index, bound] of bounds.entries()) if (seconds <= bound) tally.buckets[index] = (tally.buckets[index] ?? 0) + 1

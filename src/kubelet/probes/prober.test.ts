@@ -91,7 +91,7 @@ test('KUB-06 an HTTP probe follows redirects of the same host, warns of others, 
   }
 })
 
-test('KUB-06 connections that are refused, and ports that nobody has, are told in upstream’s words', async () => {
+test('KUB-06 refused connections and unused ports are reported with upstream’s messages', async () => {
   const server = createTcpServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -104,7 +104,7 @@ test('KUB-06 connections that are refused, and ports that nobody has, are told i
   assert.equal((await run({ httpGet: { port: 'nobody' } })).outcome, 'Unknown')
 })
 
-test('KUB-06 headers of a probe replace the standard ones, come together, and take them away when empty', () => {
+test('KUB-06 headers of a probe replace the standard ones, may repeat, and remove them when empty', () => {
   const header = (name: string, value: string) => ({ name, value })
   const headers = [header('x-many', '1'), header('X-Many', '2'), header('user-agent', 'mine'), header('Accept', '')]
   assert.deepEqual(requestHeaders({ headers, userAgent: 'kube-probe/1.36' }), { 'X-Many': ['1', '2'], 'User-Agent': ['mine'], Connection: ['close'] })

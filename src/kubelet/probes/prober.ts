@@ -16,7 +16,7 @@ import { probeGrpc } from './grpcProbe.ts'
 import type { ProbeKind } from './probeState.ts'
 
 export interface ProbeResult {
-  /** Warning counts as success and is told as an event; Unknown says nothing about the container. */
+  /** Warning counts as success and is recorded as an event; Unknown is no result of the container. */
   readonly outcome: 'Success' | 'Warning' | 'Failure' | 'Unknown'
   readonly output: string
 }
@@ -28,14 +28,14 @@ export interface ProbeTarget {
   readonly podIP: string
 }
 
-/** What could not be carried out is tried so often before it is told. */
+/** The number of tries before a probe that cannot be carried out is reported. */
 const attempts = 3
 const maxOutputBytes = 10 * 1024
 
 const failure = (output: string): ProbeResult => ({ outcome: 'Failure', output })
 const success = (output = ''): ProbeResult => ({ outcome: 'Success', output })
 
-/** Runs the probe within its timeout. Never rejects: an answer that says "no" is a failure, no answer from the machinery itself is unknown. */
+/** Runs the probe within its timeout. Never rejects: a negative answer is a failure, an error of the kubelet or runtime is unknown. */
 export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
   let last = failure('')
   for (let attempt = 0; attempt < attempts; attempt++) {
@@ -48,7 +48,7 @@ export async function runProbe(context: KubeletContext, probe: Frozen<Probe>, ta
   return last
 }
 
-/** @throws Error when the probe could not be carried out at all */
+/** @throws Error when the probe could not be carried out */
 async function probeOnce(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget): Promise<ProbeResult> {
   const timeoutSeconds = probe.timeoutSeconds ?? 1
   const timeoutMs = timeoutSeconds * 1000
@@ -66,7 +66,7 @@ async function probeOnce(context: KubeletContext, probe: Frozen<Probe>, target: 
 }
 
 async function execProbe(context: KubeletContext, probe: Frozen<Probe>, target: ProbeTarget, timeoutSeconds: number): Promise<ProbeResult> {
-  // Only what the spec itself says of the environment is known here.
+  // Only the variables with values in the spec are known here.
   const named = new Map((target.container.env ?? []).map(({ name, value }) => [name, value ?? '']))
   const command = expandWords(probe.exec?.command ?? [], (name) => named.get(name))
   try {

@@ -1,6 +1,6 @@
 /**
- * Applies the Container Device Interface where the runtime cannot (L3): finds a device in the specifications of a node and turns its edits into what CRI
- * can say of a container. Runtimes that know CDI get the devices' names instead. Specification: container-device-interface SPEC.md (1.0).
+ * Applies the Container Device Interface where the runtime cannot (L3): finds a device in the specifications of a node and turns its edits into fields of CRI's
+ * container configuration. Runtimes that know CDI get the devices' names instead. Specification: container-device-interface SPEC.md (1.0).
  */
 import { lstat, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ async function readSpecs(path: (nodePath: string) => string): Promise<CdiSpec[]>
       if (!stats.isFile() || stats.size > maxSpecBytes) continue
       const { parseYaml } = await import('#api/machinery/yaml')
       const spec = parseYaml(await readFile(file, 'utf8')) as Partial<CdiSpec> | undefined
-      // Devices of a broken specification are not found.
+      // The devices of a broken specification are not found.
       if (typeof spec?.kind === 'string' && Array.isArray(spec.devices)) specs.push(spec as CdiSpec)
     }
   }

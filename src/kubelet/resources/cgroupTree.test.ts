@@ -39,7 +39,7 @@ test('KUB-14 RES-02 burstable pods share CPU by what they ask for together; fini
   })
 })
 
-test('KUB-14 cgroup v1 is told of, or refused', () => {
+test('KUB-14 cgroup v1 is reported as an event, or refused', () => {
   const warnings: string[] = []
   const check = (version: 1 | 2, failCgroupV1: boolean) => checkCgroupVersion(version, { failCgroupV1 }, (message) => warnings.push(message))
   check(2, true)
@@ -72,7 +72,7 @@ for (const c of bad) {
   test(`KUB-14 settings that cannot be are refused: ${c.name}`, () => assert.throws(() => checkResourcesConfig({ ...resourcesDefaults, ...c.config }), c.error))
 }
 
-test('KUB-22 the node declares what it can do beyond older ones, as its gates say', () => {
+test('KUB-22 the node declares the features of its gates', () => {
   assert.deepEqual(declaredFeatures({ featureGates: {} }), ['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'])
   assert.deepEqual(declaredFeatures({ featureGates: { InPlacePodVerticalScalingInitContainers: false } }), ['InPlacePodLevelResourcesVerticalScaling'])
   assert.deepEqual(declaredFeatures({ featureGates: { NodeDeclaredFeatures: false } }), [])

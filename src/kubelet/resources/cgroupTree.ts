@@ -22,7 +22,7 @@ export interface CgroupTree {
   podLimits(podUid: string): CgroupLimits | undefined
   /** Removes the pod's group with everything below it. */
   removePod(pod: FrozenPod): Promise<void>
-  /** Keeps the limits of the classes right as pods come and go, until aborted. */
+  /** Keeps the limits of the QoS classes up to date as pods are added and removed, until aborted. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -30,7 +30,7 @@ export interface CgroupTree {
 export const unlimitedHugepages = 2 ** 62
 const updatePeriodMs = 60_000
 
-/** What pods together may use: everything, or what is left of it by enforceNodeAllocatable. Eviction keeps its threshold free by itself. */
+/** The limits of all pods together: the node's capacity, less the reservations that enforceNodeAllocatable enforces. Eviction keeps its own threshold free. */
 export function kubepodsLimits(
   machine: { readonly cpus: number; readonly memoryBytes: number; readonly topology?: MachineTopology | undefined },
   config: ResourcesConfig,

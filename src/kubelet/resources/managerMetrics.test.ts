@@ -33,7 +33,7 @@ function recorded() {
   return { deps: { metrics, clock: new VirtualClock() }, read, values: metrics.values }
 }
 
-test('KUB-15 the CPU manager counts what it pins and tells what is left to share', async () => {
+test('KUB-15 the CPU manager counts exclusive allocations and reports the size of the shared pool', async () => {
   const { deps, read } = recorded()
   const settings = { policy: 'static', options: {}, featureGates: {}, reservedMilliCpu: 1000, reservedCpus: [] }
   const cpus = await createCpuManager(layout, settings, noCheckpoint())

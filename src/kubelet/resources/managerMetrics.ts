@@ -69,7 +69,7 @@ export interface MeteredCpus extends HintProvider {
 
 export interface CpuMetrics {
   readonly provider: HintProvider
-  /** Whenever somebody got CPUs or gave them back. */
+  /** Called after CPUs were allocated or released. */
   poolChanged(): void
 }
 
@@ -116,13 +116,13 @@ export function meterMemory(deps: MetricsDeps, memory: HintProvider, isPinned: (
 }
 
 export interface TopologyMetrics {
-  /** Around the admission of a pod; `isRefused` says whether its answer is a no. */
+  /** Measures the admission of a pod; `isRefused` tests its result. */
   timed<T>(admit: () => Promise<T>, isRefused: (answer: T) => boolean): Promise<T>
   /** One container, where the policy guarantees that its resources lie on one NUMA node. */
   aligned(scope: string, succeeded: boolean): void
 }
 
-/** Of the admissions that the topology manager decides. */
+/** Metrics of the topology manager's admissions. */
 export function topologyMetrics(deps: MetricsDeps): TopologyMetrics {
   const { metrics, clock } = deps
   const note = alignment(deps)
@@ -191,7 +191,7 @@ export function podResourcesMetrics({ metrics }: Pick<MetricsDeps, 'metrics'>) {
   }
 }
 
-/** Of DRA: what was done for pods, what drivers were asked, and the claims in use. */
+/** Metrics of DRA: operations for pods, calls of drivers, and the claims in use. */
 export function draMetrics({ metrics, clock }: MetricsDeps) {
   const operations = metrics.histogram({
     name: 'dra_operations_duration_seconds',

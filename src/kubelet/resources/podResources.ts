@@ -56,7 +56,7 @@ function containerResources(source: PodResourcesSource, pod: FrozenPod, containe
   try {
     claims = source.dra.claims(pod, container)
   } catch {
-    // Claims that are not prepared yet are nobody's.
+    // Claims that are not prepared yet have no devices.
   }
   return {
     name: container.name,

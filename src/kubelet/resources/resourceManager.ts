@@ -1,12 +1,14 @@
 /**
- * The node's resources as the sync loop sees them (L3): whether a pod can have what it asks for, what each container then gets, and what the node has.
- * Behind it the CPU, memory and device managers, aligned by the topology manager, and the DRA drivers. Upstream: kubelet/cm/container_manager_linux.go (v1.36).
+ * Allocates the node's CPUs, memory and devices (L3): whether a pod gets its requests, the options of each container, and the node's capacity.
+ * In order: topology/ collects hints of cpu/, memory/ and devices/ and aligns them; dra/ prepares claims; plugins/ and devices/pluginRegistry.ts register
+ * plugins; cgroupTree.ts keeps the cgroups of pods and QoS classes; podResources.ts serves the result to agents.
+ * Upstream: kubelet/cm/container_manager_linux.go (v1.36).
  */
 import { mkdir } from 'node:fs/promises'
 import { type CheckpointFile, checkpointFile, noCheckpoint } from '../core/checkpointFile.ts'
 import { type ContainerOptions, mergeAllocations } from '../core/containerOptions.ts'
 import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
-import type { KubeletContext } from '../core/context.ts'
+import type { KubeletBase } from '../core/context.ts'
 import { formatCpuSet, parseCpuSet } from '../core/cpuSet.ts'
 import { cpuLayout, hugepageBytes, hugepageResource, type MachineTopology, uniformTopology } from '../core/machineTopology.ts'
 import { findContainer } from '../core/podRuntimeStatus.ts'
@@ -33,8 +35,8 @@ import { topologyOptions } from './topology/policies.ts'
 import { admissionRefusal, createTopologyManager } from './topology/topologyManager.ts'
 
 export interface ResourceManagerDeps {
-  readonly context: KubeletContext
-  /** Pods that want to be looked at again: their devices' health has changed. */
+  readonly context: KubeletBase
+  /** Wakes pods whose devices' health has changed. */
   wake(podUids: readonly string[]): void
   pods(): readonly FrozenPod[]
   /** Other users of plugins_registry. */
@@ -113,7 +115,7 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
 }
 
 /** The topology manager over CPUs, memory and devices, with everything that is counted of it. */
-function meterManagers(context: KubeletContext, { cpus, memory, devices }: Managers, topology: MachineTopology) {
+function meterManagers(context: KubeletBase, { cpus, memory, devices }: Managers, topology: MachineTopology) {
   const { config } = context
   const isFixed = cpus.policy === 'static'
   const { fullPhysicalCpusOnly } = isFixed ? staticOptions(config.cpuManagerPolicyOptions, config.featureGates) : noStaticOptions
@@ -124,7 +126,7 @@ function meterManagers(context: KubeletContext, { cpus, memory, devices }: Manag
   const { topologyManagerPolicy: policy, topologyManagerScope: scope } = config
   const settings = { policy, scope, options: topologyOptions(config.topologyManagerPolicyOptions), onAligned: metrics.aligned }
   const manager = createTopologyManager(settings, numaInfo(topology), [devices, ofCpus.provider, ofMemory])
-  // Without a policy nothing is aligned: what is refused then was not for want of alignment.
+  // Without a policy nothing is aligned, so that a refusal has another cause.
   const isRefused = (refusal: Refusal | undefined) => refusal !== undefined && policy !== 'none'
   return { poolChanged: ofCpus.poolChanged, admit: (pod: FrozenPod) => metrics.timed(() => manager.admit(pod), isRefused) }
 }
@@ -133,7 +135,7 @@ function usesResource({ spec }: FrozenPod, resource: string): boolean {
   return [...(spec.initContainers ?? []), ...spec.containers].some(({ resources }) => resources?.limits?.[resource] !== undefined)
 }
 
-async function createCpusAndMemory({ config }: KubeletContext, topology: MachineTopology, file: (name: string) => CheckpointFile) {
+async function createCpusAndMemory({ config }: KubeletBase, topology: MachineTopology, file: (name: string) => CheckpointFile) {
   const sum = (name: string, read: (text: string | undefined) => number) => read(config.systemReserved[name]) + read(config.kubeReserved[name])
   const cpus = await createCpuManager(
     cpuLayout(topology),
@@ -166,7 +168,7 @@ function numaInfo({ numaNodes }: MachineTopology): NumaInfo {
 
 /** Admission and release, one pod at a time: what one is given the next must see. */
 function allocation(
-  { log }: KubeletContext,
+  { log }: KubeletBase,
   { cpus, memory, devices, dra }: Managers,
   align: (pod: FrozenPod) => Promise<Refusal | undefined>,
   poolChanged: () => void,
@@ -184,7 +186,7 @@ function allocation(
     const held = givers.filter((giver) => giver.pods().has(podUid))
     for (const giver of givers) giver.release(podUid)
     if (held.includes(cpus)) poolChanged()
-    // What is free in memory is free: a disk that is full must not keep a pod from going.
+    // Releasing in memory is enough: a full disk must not stop the deletion of a pod.
     if (held.length > 0) await save().catch((error: unknown) => log.warn('Writing the checkpoints of resources failed', { error: String(error) }))
   }
   const release = async (podUid: string) => {
@@ -218,7 +220,7 @@ function allocation(
 }
 
 async function containerOptions(
-  context: KubeletContext,
+  context: KubeletBase,
   { cpus, memory, devices, dra }: Managers,
   pod: FrozenPod,
   container: FrozenContainer,
@@ -239,8 +241,8 @@ async function containerOptions(
   }
 }
 
-/** Remembers what it has told the runtime: most of the time there is nothing to tell. */
-function reconciler({ runtime }: KubeletContext, cpus: CpuManager): { readonly reconcile: ResourceManager['reconcile']; forget(podUid: string): void } {
+/** Remembers what it last sent to the runtime, and calls it only for changes. */
+function reconciler({ runtime }: KubeletBase, cpus: CpuManager): { readonly reconcile: ResourceManager['reconcile']; forget(podUid: string): void } {
   /** Pod → container id → its CPUs. */
   const applied = new Map<string, Map<string, string>>()
   return {
@@ -248,14 +250,14 @@ function reconciler({ runtime }: KubeletContext, cpus: CpuManager): { readonly r
     reconcile: async (pod, status) => {
       if (cpus.policy === 'none') return
       const uid = pod.metadata.uid ?? ''
-      const told = applied.get(uid) ?? new Map<string, string>()
+      const sent = applied.get(uid) ?? new Map<string, string>()
       const now = new Map<string, string>()
       applied.set(uid, now)
       for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
         const record = findContainer(status, name)
         if (record?.state !== 'running') continue
         const wanted = formatCpuSet(cpus.cpusOf(uid, name) ?? [])
-        const before = told.get(record.id) ?? record.status.resources?.linux?.cpusetCpus
+        const before = sent.get(record.id) ?? record.status.resources?.linux?.cpusetCpus
         if (wanted !== '' && wanted !== before) await runtime.updateContainerResources(record.id, { cpusetCpus: wanted })
         now.set(record.id, wanted)
       }

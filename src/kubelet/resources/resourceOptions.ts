@@ -7,7 +7,7 @@ import { gateEnabled } from '../core/resourceConfig.ts'
 
 type Context = Pick<KubeletContext, 'config' | 'machineInfo' | 'host' | 'allocatable'>
 
-/** In bytes; none on machines that do not say. */
+/** In bytes; none on machines without that information. */
 export function hugepageSizes({ machineInfo }: Pick<Context, 'machineInfo'>): number[] {
   return machineInfo.topology ? [...hugepageBytes(machineInfo.topology).keys()] : []
 }

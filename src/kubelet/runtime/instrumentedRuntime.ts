@@ -1,4 +1,4 @@
-/** Counts and times what the kubelet asks of its runtime (L3). Upstream: kuberuntime/instrumented_services.go, kubelet/metrics/metrics.go (v1.36). */
+/** Counts and measures the kubelet's calls of its runtime (L3). Upstream: kuberuntime/instrumented_services.go, kubelet/metrics/metrics.go (v1.36). */
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'

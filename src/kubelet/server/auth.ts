@@ -1,6 +1,6 @@
 /**
- * Who may call the kubelet (L3): client certificates of the cluster's authority, bearer tokens through TokenReview, then SubjectAccessReview
- * on the node's subresources. Answers are remembered for a while. Upstream: kubelet/server/auth.go, cmd/kubelet/app/auth.go,
+ * Authenticates and authorizes calls of the kubelet (L3): client certificates, bearer tokens through TokenReview, then SubjectAccessReview
+ * on the node's subresources. Answers are cached. Upstream: kubelet/server/auth.go, cmd/kubelet/app/auth.go,
  * apiserver/plugin/pkg/authorizer/webhook (v1.36).
  */
 import { createHash } from 'node:crypto'
@@ -27,16 +27,16 @@ export interface KubeletRequestAttributes {
 }
 
 export interface KubeletAuth {
-  /** Whoever shows nothing is system:anonymous; otherwise refused. */
+  /** A request without credentials is system:anonymous; false: it is refused. */
   readonly anonymous: boolean
-  /** The user of a bearer token; undefined when it is nobody's. */
+  /** The user of a bearer token; undefined for an unknown token. */
   authenticateToken(token: string): Promise<KubeletUser | undefined>
   authorize(user: KubeletUser, attributes: KubeletRequestAttributes): Promise<boolean>
 }
 
 export interface KubeletAuthSettings {
   readonly anonymous: boolean
-  /** False: bearer tokens are nobody's. */
+  /** False: bearer tokens are not accepted. */
   readonly tokens: boolean
   readonly tokenTtlMs: number
   readonly mode: 'Webhook' | 'AlwaysAllow'
@@ -75,7 +75,7 @@ const coarse = [
   ['/flagz', 'configz'],
 ] as const
 
-/** What must be allowed, most particular first: any of them is enough. */
+/** The attributes to authorize, most specific first: one allowed is enough. */
 export function attributesOf(method: string, path: string): KubeletRequestAttributes[] {
   const find = (paths: readonly (readonly [string, string])[]) => paths.find(([start]) => path === start || path.startsWith(`${start}/`))?.[1]
   const own = find(fine)

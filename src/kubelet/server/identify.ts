@@ -21,7 +21,7 @@ interface Deps {
 interface Shown {
   readonly user: KubeletUser | undefined
   readonly validToMs: number
-  /** What is wrong with the certificate. */
+  /** The error of the certificate. */
   readonly fault: string | undefined
 }
 

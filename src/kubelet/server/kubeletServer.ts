@@ -1,6 +1,8 @@
 /**
- * The kubelet's own HTTPS API (L3): what the API server, metrics pipelines and operators ask a node. Every request but none is authenticated
- * and authorized. Upstream: kubelet/server/server.go (v1.36).
+ * The kubelet's own HTTPS API (L3), for the API server, metrics pipelines and operators. Every request is authenticated and authorized.
+ * In order: identify.ts authenticates, auth.ts authorizes, routes.ts answers plain requests (logs.ts, systemLogs.ts, stats/), streams.ts serves exec, attach
+ * and port-forward, requestMetrics.ts counts.
+ * Upstream: kubelet/server/server.go (v1.36).
  */
 import { createServer as createPlainServer, type Server as HttpServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer, type Server } from 'node:https'
@@ -51,7 +53,7 @@ export interface KubeletServerTls {
   readonly clientCa?: string | Buffer | undefined
   /** The oldest that is spoken; default TLSv1.2. */
   readonly minVersion?: SecureVersion | undefined
-  /** Of all versions, as OpenSSL names them; absent: what Node offers. */
+  /** Cipher suites of all versions, by OpenSSL's names; absent: the defaults of Node.js. */
   readonly ciphers?: readonly string[] | undefined
   /** What keys are exchanged with, as OpenSSL names the groups; absent: what Node offers. */
   readonly curves?: readonly string[] | undefined
@@ -77,7 +79,7 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
     markListening = resolve
     markFailed = reject
   })
-  // Whoever does not ask for the port hears of the failure from run().
+  // Without a call of port(), run() reports the failure.
   listening.catch(() => {})
   let tls: KubeletServerTls = config
   let server: Server | undefined
@@ -141,7 +143,7 @@ export interface ReadOnlyServer extends Component {
   readonly listening: Promise<number>
 }
 
-/** What anybody may know of a node, over plain HTTP and without a question who asks: health, pods, metrics. Off unless readOnlyPort is set. */
+/** The read-only server: health, pods and metrics over plain HTTP without authentication. Off unless readOnlyPort is set. */
 export function createReadOnlyServer(deps: Omit<KubeletServerDeps, 'auth'>, config: { readonly address?: string; readonly port: number }): ReadOnlyServer {
   let markListening = (_port: number) => {}
   const listening = new Promise<number>((resolve) => {
@@ -168,7 +170,7 @@ function serve(server: Server, given: KubeletServerDeps, signal: AbortSignal): v
   const deps = { ...given, identify: createIdentifier(given) }
   const measure = createRequestMetrics(deps.metrics ?? noMetrics, deps.clock)
   servePlain(server, deps, measure, signal)
-  // Whatever they are read from, containers are told of under cAdvisor's names.
+  // Metrics of containers have cAdvisor's names, from any source.
   const provider = { name: 'kubelet_metrics_provider', help: 'Whose names metrics of containers have.', labels: ['provider'] }
   deps.metrics?.gauge(provider).set(1, { provider: 'cadvisor' })
   const noteStream = createStreamMetrics(deps.metrics ?? noMetrics)
@@ -193,7 +195,7 @@ function serve(server: Server, given: KubeletServerDeps, signal: AbortSignal): v
 type Identify = ReturnType<typeof createIdentifier>
 type Admitting = KubeletServerDeps & { readonly identify: Identify }
 
-/** @throws HttpError 401, 403, or 500 when nobody could be asked */
+/** @throws HttpError 401, 403, or 500 when the API server could not be asked */
 async function admit(deps: Admitting, request: IncomingMessage, pathname: string): Promise<void> {
   const user = await deps.identify(request)
   if (!user) throw new HttpError(401, 'Unauthorized')
@@ -211,7 +213,7 @@ async function admit(deps: Admitting, request: IncomingMessage, pathname: string
   throw new HttpError(403, `Forbidden (${who}, subresource(s)=[${wanted.map(({ subresource }) => subresource).join(' ')}])\n`)
 }
 
-/** `readOnly`: nobody is asked who he is, and there is only what everybody may know. */
+/** `readOnly`: requests are not authenticated, and only public paths are served. */
 type PlainDeps = Admitting & { readonly readOnly?: boolean | undefined }
 
 /** @throws HttpError 400 for a path that cannot be decoded */
@@ -219,7 +221,7 @@ function locate(request: IncomingMessage) {
   try {
     const url = new URL(request.url ?? '/', 'https://kubelet')
     const segments = url.pathname.split('/').filter(Boolean).map(decodeURIComponent)
-    // What is authorized is the path as the routes see it: decoded, without empty segments.
+    // The authorized path is the one that the routes use: decoded, without empty segments.
     return { pathname: `/${segments.join('/')}`, segments, query: url.searchParams }
   } catch {
     throw new HttpError(400, 'the path of the request cannot be decoded')
@@ -272,7 +274,7 @@ async function answerUpgrade(deps: Admitting, noteStream: NoteStream, request: I
     await admit(deps, request, pathname)
     const [what = '', ...path] = segments
     if (!['exec', 'attach', 'portForward'].includes(what)) throw new HttpError(404, '404 page not found')
-    // Another method would ask for another verb, which says nothing about running commands.
+    // Another method would be authorized as another verb, which does not cover running commands.
     if (request.method !== 'GET' && request.method !== 'POST') throw new HttpError(405, '405: Method Not Allowed')
     if (!deps.view.config.enableDebuggingHandlers) throw debuggingDisabled()
     noteStream(what, request.headers)

@@ -1,4 +1,4 @@
-/** GET /containerLogs (L3): which container's log is meant, and the log itself. Upstream: kubelet/server/server.go getContainerLogs, kubelet_pods.go (v1.36). */
+/** GET /containerLogs (L3): selects the container and streams its log. Upstream: kubelet/server/server.go getContainerLogs, kubelet_pods.go (v1.36). */
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { parseTime } from '#base/time'
@@ -47,7 +47,7 @@ export function logOptions(query: URLSearchParams, nowMs: number): LogOptions {
     return text !== null && !['', '0', 'false'].includes(text.toLowerCase())
   }
   const [seconds, limitBytes] = [number('sinceSeconds'), number('limitBytes')]
-  // As clients said it long ago; all is the same as nothing.
+  // An old form of clients; `all` equals no limit.
   const tail = query.get('tail')
   const tailLines = tail ? (tail === 'all' ? undefined : Number(tail)) : number('tailLines')
   const time = query.get('sinceTime')

@@ -1,4 +1,4 @@
-/** Counts and times what the kubelet is asked (L3). Upstream: kubelet/server/metrics/metrics.go, server.go ServeHTTP (v1.36). */
+/** Counts and measures requests to the kubelet (L3). Upstream: kubelet/server/metrics/metrics.go, server.go ServeHTTP (v1.36). */
 import type { IncomingHttpHeaders } from 'node:http'
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
@@ -46,7 +46,7 @@ const webSocketProtocols: Readonly<Record<string, string>> = bareMap({
   portForward: 'SPDY/3.1+portforward.k8s.io',
 })
 
-/** Counts streams that come as WebSockets to the kubelet itself; call with the path's first part and what the client asks for. */
+/** Counts WebSocket streams to the kubelet itself; called with the path's first segment and the client's headers. */
 export function createStreamMetrics(metrics: Metrics): (what: string, headers: IncomingHttpHeaders) => void {
   const total = metrics.counter({
     name: 'kubelet_websocket_streaming_requests_total',

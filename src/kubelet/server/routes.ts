@@ -1,5 +1,5 @@
 /**
- * What the kubelet's API answers to plain requests (L3), by path. Whoever asks was admitted before. Upstream: InstallDefaultHandlers and
+ * The answers of the kubelet's API to plain requests by path (L3). Requests are authorized before. Upstream: InstallDefaultHandlers and
  * InstallDebuggingHandlers of kubelet/server/server.go (v1.36).
  */
 import type { IncomingMessage } from 'node:http'
@@ -32,7 +32,7 @@ export interface Page {
 }
 
 export interface RoutesDeps {
-  /** Only what everybody may know. */
+  /** Only public paths are served. */
   readonly readOnly?: boolean | undefined
   readonly view: KubeletView
   readonly clock: Clock
@@ -61,11 +61,11 @@ export function debuggingDisabled(): HttpError {
   return new HttpError(405, 'Debug endpoints are disabled.\n')
 }
 
-/** Without debugging handlers these say so, */
+/** Without debugging handlers these answer 405, */
 const debugging = /^(run|exec|attach|portForward|containerLogs|runningpods|logs|debug\/pprof)(\/|$)/
 /** and these are just not there. */
 const withDebugging = new Set(['checkpoint', 'configz', 'debug', 'flagz', 'statusz'])
-/** The others answer to any method, or say themselves to which. */
+/** The other paths answer to any method, or check the method themselves. */
 const onlyGet = new Set(['containerLogs', 'logs', 'pods', 'runningpods', 'stats'])
 
 export function createRoutes(deps: RoutesDeps): Routes {
@@ -127,7 +127,7 @@ function podList(view: KubeletView) {
   return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items }
 }
 
-/** As the runtime tells it: pods with a running container, by name. */
+/** Pods with a running container by the runtime's list, sorted by name. */
 async function runningPods(view: KubeletView) {
   const items = new Map<string, { metadata: object; spec: { containers: object[] }; status: object }>()
   for (const { labels, image, metadata, state } of await view.runtime.listContainers()) {

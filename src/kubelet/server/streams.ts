@@ -79,7 +79,7 @@ async function serve(
   const copies: Promise<unknown>[] = []
   if (remote.stdout && session.stdout) copies.push(pipeline(remote.stdout, session.stdout, { end: false }))
   if (remote.stderr && session.stderr) copies.push(pipeline(remote.stderr, session.stderr, { end: false }))
-  // Standard input ends when the client ends it, or with the command: nobody waits for it.
+  // Standard input ends with the client's stream or with the command; the session does not wait for it.
   if (remote.stdin && session.stdin) pipeline(session.stdin, remote.stdin).catch(() => {})
   const resizes = session.resizes
   if (resizes) void forwardResizes(resizes, remote.resize).catch(() => {})

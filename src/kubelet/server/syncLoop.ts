@@ -1,4 +1,4 @@
-/** Whether the loop that looks after this node's pods still goes round (L3, pure). Upstream: syncLoopHealthCheck of kubelet/server/server.go (v1.36). */
+/** Health of the loop that cleans up this node's pods (L3, pure). Upstream: syncLoopHealthCheck of kubelet/server/server.go (v1.36). */
 import type { Clock } from '#base/clock'
 import type { KubeletView } from '../core/kubeletView.ts'
 

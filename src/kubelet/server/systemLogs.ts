@@ -41,7 +41,7 @@ async function listing(directory: string): Promise<string> {
   return `<!doctype html>\n<meta name="viewport" content="width=device-width">\n<pre>\n${names.map(link).join('')}</pre>\n`
 }
 
-/** GET /logs/?query=…: of services, from the journal; of a file, its lines. @throws HttpError 400 when the query says something impossible */
+/** GET /logs/?query=…: journal entries of services, or lines of a file. @throws HttpError 400 for an invalid query */
 export async function queryLogs(host: KubeletHost, query: URLSearchParams): Promise<string | AsyncIterable<Uint8Array>> {
   const names = query.getAll('query')
   const files = names.filter((name) => name.includes('/'))

@@ -1,6 +1,6 @@
 /**
  * Pods from manifests (L3, pure): one Pod or a PodList as YAML or JSON becomes pods of this node, with the API's defaults, checked as the API checks them.
- * Where the text comes from is podSources.ts's. Upstream: kubelet/config/common.go (v1.36).
+ * podSources.ts reads the text. Upstream: kubelet/config/common.go (v1.36).
  */
 import { createHash } from 'node:crypto'
 import type { Pod } from '#api/gen/types/core.v1'
@@ -37,7 +37,7 @@ function manifestPod(manifest: Partial<Pod> | null, text: string, { source, node
   if (manifest?.kind !== 'Pod' || manifest.apiVersion !== 'v1' || !manifest.metadata?.name || !manifest.spec?.containers) throw new Error('not a v1 Pod')
   const { metadata, spec } = manifest
   const uid = metadata.uid || createHash('md5').update(text).update(nodeName).digest('hex')
-  // A pod from a file stays whatever the node is tainted with.
+  // A pod from a file tolerates every NoExecute taint.
   const tolerations = source === 'file' ? [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }] : spec.tolerations
   const pod: Pod = {
     apiVersion: 'v1',
@@ -63,7 +63,7 @@ function manifestPod(manifest: Partial<Pod> | null, text: string, { source, node
   return pod
 }
 
-/** Nobody admits a static pod: what the API would refuse, and what only the API could answer, is refused here. */
+/** Static pods have no admission by the API server: fields that it would refuse, or that need it, are refused here. */
 function check(pod: Pod): void {
   const metadata = validateObjectMeta(pod.metadata, true, nameIsDnsSubdomain, FieldPath.of('metadata'))
   const faults = [...metadata, ...validatePodSpec(pod.spec, FieldPath.of('spec'))].map(({ field, body }) => `${field}: ${body}`)

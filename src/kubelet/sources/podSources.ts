@@ -1,6 +1,6 @@
 /**
- * Where manifests of static pods are read from (L3): a directory or one file, told of changes by the kernel and read again from time to time, and a URL.
- * A manifest that cannot be used is told and skipped; a source that cannot be read leaves its pods as they are.
+ * Reads manifests of static pods (L3) from a directory or file, after changes that the kernel reports and periodically, and from a URL.
+ * An invalid manifest is logged and skipped; an unreadable source keeps its pods unchanged.
  * Upstream: kubelet/config/{file,file_linux,http}.go (v1.36).
  */
 import { watch } from 'node:fs'
@@ -24,7 +24,7 @@ export interface PodSource {
 const httpTimeoutMs = 10_000
 const maxManifestBytes = 1 << 20
 
-/** A directory of manifests, or one. Names that begin with a dot are not looked at. */
+/** A directory of manifests, or a single file. Names that begin with a dot are skipped. */
 export function fileSource({ config, clock, log, host }: KubeletContext): PodSource {
   const path = host?.path(config.staticPodPath) ?? config.staticPodPath
   const paths = async (): Promise<string[]> => {
@@ -89,7 +89,7 @@ export function urlSource({ config, clock, log }: KubeletContext): PodSource {
         failures = 0
         return found
       } catch (error) {
-        // The first few tell enough.
+        // The first few errors are enough.
         if (failures < 3) log.warn('Failed to read pods from URL', { url: config.staticPodURL, error: messageOf(error) })
         failures++
         return undefined

@@ -105,7 +105,7 @@ for (const [metadata, want] of badMetadata)
   test(`KUB-16 refused as a static pod: metadata ${metadata}`, () =>
     assert.throws(() => staticPod(`apiVersion: v1\nkind: Pod\nmetadata: ${metadata}\nspec: {containers: [{name: c, image: i}]}`, 'n', 0), want))
 
-test('KUB-26 pods hear of changes of what they name, not of its first list, for which they wait', async () => {
+test('KUB-26 pods are woken by changes of objects that they name, not by the first list, for which they wait', async () => {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const path = '/api/v1/namespaces/shop/configmaps/settings'

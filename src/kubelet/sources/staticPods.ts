@@ -1,5 +1,6 @@
 /**
- * Pods that run without the API server (L3): those of files and of a URL; each is shown in the API by a mirror pod, which is only an image of it.
+ * Pods that run without the API server (L3), from files and a URL. Each has a mirror pod in the API, which only shows it.
+ * In order: podSources.ts reads the text, manifests.ts converts it to pods, this file starts the pods and creates their mirrors.
  * Upstream: kubelet/config/config.go, kubelet/pod/mirror_client.go (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'
@@ -43,13 +44,13 @@ export function mirrorPod(pod: FrozenPod, node: { readonly name: string; readonl
 }
 
 export interface StaticPods {
-  /** Takes what the API says about mirror pods; true when the pod is one and so must not run. */
+  /** Takes a pod from the API; returns true for a mirror pod, which must not run. */
   mirrorSeen(pod: FrozenPod, gone: boolean): boolean
-  /** A fresh list is about to be told: what it does not hold is gone. */
+  /** Forgets all mirrors before a new list: mirrors that are not in it are deleted. */
   forgetMirrors(): void
   /** Resolves when every source has been read once. */
   readonly read: Promise<void>
-  /** What the API shows for a pod: itself, or its mirror; undefined while there is none. */
+  /** The pod's object in the API: itself, or its mirror; undefined while there is none. */
   apiPod(pod: FrozenPod): FrozenPod | undefined
   /** Follows the directory until aborted. */
   run(workers: PodWorkers, signal: AbortSignal): Promise<void>
@@ -74,7 +75,7 @@ interface Source {
   pods: readonly Pod[] | undefined
 }
 
-/** Whoever has none does without what reads and checks manifests. */
+/** The code that reads and validates manifests is loaded only on nodes with static pods. */
 async function sourcesOf(context: KubeletContext): Promise<Source[]> {
   const { config } = context
   const { fileSource, urlSource } = await import('./podSources.ts')
@@ -84,7 +85,7 @@ async function sourcesOf(context: KubeletContext): Promise<Source[]> {
   return sources
 }
 
-/** @param onNewMirror hears the uid of a static pod that has got a new mirror, which knows nothing of its status yet. */
+/** @param onNewMirror called with the uid of a static pod whose mirror is new and has no status yet */
 export function createStaticPods(context: KubeletContext, onNewMirror: (uid: string) => void): StaticPods {
   const { config, clock, log } = context
   const mirrors = new Map<string, Frozen<Pod>>()
@@ -100,7 +101,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
   const readAll = async (sources: readonly Source[]): Promise<Map<string, Pod>> => {
     for (const entry of sources) {
       const nowMs = clock.monotonicMs()
-      // Files are looked at whenever there is a reason; others are asked only as often as they are to be.
+      // Files are read at every wake-up; other sources only once per period.
       if (!entry.source.isCheap && nowMs - entry.readAtMs < entry.periodMs) continue
       entry.readAtMs = nowMs
       try {
@@ -117,7 +118,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
     return new Map(distinct.map((pod) => [pod.metadata.uid ?? '', pod]))
   }
 
-  /** False when one is not in step: others are all the same, and it is tried again. */
+  /** Returns false when a mirror could not be updated; the others are updated anyway, and all are retried. */
   const syncMirrors = async (): Promise<boolean> => {
     const client = context.client.of(pods)
     let inStep = true
@@ -167,7 +168,7 @@ export function createStaticPods(context: KubeletContext, onNewMirror: (uid: str
       const periodMs = least(sources.map((entry) => entry.periodMs))
       for (const { source } of sources) source.watch(() => wakeMirrors(), signal)
       while (!signal.aborted) {
-        // What changes while everything is read counts as well.
+        // A change during the reading causes another round.
         using woken = abortScope(signal)
         wakeMirrors = () => woken.abort()
         const wanted = await readAll(sources)

@@ -15,7 +15,7 @@ export interface FileProjection {
   readonly data: Uint8Array
   /** Permission bits. */
   readonly mode: number
-  /** The owner; absent: whoever writes. */
+  /** The owner; absent: the user of the kubelet. */
   readonly uid?: number | undefined
 }
 
@@ -127,7 +127,7 @@ function filesBelow(directory: string, prefix: string): string[] {
   })
 }
 
-/** Of a directory; none when it is not there. */
+/** The entries of a directory; none when it is missing. */
 function entriesOf(directory: string) {
   try {
     return readdirSync(directory, { withFileTypes: true })
@@ -139,7 +139,7 @@ function entriesOf(directory: string) {
 
 const visibleNames = (payload: Payload) => new Set([...payload.keys()].map((path) => path.split('/')[0] ?? path))
 
-/** One symlink for each top-level name. They come before the swap: a name may lead nowhere for a moment, never to something old. */
+/** One symlink for each top-level name. They are created before the swap: a name may lead nowhere for a moment, but never to old content. */
 function linkVisibleNames(target: string, payload: Payload): void {
   for (const name of visibleNames(payload)) {
     const link = join(target, name)

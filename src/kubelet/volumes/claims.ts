@@ -1,5 +1,5 @@
 /**
- * Follows a pod's volume to what is to be mounted (L3): the volume itself, or the PersistentVolume behind its claim.
+ * Resolves a pod's volume to what is mounted (L3): the volume itself, or the PersistentVolume of its claim.
  * Upstream: kubelet/volumemanager/populator (v1.36).
  */
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
@@ -32,9 +32,10 @@ export async function resolveVolume(client: Client, pod: FrozenPod, volume: Froz
   const claimName = claimNameOf(pod, volume)
   if (claimName === undefined) return { name: volume.name, volume, readOnly: false }
   const { namespace = '' } = pod.metadata
+  let claim: Frozen<PersistentVolumeClaim>
   let persistentVolume: Frozen<PersistentVolume>
   try {
-    const claim = await boundClaim(client, namespace, claimName)
+    claim = await boundClaim(client, namespace, claimName)
     const foreign = volume.ephemeral && otherPodsClaim(pod, claim)
     if (foreign) throw new Error(foreign)
     persistentVolume = await volumeOf(client, claim)
@@ -45,7 +46,7 @@ export async function resolveVolume(client: Client, pod: FrozenPod, volume: Froz
   const mismatch = (where: string) => new Error(`volume ${volume.name} has volumeMode ${mode}, but is specified in ${where}`)
   if (use.mounts.has(volume.name) && mode !== 'Filesystem') throw mismatch('volumeMounts')
   if (use.devices.has(volume.name) && mode !== 'Block') throw mismatch('volumeDevices')
-  return { name: persistentVolume.metadata.name ?? '', persistentVolume, readOnly: volume.persistentVolumeClaim?.readOnly ?? false }
+  return { name: persistentVolume.metadata.name ?? '', persistentVolume, claim, readOnly: volume.persistentVolumeClaim?.readOnly ?? false }
 }
 
 async function boundClaim(client: Client, namespace: string, name: string): Promise<Frozen<PersistentVolumeClaim>> {
@@ -55,7 +56,7 @@ async function boundClaim(client: Client, namespace: string, name: string): Prom
     .catch((error: unknown) => {
       throw new Error(`failed to fetch PVC from API server: ${messageOf(error)}`, { cause: error })
     })
-  // Whoever deleted it must not wait for a pod that has only just come.
+  // A claim that is being deleted is refused for a new pod: otherwise the deletion would wait for that pod.
   if (claim.metadata.deletionTimestamp) throw new Error('PVC is being deleted')
   if (claim.status?.phase !== 'Bound') throw new Error('PVC is not bound')
   if (!claim.spec.volumeName) throw new Error('PVC has empty pvc.Spec.VolumeName')
@@ -78,7 +79,7 @@ async function volumeOf(client: Client, claim: Frozen<PersistentVolumeClaim>): P
   return volume
 }
 
-/** A volume that another node's disk holds cannot be mounted here. @throws Error with upstream's text. */
+/** Checks that this node can reach the volume. @throws Error with upstream's text. */
 export async function checkNodeAffinity(client: Client, nodeName: string, volume: Frozen<PersistentVolume>): Promise<void> {
   if (!volume.spec.nodeAffinity?.required) return
   const node: Frozen<Node> = await client.of(nodes).get({ name: nodeName }, { resourceVersion: '0' })

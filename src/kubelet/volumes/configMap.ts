@@ -2,11 +2,11 @@
 import { optionally } from '../core/optionally.ts'
 import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, selectItems } from './payloads.ts'
-import type { VolumePlugin } from './volumePlugin.ts'
+import { directoryStatistics, type VolumePlugin } from './volumePlugin.ts'
 
 export const configMapVolume: VolumePlugin = {
   name: 'kubernetes.io/configmap',
-  refreshes: true,
+  requiresRemount: true,
   readOnly: true,
   supports: ({ volume }) => volume?.configMap !== undefined,
   setUp: async (volumes, request) => {
@@ -17,4 +17,6 @@ export const configMapVolume: VolumePlugin = {
     await writeConfiguration(volumes, request, files)
     return directory
   },
+  statistics: directoryStatistics,
+  isLocalEphemeral: () => true,
 }

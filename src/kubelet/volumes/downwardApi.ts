@@ -1,11 +1,11 @@
 /** Facts about the pod as files (L3). Upstream: pkg/volume/downwardapi (v1.36). */
 import { writeConfiguration } from './configurationVolume.ts'
 import { defaultFileMode, downwardApiFiles } from './payloads.ts'
-import type { VolumePlugin } from './volumePlugin.ts'
+import { directoryStatistics, type VolumePlugin } from './volumePlugin.ts'
 
 export const downwardApiVolume: VolumePlugin = {
   name: 'kubernetes.io/downward-api',
-  refreshes: true,
+  requiresRemount: true,
   readOnly: true,
   supports: ({ volume }) => volume?.downwardAPI !== undefined,
   setUp: async (volumes, request) => {
@@ -15,4 +15,5 @@ export const downwardApiVolume: VolumePlugin = {
     await writeConfiguration(volumes, request, files)
     return directory
   },
+  statistics: directoryStatistics,
 }

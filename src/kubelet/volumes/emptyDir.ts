@@ -7,7 +7,7 @@ import type { FrozenPod } from '../core/containers.ts'
 import { wholeUnits } from '../core/quantities.ts'
 import { setVolumeOwnership } from './ownership.ts'
 import { mountTmpfs, mountUnlessMounted, unmountIfMounted } from './podMounts.ts'
-import { fsGroupOf, type VolumePlugin } from './volumePlugin.ts'
+import { directoryStatistics, fsGroupOf, type VolumePlugin } from './volumePlugin.ts'
 
 const hugePages = 'HugePages'
 const hugePagesResource = 'hugepages-'
@@ -34,7 +34,6 @@ export function pageSizeOption(medium: string, pod: FrozenPod): string {
 
 export const emptyDirVolume: VolumePlugin = {
   name: 'kubernetes.io/empty-dir',
-  refreshes: false,
   supports: ({ volume }) => volume?.emptyDir !== undefined,
   setUp: async ({ context, host }, { pod, spec, directory }) => {
     const { medium = '', sizeLimit } = spec.volume?.emptyDir ?? {}
@@ -53,5 +52,7 @@ export const emptyDirVolume: VolumePlugin = {
     await setVolumeOwnership(path, { fsGroup: fsGroupOf(pod), policy: 'OnRootMismatch' })
     return directory
   },
-  tearDown: ({ host }, directory) => unmountIfMounted(host, directory),
+  tearDown: ({ host }, { directory }) => unmountIfMounted(host, directory),
+  statistics: directoryStatistics,
+  isLocalEphemeral: ({ volume }) => (volume?.emptyDir?.medium ?? '') === '',
 }

@@ -53,7 +53,6 @@ export async function checkHostPath(localPath: string, path: string, type: strin
 
 export const hostPathVolume: VolumePlugin = {
   name: 'kubernetes.io/host-path',
-  refreshes: false,
   supports: ({ volume, persistentVolume }) => volume?.hostPath !== undefined || persistentVolume?.spec.hostPath !== undefined,
   setUp: async ({ host }, { spec }) => {
     const { path = '', type = '' } = spec.volume?.hostPath ?? spec.persistentVolume?.spec.hostPath ?? {}

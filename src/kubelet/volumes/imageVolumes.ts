@@ -1,6 +1,6 @@
 /**
  * Volumes that are images (L3): pulled when a container that mounts them starts, and mounted by the runtime, or by us below the pod's
- * directory for a runtime that cannot. A container that starts again may get a newer image: each is mounted at a place of its own.
+ * directory for a runtime that cannot. A restarted container may get a newer image: each image is mounted at a separate path.
  * Upstream: kuberuntime_manager.go getImageVolumes, containerd's container_image_mount.go (v1.36).
  */
 import { realpath, stat } from 'node:fs/promises'
@@ -75,7 +75,7 @@ async function mountImage(context: KubeletContext, pod: FrozenPod, volumeName: s
     return { hostPath }
   } catch (error) {
     counters(context).failed.inc()
-    // What newer runtimes say: people look for the word.
+    // The word that newer runtimes use, for users who search for it.
     const reason = messageOf(error)
     throw new StartError('CreateContainerError', `failed to generate container spec: ImageVolumeMountFailed: ${reason}`)
   }

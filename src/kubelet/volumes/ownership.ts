@@ -46,8 +46,8 @@ interface Change {
 }
 
 /**
- * Children first: a root that is right then says that the walk was finished. Every entry is opened from its directory and changed through what was opened,
- * so that a container that exchanges a directory for a link meanwhile leads us nowhere. Closes the place.
+ * Children first: a correct root then proves that the walk was finished. Every entry is opened from its directory and changed by its descriptor,
+ * so that a container that replaces a directory by a link meanwhile has no effect. Closes the place.
  */
 async function changeTree(place: FileHandle, change: Change): Promise<void> {
   try {
@@ -97,19 +97,19 @@ const slowMs = 30_000
 const reportMs = 60_000
 const advice = 'https://kubernetes.io/docs/tasks/configure-pod-container/security-context/#configure-volume-permission-and-ownership-change-policy-for-pods'
 
-/** Tells of a walk that takes long: once that it does, then again and again how far it has come. `stop` when it is over. */
+/** Records events about a long walk: first that it is slow, then its progress every minute. Call `stop` at its end. */
 export function watchOwnership({ clock, recorder }: Pick<KubeletContext, 'clock' | 'recorder'>, pod: FrozenPod, directory: string) {
   const uid = pod.metadata.uid ?? ''
   const name = directory.slice(Math.max(0, directory.indexOf(`/${uid}/`) + 1))
-  const tell = (message: string) =>
+  const record = (message: string) =>
     recorder.event(podReference(pod), 'Warning', 'VolumePermissionChangeInProgress', `Setting volume ownership for ${name}${message}`)
   let files = 0
   let timer = clock.timer(slowMs, () => {
-    tell(` is taking longer than expected, consider using OnRootMismatch - ${advice}`)
+    record(` is taking longer than expected, consider using OnRootMismatch - ${advice}`)
     timer = clock.timer(reportMs, report)
   })
   const report = () => {
-    tell(`, processed ${files} files.`)
+    record(`, processed ${files} files.`)
     timer = clock.timer(reportMs, report)
   }
   return { seen: () => void files++, stop: () => timer.cancel() }

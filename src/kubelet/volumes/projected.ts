@@ -8,7 +8,7 @@ import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, downwardApiFiles, secretData, selectItems, VolumeFiles } from './payloads.ts'
 import { mountTmpfs, unmountIfMounted } from './podMounts.ts'
 import { projectedTrustAnchors } from './trustBundles.ts'
-import { fsGroupOf, type VolumeContext, type VolumePlugin } from './volumePlugin.ts'
+import { directoryStatistics, fsGroupOf, type VolumeContext, type VolumePlugin } from './volumePlugin.ts'
 
 const defaultTokenSeconds = 3600
 /** Each may bring a megabyte. */
@@ -57,7 +57,7 @@ export function tokenOwner(pod: FrozenPod, mode: number): { mode: number; uid?: 
 
 export const projectedVolume: VolumePlugin = {
   name: 'kubernetes.io/projected',
-  refreshes: true,
+  requiresRemount: true,
   readOnly: true,
   supports: ({ volume }) => volume?.projected !== undefined,
   setUp: async (volumes, request) => {
@@ -73,5 +73,6 @@ export const projectedVolume: VolumePlugin = {
     await writeConfiguration(volumes, request, collected.files)
     return directory
   },
-  tearDown: ({ host }, directory) => unmountIfMounted(host, directory),
+  tearDown: ({ host }, { directory }) => unmountIfMounted(host, directory),
+  statistics: directoryStatistics,
 }

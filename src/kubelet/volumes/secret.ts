@@ -3,11 +3,11 @@ import { optionally } from '../core/optionally.ts'
 import { writeConfiguration } from './configurationVolume.ts'
 import { defaultFileMode, secretData, selectItems } from './payloads.ts'
 import { mountTmpfs, unmountIfMounted } from './podMounts.ts'
-import type { VolumePlugin } from './volumePlugin.ts'
+import { directoryStatistics, type VolumePlugin } from './volumePlugin.ts'
 
 export const secretVolume: VolumePlugin = {
   name: 'kubernetes.io/secret',
-  refreshes: true,
+  requiresRemount: true,
   readOnly: true,
   supports: ({ volume }) => volume?.secret !== undefined,
   setUp: async (volumes, request) => {
@@ -19,5 +19,6 @@ export const secretVolume: VolumePlugin = {
     await writeConfiguration(volumes, request, files)
     return directory
   },
-  tearDown: ({ host }, directory) => unmountIfMounted(host, directory),
+  tearDown: ({ host }, { directory }) => unmountIfMounted(host, directory),
+  statistics: directoryStatistics,
 }

@@ -29,7 +29,7 @@ function contextWith(featureGates: Record<string, boolean>): { context: KubeletC
 
 const on = { ClusterTrustBundleProjection: true }
 
-test('STO-03 trust anchors of several bundles come once each, wrapped as PEM', () => {
+test('STO-03 trust anchors of several bundles are written once each, as PEM', () => {
   const long = 'A'.repeat(80)
   assert.equal(trustAnchors([pem('QQ=='), `text\n${pem(long)}`, pem('QQ==')]), pem(`${'A'.repeat(64)}\n${'A'.repeat(16)}`) + pem('QQ=='))
 })

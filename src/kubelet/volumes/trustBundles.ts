@@ -1,6 +1,6 @@
 /**
- * The certificates of ClusterTrustBundles as one file (L3): of one bundle by its name, or of all of a signer's that labels select.
- * Each certificate comes once. Upstream: kubelet/clustertrustbundle (v1.36).
+ * The certificates of ClusterTrustBundles as one file (L3): one bundle by its name, or all bundles of a signer that a label selector matches.
+ * Each certificate is written once. Upstream: kubelet/clustertrustbundle (v1.36).
  */
 import type { ClusterTrustBundle } from '#api/gen/types/certificates.v1beta1'
 import type { ClusterTrustBundleProjection } from '#api/gen/types/core.v1'
@@ -17,7 +17,7 @@ const gate = 'ClusterTrustBundleProjection'
 const clusterTrustBundles = clusterScoped<ClusterTrustBundle>('certificates.k8s.io', 'v1beta1', 'clustertrustbundles', 'ClusterTrustBundle')
 const pemBlock = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/g
 
-/** The certificates of all bundles, without repetitions, in an order that nobody may rely on but that stays the same. */
+/** The certificates of all bundles without duplicates, in an order that is unspecified but stable. */
 export function trustAnchors(bundles: readonly string[]): string {
   const found = new Set(bundles.flatMap((bundle) => [...bundle.matchAll(pemBlock)].map(([, body = '']) => body.replaceAll(/\s/g, ''))))
   const wrapped = (body: string) => (body.match(/.{1,64}/g) ?? []).join('\n')

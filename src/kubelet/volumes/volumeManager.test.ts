@@ -1,56 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import { noLog } from '#base/log'
-import { type Gauge, noMetrics } from '#base/metrics'
+import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import { kubeletConfig } from '../core/config.ts'
 import type { KubeletContext } from '../core/context.ts'
-import { createKubeletHost, type KubeletHost } from '../core/host.ts'
 import { containerMounts } from '../pods/mounts.ts'
+import { onMachine, type TestMachine } from './testMachine.ts'
 import { createVolumeManager, type VolumeManager } from './volumeManager.ts'
 
 const skip = process.getuid?.() === 0 ? false : 'needs root'
-
-interface Machine {
-  readonly root: string
-  readonly context: KubeletContext
-  readonly host: KubeletHost
-  readonly events: string[]
-  /** Name → what was set last. */
-  readonly gauges: Map<string, number>
-  mountsBelow(): Promise<string[]>
-}
-
-/** A kubelet's directory on this machine; whatever a failed test leaves is unmounted. */
-async function onMachine(run: (machine: Machine) => Promise<void>): Promise<void> {
-  const root = await realpath(await mkdtemp(join(tmpdir(), 'volume-manager-')))
-  const host = await createKubeletHost()
-  const events: string[] = []
-  const gauges = new Map<string, number>()
-  const gauge = ({ name }: { name: string }): Gauge => ({ ...noMetrics.gauge({ name, help: '' }), set: (value) => void gauges.set(name, value) })
-  const context = {
-    host,
-    machineInfo: { kernelVersion: '6.18.0' },
-    log: noLog,
-    metrics: { ...noMetrics, gauge },
-    clock: new VirtualClock('2026-01-01T00:00:00Z'),
-    config: kubeletConfig({ nodeName: 'node-1', rootDirectory: root }),
-    recorder: { event: (_: unknown, type: string, reason: string, message: string) => void events.push(`${type} ${reason} ${message}`) },
-    runtime: {},
-    allocatable: { memory: '1Gi' },
-  } as unknown as KubeletContext
-  const mountsBelow = async () => (await host.mounter.list()).map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${root}/`))
-  try {
-    await run({ root, context, host, events, gauges, mountsBelow })
-  } finally {
-    for (const point of (await mountsBelow()).reverse()) await host.mounter.unmount(point, { lazy: true })
-    await rm(root, { recursive: true, force: true })
-  }
-}
 
 const volumeMounts = [
   { name: 'memory', mountPath: '/memory' },
@@ -72,12 +33,12 @@ const pod: Pod = {
   status: {},
 }
 
-async function mountAll({ context, host }: Machine, manager: VolumeManager) {
+async function mountAll({ context, host }: TestMachine, manager: VolumeManager) {
   const volumes = await manager.setUpPod(pod)
   return containerMounts(context, host, { pod, container: pod.spec.containers[0] ?? { name: '' }, podIPs: [], environment: new Map(), volumes })
 }
 
-test('KUB-11 a kubelet that starts again goes on with what is mounted, and takes down what nobody owns', { skip }, () =>
+test('KUB-11 a restarted kubelet keeps mounted volumes of known pods, and tears down those of unknown pods', { skip }, () =>
   onMachine(async (machine) => {
     const { root, context, gauges, mountsBelow } = machine
     const base = `${root}/pods/u-1`
@@ -125,7 +86,7 @@ test('KUB-11 a volume that cannot be set up keeps the others, and is tried again
   }),
 )
 
-test('STO-01 a node with swap whose kernel cannot keep memory out of it says so', () => {
+test('STO-01 a node with swap whose kernel has no tmpfs noswap option records an event', () => {
   const events: string[] = []
   const recorder = { event: (about: { kind: string }, type: string, reason: string) => void events.push(`${about.kind} ${type} ${reason}`) }
   const create = (machineInfo: object) =>

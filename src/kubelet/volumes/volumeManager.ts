@@ -1,53 +1,54 @@
 /**
- * Sets up and takes down the volumes of pods (L3): all volumes of a pod at once, each with a back-off of its own, upstream's events, and
- * after a restart what earlier pods left below the kubelet's directory. It never waits: a pod that misses a volume is looked at again.
- * Upstream: kubelet/volumemanager, volume/util/operationexecutor, kubelet_volumes.go (v1.36).
+ * Sets up and tears down the volumes of pods (L3): all volumes of a pod at once, each with its own back-off and with upstream's events, and removes what
+ * pods of an earlier kubelet left on disk. It never waits: the pod is synced again while volumes are missing.
+ * In order: claims.ts resolves a volume to its PersistentVolume, index.ts finds its plugin (volumePlugin.ts), volumeOperations.ts mounts it, waits.ts decides
+ * when a failed volume is tried again. The other files are the plugins, named after their types, and what they share.
+ * Upstream: kubelet/volumemanager, kubelet_volumes.go (v1.36).
  */
 import { rm } from 'node:fs/promises'
+import { claimNameOf } from '#api/helpers/volumes'
 import { messageOf } from '#base/messageOf'
 import { listIfExists } from '#host/files'
 import type { FrozenPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { podDirectory } from '../core/podDirectory.ts'
 import { podReference } from '../core/podReference.ts'
-import { checkNodeAffinity, extraGroup, resolveVolume, type VolumeUse, volumeUse } from './claims.ts'
-import { createExclusive } from './exclusive.ts'
+import type { MeasuredVolume, VolumeMeasures } from '../core/volumeStats.ts'
+import { resolveVolume, type VolumeUse, volumeUse } from './claims.ts'
 import { releaseImageVolumes } from './imageVolumes.ts'
 import { volumePlugins } from './index.ts'
 import { knowsNoSwap, unmountIfMounted } from './podMounts.ts'
 import { createTokenManager } from './tokenManager.ts'
 import { createVolumeMetrics } from './volumeMetrics.ts'
+import { createVolumeOperations } from './volumeOperations.ts'
 import type { FrozenVolume, MountedVolume, MountedVolumes, VolumeContext, VolumePlugin, VolumeSpec } from './volumePlugin.ts'
 import { createWaits } from './waits.ts'
 
 export interface VolumeManager {
   /** Sets up what is missing and refreshes what may have changed. @throws VolumesNotReady when something is still missing. */
   setUpPod(pod: FrozenPod): Promise<MountedVolumes>
-  /** Takes everything of the pod down and removes its directory. */
+  /** Tears down all volumes of the pod and removes its directory. */
   tearDownPod(uid: string): Promise<void>
-  /** Takes down what pods left that nobody knows. Asked after the look at the disk: a pod that comes meanwhile is no orphan. */
+  /** The volumes of the pod that are mounted now. */
+  mountedVolumes(uid: string): MountedVolumes
+  /** Measures the pod's mounted volumes; those without statistics, or that cannot be measured now, are left out. */
+  statistics(uid: string, measures: VolumeMeasures): Promise<MeasuredVolume[]>
+  /** Tears down volumes of unknown pods. It lists the disk before it calls isKnown, so that a pod that starts meanwhile is not an orphan. */
   removeOrphans(isKnown: (podUid: string) => boolean): Promise<void>
 }
 
-const escaped = (plugin: string) => plugin.replace('/', '~')
+const unmounted: MountedVolumes = new Map()
 
 /** For runtimes that use no files. */
 const noVolumes: VolumeManager = {
   setUpPod: async () => new Map(),
   tearDownPod: async () => {},
+  mountedVolumes: () => unmounted,
+  statistics: async () => [],
   removeOrphans: async () => {},
 }
 
-const plugins: readonly VolumePlugin[] = volumePlugins
-
-/** @throws Error with upstream's text when this node knows no such type. */
-function pluginFor(spec: VolumeSpec): VolumePlugin {
-  const found = plugins.find((candidate) => candidate.supports(spec))
-  if (!found) throw new Error(`failed to get Plugin from volumeSpec for volume "${spec.name}" err=no volume plugin matched`)
-  return found
-}
-
-/** Secrets in memory are on a disk when memory is. */
+/** Memory-backed volumes may reach the disk when the kernel swaps them. */
 function warnOfSwap({ machineInfo, config, recorder }: KubeletContext): void {
   if (!machineInfo.swapBytes || knowsNoSwap(machineInfo.kernelVersion)) return
   const what = 'Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might be swapped to disk and should no longer be considered secure.'
@@ -55,56 +56,41 @@ function warnOfSwap({ machineInfo, config, recorder }: KubeletContext): void {
   recorder.event(node, 'Warning', 'PossibleMemoryBackedVolumesOnDisk', `The tmpfs noswap option is not supported. ${what}`)
 }
 
-export function createVolumeManager(context: KubeletContext): VolumeManager {
+/** @param plugins the volume types of this node, in the order in which they are asked */
+export function createVolumeManager(context: KubeletContext, plugins: readonly VolumePlugin[] = volumePlugins): VolumeManager {
   const { host, config, log } = context
   if (!host) return noVolumes
   warnOfSwap(context)
-  const volumes: VolumeContext = { context, host, tokens: createTokenManager(context), exclusive: createExclusive() }
+  const volumes: VolumeContext = { context, host, tokens: createTokenManager(context) }
   const metrics = createVolumeMetrics(context)
+  const operations = createVolumeOperations(volumes, metrics)
   const waits = createWaits(context)
   const mounted = new Map<string, Map<string, MountedVolume>>()
+  const pluginFor = (spec: VolumeSpec) => plugins.find((candidate) => candidate.supports(spec))
+  const pluginNamed = (name: string) => plugins.find((candidate) => candidate.name === name)
 
-  /** One attempt. @throws Error with the message of its event. */
-  const mount = async (pod: FrozenPod, spec: VolumeSpec, plugin: VolumePlugin, block: boolean, known: MountedVolume | undefined): Promise<MountedVolume> => {
-    const failed = (what: string, error: unknown) => new Error(`${what} failed for volume "${spec.name}" : ${messageOf(error)}`, { cause: error })
-    if (known && !plugin.refreshes) return known
-    if (spec.persistentVolume) {
-      const check = checkNodeAffinity(context.client, config.nodeName, spec.persistentVolume)
-      await check.catch((error: unknown) => Promise.reject(failed('MountVolume.NodeAffinity check', error)))
-    }
-    const base = podDirectory(config.rootDirectory, pod.metadata.uid ?? '')
-    const directory = `${base}/${block ? 'volumeDevices' : 'volumes'}/${escaped(plugin.name)}/${spec.name}`
-    const request = { pod, spec, directory, refresh: known !== undefined }
-    const operation = block ? 'MapVolume.SetUpDevice' : 'MountVolume.SetUp'
-    if (block && !plugin.mapDevice) throw failed(operation, new Error(`volume plugin ${plugin.name} has no block volumes`))
-    const setUp = () => (block && plugin.mapDevice ? plugin.mapDevice(volumes, request) : plugin.setUp(volumes, request))
-    const path = await metrics
-      .timed(plugin.name, block ? 'map_volume' : 'volume_mount', setUp)
-      .catch((error: unknown) => Promise.reject(failed(operation, error)))
-    return { name: spec.name, plugin: plugin.name, path, block, readOnly: spec.readOnly || plugin.readOnly === true, group: extraGroup(spec.persistentVolume) }
-  }
-
-  /** Brings one volume up to date; false: it is not there yet, and why has been told. */
+  /** Brings one volume up to date. Returns false while it is not mounted; the reason is recorded. */
   const bring = async (pod: FrozenPod, volume: FrozenVolume, use: VolumeUse, ready: Map<string, MountedVolume>): Promise<boolean> => {
     const uid = pod.metadata.uid ?? ''
-    const block = use.devices.has(volume.name)
     const known = ready.get(volume.name)
-    // What a claim leads to does not change while the pod uses it.
-    if (known && !volume.configMap && !volume.secret && !volume.downwardAPI && !volume.projected) return true
-    // Objects of the API wake the pod when they change, and cost little: no need to hold them back.
-    const held = volume.persistentVolumeClaim || volume.ephemeral || volume.hostPath || volume.emptyDir
-    if (held && waits.remainingMs(uid, volume.name) > 0) return false
+    // A claim keeps its PersistentVolume while a pod uses it, so that a mounted volume need not be resolved again.
+    if (known && !pluginNamed(known.plugin)?.requiresRemount) return true
+    const direct = pluginFor({ name: volume.name, volume, readOnly: false })
+    const isHeldBack = direct ? !direct.requiresRemount : claimNameOf(pod, volume) !== undefined
+    if (isHeldBack && waits.remainingMs(uid, volume.name) > 0) return false
+    const block = use.devices.has(volume.name)
     let spec: VolumeSpec
-    let plugin: VolumePlugin
+    let plugin: VolumePlugin | undefined
     try {
       spec = await resolveVolume(context.client, pod, volume, use)
       plugin = pluginFor(spec)
+      if (!plugin) throw new Error(`failed to get Plugin from volumeSpec for volume "${spec.name}" err=no volume plugin matched`)
     } catch (error) {
       waits.unprocessed(pod, volume.name, messageOf(error))
       return known !== undefined
     }
     try {
-      ready.set(volume.name, await mount(pod, spec, plugin, block, known))
+      ready.set(volume.name, await operations.mount(plugin, { pod, spec, block, refresh: known !== undefined }))
       waits.succeeded(uid, volume.name)
       return true
     } catch (error) {
@@ -118,18 +104,11 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
 
   const tearDownPod = async (uid: string): Promise<void> => {
     const directory = podDirectory(config.rootDirectory, uid)
-    // What containers had of a volume goes before the volume.
+    // Subpath mounts keep their volume busy, so they are unmounted first.
     await unmountIfMounted(host, `${directory}/volume-subpaths`)
     await releaseImageVolumes(host, async () => context.runtime.imageMounts?.(), directory)
-    for (const plugin of plugins) {
-      for (const kind of ['volumes', 'volumeDevices']) {
-        const parent = `${directory}/${kind}/${escaped(plugin.name)}`
-        for (const name of await listIfExists(host.path(parent))) {
-          await metrics.timed(plugin.name, kind === 'volumes' ? 'volume_unmount' : 'unmap_volume', async () => plugin.tearDown?.(volumes, `${parent}/${name}`))
-        }
-      }
-    }
-    // Whatever is still mounted there must never be deleted through.
+    for (const plugin of plugins) await operations.unmountAll(plugin, uid)
+    // rm must not descend into a mount that is left.
     await unmountIfMounted(host, directory)
     await rm(host.path(directory), { recursive: true, force: true })
     volumes.tokens.forget(uid)
@@ -154,6 +133,18 @@ export function createVolumeManager(context: KubeletContext): VolumeManager {
       return ready
     },
     tearDownPod,
+    mountedVolumes: (uid) => mounted.get(uid) ?? unmounted,
+    statistics: async (uid, measures) => {
+      const measured = [...(mounted.get(uid) ?? unmounted)].map(async ([name, volume]): Promise<MeasuredVolume[]> => {
+        const measuring = pluginNamed(volume.plugin)?.statistics?.(volumes, volume, measures)
+        const usage = await measuring?.catch((error: unknown) => {
+          log.v(4).info('Failed to calculate volume metrics', { podUid: uid, volumeName: name, error: messageOf(error) })
+          return undefined
+        })
+        return usage ? [{ name, usage, isLocalEphemeral: volume.isLocalEphemeral === true }] : []
+      })
+      return (await Promise.all(measured)).flat()
+    },
     removeOrphans: async (isKnown) => {
       const orphans = (await listIfExists(host.path(`${config.rootDirectory}/pods`))).filter((uid) => !isKnown(uid))
       let errors = 0

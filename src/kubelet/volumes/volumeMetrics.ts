@@ -5,7 +5,7 @@ import type { MountedVolume } from './volumePlugin.ts'
 export interface VolumeMetrics {
   /** Runs the operation and records how long it took and how it ended. */
   timed<T>(plugin: string, operation: string, work: () => Promise<T>): Promise<T>
-  /** What is mounted now, by pod. */
+  /** Sets the gauges from the mounted volumes of all pods. */
   mounted(pods: Iterable<ReadonlyMap<string, MountedVolume>>): void
   orphans(cleaned: number, errors: number): void
 }
@@ -20,11 +20,11 @@ export function createVolumeMetrics({ metrics, clock }: Pick<KubeletContext, 'me
   const total = metrics.gauge({ name: 'volume_manager_total_volumes', help: 'How many volumes the kubelet knows of.', labels: ['plugin_name', 'state'] })
   const cleaned = metrics.gauge({
     name: 'kubelet_orphan_pod_cleaned_volumes',
-    help: 'Of how many pods that are gone the last look has removed volumes.',
+    help: 'Orphaned pods whose volumes the last cleanup removed.',
   })
   const failed = metrics.gauge({
     name: 'kubelet_orphan_pod_cleaned_volumes_errors',
-    help: 'Of how many pods that are gone the last look could not remove the volumes.',
+    help: 'Orphaned pods whose volumes the last cleanup failed to remove.',
   })
   let counted = new Set<string>()
   return {

@@ -106,7 +106,7 @@ test('KUB-11 a volume is handed to the fsGroup, links are left alone, and OnRoot
   }),
 )
 
-test('KUB-11 paths are opened and made inside the volume only, whatever links say', () =>
+test('KUB-11 paths are opened and created inside the volume only, even through links', () =>
   inTemporary(async (directory) => {
     const root = join(directory, 'volume')
     await mkdir(join(root, 'real'), { recursive: true })
@@ -185,7 +185,7 @@ function waiting() {
   return { clock, events, waits: createWaits({ clock, recorder }) }
 }
 
-test('KUB-11 a volume that fails is tried again after 500 ms, then after twice as long, and told once for each try', async () => {
+test('KUB-11 a failed volume is retried after 500 ms, then after twice as long, with one event for each try', async () => {
   const { clock, waits } = waiting()
   const seen: number[] = []
   for (let i = 0; i < 10; i++) {
@@ -200,7 +200,7 @@ test('KUB-11 a volume that fails is tried again after 500 ms, then after twice a
   assert.equal(waits.remainingMs('u', 'v'), 0)
 })
 
-test('KUB-11 a claim that cannot be used yet is told at once, volumes that are missed for long after two minutes', async () => {
+test('KUB-11 a claim that cannot be used yet is reported at once, and missing volumes after two minutes', async () => {
   const { clock, events, waits } = waiting()
   const pod = podOf({})
   waits.unprocessed(pod, 'data', 'error processing PVC n/c: PVC is not bound')
@@ -243,7 +243,7 @@ test('STO-19 containerd mounts images itself from 2.1 on', () => {
   assert.deepEqual(versions.map(mountsImagesItself), [false, false, false, true, true, true])
 })
 
-test('STO-03 a walk through a large volume is told of after half a minute, and then every minute how far it has come', async () => {
+test('STO-03 a long walk through a volume is reported after half a minute, and its progress every minute', async () => {
   const clock = new VirtualClock()
   const events: string[] = []
   const recorder = { event: (_pod: unknown, type: string, reason: string, message: string) => void events.push(`${type} ${reason} ${message}`) }

@@ -1,6 +1,6 @@
 /**
- * When a volume that failed is tried again, and when its pod is told that it waits for volumes (L3): every volume backs off by itself,
- * and a pod that has missed volumes for long gets an event about all of them.
+ * Decides when a failed volume is retried and when an event reports missing volumes (L3): every volume has a separate back-off,
+ * and a pod that waits long for volumes gets an event about all of them.
  * Upstream: util/goroutinemap/exponentialbackoff, volumemanager WaitForAttachAndMount (v1.36).
  */
 import { least } from '#base/extremes'
@@ -11,12 +11,12 @@ import { podReference } from '../core/podReference.ts'
 
 const initialMs = 500
 const maxMs = 122_000
-/** Nobody tells us when a claim is bound: it is looked at as often as upstream syncs a pod that fails. */
+/** Claims are not watched: poll as often as upstream syncs a failing pod. */
 const claimMaxMs = 10_000
-/** How long upstream's sync waits for the volumes of one pod before it says so. */
+/** How long upstream's sync waits for a pod's volumes before it records the event. */
 const podTimeoutMs = 123_000
 
-/** Some volumes of the pod are not there: containers cannot start. Events have been recorded. */
+/** Some volumes of the pod are not mounted, so that containers cannot start. Events are already recorded. */
 export class VolumesNotReady extends Error {
   /** Milliseconds until the next try makes sense. */
   readonly retryAfterMs: number
@@ -33,7 +33,7 @@ export interface Waits {
   remainingMs(uid: string, volume: string): number
   /** Notes a failed try. True when it is worth an event: not again while the volume waits. */
   failed(uid: string, volume: string): boolean
-  /** The claim behind the volume cannot be used yet, for this reason. */
+  /** The volume's claim cannot be used yet, for this reason. */
   unprocessed(pod: FrozenPod, volume: string, reason: string): void
   succeeded(uid: string, volume: string): void
   /** The error for a pod that misses these; records the event about them when it is time. */
@@ -42,11 +42,11 @@ export interface Waits {
 }
 
 interface PodWait {
-  toldMs: number
+  reportedMs: number
   /** Volume → why its claim cannot be used. */
   readonly unprocessed: Map<string, string>
-  /** Some of those are to be told. */
-  fresh: boolean
+  /** A reason in `unprocessed` is not reported yet. */
+  unreported: boolean
 }
 
 export function createWaits({ clock, recorder }: Pick<KubeletContext, 'clock' | 'recorder'>): Waits {
@@ -54,10 +54,10 @@ export function createWaits({ clock, recorder }: Pick<KubeletContext, 'clock' | 
   const claims = new BackOff(clock, initialMs, claimMaxMs)
   const failures = new Map<string, { readonly atMs: number; readonly backOff: BackOff }>()
   const pods = new Map<string, PodWait>()
-  // Ends with a slash: forgetting one volume must not forget another whose name goes on.
+  // Ends with a slash: resetting one volume must not reset another whose name starts with the same letters.
   const keyOf = (uid: string, volume: string) => `${uid}/${volume}/`
   const waitOf = (uid: string): PodWait => {
-    const known = pods.get(uid) ?? { toldMs: clock.monotonicMs(), unprocessed: new Map(), fresh: false }
+    const known = pods.get(uid) ?? { reportedMs: clock.monotonicMs(), unprocessed: new Map(), unreported: false }
     pods.set(uid, known)
     return known
   }
@@ -81,8 +81,8 @@ export function createWaits({ clock, recorder }: Pick<KubeletContext, 'clock' | 
       const uid = pod.metadata.uid ?? ''
       const wait = waitOf(uid)
       wait.unprocessed.set(volume, reason)
-      // Told at once, as upstream does, but not with every look.
-      if (fail(keyOf(uid, volume), claims)) wait.fresh = true
+      // Reported at once, as upstream does, but not at every poll.
+      if (fail(keyOf(uid, volume), claims)) wait.unreported = true
     },
     succeeded: (uid, volume) => {
       const key = keyOf(uid, volume)
@@ -97,10 +97,10 @@ export function createWaits({ clock, recorder }: Pick<KubeletContext, 'clock' | 
       const reason = unprocessed.length > 0 ? [...wait.unprocessed.values()].join('; ') : 'context deadline exceeded'
       const names = (list: readonly string[]) => `[${[...list].sort().join(' ')}]`
       const message = `unmounted volumes=${names(missing)}, unattached volumes=[], failed to process volumes=${names(unprocessed)}: ${reason}`
-      if (wait.fresh || clock.monotonicMs() - wait.toldMs >= podTimeoutMs) {
+      if (wait.unreported || clock.monotonicMs() - wait.reportedMs >= podTimeoutMs) {
         recorder.event(podReference(pod), 'Warning', 'FailedMount', `Unable to attach or mount volumes: ${message}`)
-        wait.toldMs = clock.monotonicMs()
-        wait.fresh = false
+        wait.reportedMs = clock.monotonicMs()
+        wait.unreported = false
       }
       return new VolumesNotReady(message, Math.max(initialMs, least(missing.map((volume) => remaining(keyOf(uid, volume))))))
     },

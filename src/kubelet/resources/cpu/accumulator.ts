@@ -14,7 +14,7 @@ export interface PackingOptions {
 
 type Place = 'core' | 'socket' | 'numaNode' | 'uncoreCache'
 
-/** What is still needed, what is left to choose from, what has been chosen. */
+/** The number of CPUs still needed, the free CPUs, and the chosen CPUs. */
 export class Accumulator {
   readonly layout: CpuLayout
   free: CpuSet
@@ -41,7 +41,7 @@ export class Accumulator {
     this.needed -= cpus.length
   }
 
-  /** Those of `ids` that have free CPUs, the fullest first. */
+  /** The ids with free CPUs, fullest first. */
   #fullestFirst(place: Place, ids: readonly number[]): number[] {
     const left = new Map(ids.map((id) => [id, this.layout.within(this.free, place, id).length]))
     return [...ids].sort((a, b) => (left.get(a) ?? 0) - (left.get(b) ?? 0) || a - b)
@@ -73,7 +73,7 @@ export class Accumulator {
     this.takeWhole(this.#levels[1])
   }
 
-  /** What is still needed from one cache, if it has it. */
+  /** Takes all remaining CPUs from one cache, if one has enough. */
   takeFromOneCache(): void {
     this.takeWhole('uncoreCache')
     const perCore = cpusPer(this.layout.topology, 'core')

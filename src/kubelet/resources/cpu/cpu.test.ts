@@ -132,7 +132,7 @@ test('KUB-15 full-pcpus-only refuses what is no multiple of a core', () => {
   })
 })
 
-test('KUB-15 strict-cpu-reservation keeps everybody off the reserved CPUs', () => {
+test('KUB-15 strict-cpu-reservation keeps all pods off the reserved CPUs', () => {
   const { state } = policy({ ...noStaticOptions, strictReservation: true })
   assert.equal(formatCpuSet(state.shared()), '1-7')
 })

@@ -13,7 +13,7 @@ import { createStaticCpuPolicy } from './staticPolicy.ts'
 
 export interface CpuManager extends HintProvider {
   readonly policy: string
-  /** Where the container may run; undefined: anywhere, the kubelet does not say. */
+  /** The CPUs on which the container may run; undefined: no restriction. */
   cpusOf(podUid: string, container: string): CpuSet | undefined
   /** What it has for itself. */
   exclusive(podUid: string, container: string): CpuSet

@@ -1,5 +1,5 @@
 /**
- * Who has which CPUs (L3, pure), and its checkpoint `cpu_manager_state` in upstream's format.
+ * The CPUs of each container (L3, pure), and the checkpoint `cpu_manager_state` in upstream's format.
  * Upstream: kubelet/cm/cpumanager/state/state.go, checkpoint.go, state_checkpoint.go (v1.36).
  */
 import { emptyMap } from '#base/bareMap'
@@ -13,7 +13,7 @@ export interface CpuAssignment {
 }
 
 export interface CpuState {
-  /** Where everybody runs who has no CPUs of its own. */
+  /** CPUs shared by containers without exclusive CPUs. */
   shared(): CpuSet
   setShared(cpus: CpuSet): void
   exclusive(podUid: string, container: string): CpuSet | undefined

@@ -1,6 +1,6 @@
 /**
- * The static CPU policy (L3, pure over its state): containers of Guaranteed pods that ask for whole CPUs get them for themselves; everybody else
- * runs on what is left. Upstream: kubelet/cm/cpumanager/policy_static.go (v1.36).
+ * The static CPU policy (L3, pure over its state): containers of Guaranteed pods that request whole CPUs get exclusive ones; all others
+ * run on the rest. Upstream: kubelet/cm/cpumanager/policy_static.go (v1.36).
  */
 import { podQosClass } from '../../core/cgroupResources.ts'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../core/containers.ts'

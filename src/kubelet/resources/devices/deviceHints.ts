@@ -1,11 +1,11 @@
 /**
- * Where a number of devices can come from (L3, pure): hints for the topology manager, and which devices lie where it then decides.
+ * Computes from which NUMA nodes a number of devices can be allocated (L3, pure): hints for the topology manager, and the devices of its choice.
  * Upstream: kubelet/cm/devicemanager/topology_hints.go, manager.go filterByAffinity (v1.36).
  */
 import { least } from '#base/extremes'
 import { type NumaMask, nodeCount, nodeMasks, nodesIn, type TopologyHint } from '../topology/hints.ts'
 
-/** Device → the NUMA nodes that it belongs to; none: it does not say. */
+/** Device → the NUMA nodes that it belongs to; none: unknown. */
 export type DeviceNodes = (id: string) => readonly number[]
 
 /** @param reusable devices that the pod's init containers had: they must be among those chosen. */
@@ -35,7 +35,7 @@ export interface ByAffinity {
   readonly withoutAffinity: string[]
 }
 
-/** Sorts available devices by whether they lie in the affinity: those of nodes with few devices first, because they fit least otherwise. */
+/** Sorts available devices by whether they are in the affinity: first the devices of nodes with few devices, because they fit other requests least. */
 export function byAffinity(available: readonly string[], nodesOf: DeviceNodes, affinity: NumaMask | undefined): ByAffinity {
   const ids = [...available].sort()
   if (affinity === undefined) return { aligned: [], unaligned: [], withoutAffinity: ids }

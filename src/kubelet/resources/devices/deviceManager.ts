@@ -1,6 +1,6 @@
 /**
- * Hands out the devices of plugins to containers (L3): which ones, aligned with CPUs and memory, what the container then gets, and what the node says
- * it has. Upstream: kubelet/cm/devicemanager/manager.go (v1.36).
+ * Allocates the devices of plugins to containers (L3): aligned with CPUs and memory, with the containers' options and the node's
+ * capacity. Upstream: kubelet/cm/devicemanager/manager.go (v1.36).
  */
 import type { ContainerStatus } from '#api/gen/types/core.v1'
 import { messageOf } from '#base/messageOf'
@@ -17,7 +17,7 @@ import type { DeviceResource, PluginRegistry } from './pluginRegistry.ts'
 import { type DeviceAllocation, idsOf, PodDevices, parseDevices, renderDevices, withoutNode } from './podDevices.ts'
 
 export interface DeviceManager extends HintProvider {
-  /** What the container gets to see; asks plugins to get the devices ready where they want to. */
+  /** The container's options for its devices; calls PreStartContainer of plugins that require it. */
   optionsFor(pod: FrozenPod, container: FrozenContainer): Promise<ContainerAllocation[]>
   capacity(): Readonly<Record<string, { readonly capacity: number; readonly allocatable: number }>>
   allocations(podUid: string, container: string): DeviceAllocation[]
@@ -48,7 +48,7 @@ export async function createDeviceManager(
   const devices = await restore(registry, file, warn)
   const reuse = new InitReuse<string>()
   const uidOf = (pod: FrozenPod) => pod.metadata.uid ?? ''
-  /** Reads a device's place anew each time: plugins may correct it. */
+  /** Reads a device's NUMA nodes at each call, because plugins may correct them. */
   const nodesIn = (known: DeviceResource | undefined) => (id: string) => (known?.devices.get(id)?.topology?.nodes ?? []).map(({ ID }) => ID)
   const save = () =>
     file.write(() => renderDevices(devices, Object.fromEntries(registry.names().map((name) => [name, [...(registry.get(name)?.devices.keys() ?? [])].sort()]))))
@@ -124,7 +124,7 @@ export async function createDeviceManager(
     optionsFor: async (pod, container) => {
       const options: ContainerAllocation[] = []
       for (const request of requests(pod, container)) {
-        // Nothing is known after a lost checkpoint: the container gets devices anew.
+        // After a lost checkpoint the allocation is unknown: the container gets devices again.
         if (!devices.get(uidOf(pod), container.name, request.resource)) await allocateOne(request, undefined)
         const entry = devices.get(uidOf(pod), container.name, request.resource)
         const known = registry.get(request.resource)
@@ -252,7 +252,7 @@ async function restore(registry: PluginRegistry, file: CheckpointFile, warn: (me
     for (const resource of Object.keys(registered)) registry.remember(resource)
     return devices
   } catch (error) {
-    // Upstream goes on as well: plugins tell everything again, only who has which device is lost.
+    // Upstream continues as well: plugins register again, only the allocations are lost.
     warn(`${file.path}: ${messageOf(error)}`)
     return new PodDevices()
   }

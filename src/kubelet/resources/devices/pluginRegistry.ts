@@ -1,6 +1,6 @@
 /**
- * The device plugins of a node (L3, edge): their registrations at kubelet.sock, what they say of their devices, and what is still known of those
- * that have gone. Upstream: kubelet/cm/devicemanager/plugin/v1beta1/server.go, handler.go, endpoint.go, manager.go GetCapacity (v1.36).
+ * The device plugins of a node (L3, edge): their registrations at kubelet.sock, the devices that they list, and the last known devices of plugins
+ * that stopped. Upstream: kubelet/cm/devicemanager/plugin/v1beta1/server.go, handler.go, endpoint.go, manager.go GetCapacity (v1.36).
  */
 import { readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -29,7 +29,7 @@ export interface DeviceResource {
 export interface PluginRegistry {
   /** Undefined for resources that no plugin has registered, or whose plugin has been gone for too long. */
   get(resource: string): DeviceResource | undefined
-  /** Every resource that has ever been registered, those whose plugins are long gone too: the node must say 0 of them. */
+  /** Every resource that was ever registered: after its plugin is gone, the node must report 0. */
   names(): string[]
   healthy(resource: string): Set<string>
   /** Resources known from before a restart, until their plugins are back. */
@@ -110,7 +110,7 @@ export function createPluginRegistry(deps: RegistryDeps): PluginRegistry {
     deps.onChange(resource)
   }
 
-  /** Takes over what the plugin says until the connection ends. */
+  /** Follows the plugin's list of devices until the connection ends. */
   const listen = async (resource: string, endpoint: Endpoint, client: DevicePluginClient): Promise<void> => {
     try {
       for await (const { devices } of client.listAndWatch(endpoint.stop.signal)) {
@@ -163,7 +163,7 @@ export function createPluginRegistry(deps: RegistryDeps): PluginRegistry {
     run: async (signal) => {
       let server: UnixServer | undefined
       try {
-        // Plugins watch for the socket to be made anew: then they register again.
+        // Plugins watch for the socket to be created again, and then register again.
         await removeSockets(directory)
         server = await serveUnix(join(directory, kubeletSocket), [
           { proto: devicePluginProto, service: 'v1beta1.Registration', methods: { Register: register } },

@@ -92,7 +92,7 @@ function checksum({ PodDeviceEntries, RegisteredDevices }: Data): number {
   return fnv32a(goDump(data))
 }
 
-/** @param registered resource → ids of all devices that plugins have told of */
+/** @param registered resource → ids of all devices that plugins have listed */
 export function renderDevices(devices: PodDevices, registered: Readonly<Record<string, readonly string[]>>): string {
   const entries = devices.all().map(
     ({ podUid, container, resource, byNode, allocation }): Entry => ({

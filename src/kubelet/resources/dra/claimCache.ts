@@ -20,7 +20,7 @@ export interface ClaimInfo {
   readonly podUids: Set<string>
   /** Driver → the devices that it has prepared. */
   readonly drivers: Map<string, PreparedDevice[]>
-  /** Not remembered over restarts: preparing once more does no harm. */
+  /** Not kept over restarts: preparing again is idempotent. */
   prepared: boolean
 }
 

@@ -1,5 +1,5 @@
 /**
- * The DRA drivers that run on this node (L3, edge): registered through plugins_registry, each with a connection and, where it tells, the health of its
+ * The DRA drivers that run on this node (L3, edge): registered through plugins_registry, each with a connection and, if it reports it, the health of its
  * devices. The ResourceSlices of a driver that stays away are deleted. Upstream: kubelet/cm/dra/plugin/dra_plugin_manager.go, healthinfo.go (v1.36).
  */
 import { isStatus } from '#api/machinery/status'
@@ -7,7 +7,7 @@ import type { Timer } from '#base/clock'
 import { resourceSlices } from '#client/builtIn'
 import { connectDraPlugin, type DraPluginClient, type DraVersion } from '#grpc/draPlugin'
 import { GrpcCallError } from '#grpc/unixService'
-import type { KubeletContext } from '../../core/context.ts'
+import type { KubeletBase } from '../../core/context.ts'
 import { gateEnabled } from '../../core/resourceConfig.ts'
 import type { PluginHandler, PluginInfo } from '../plugins/pluginWatcher.ts'
 
@@ -18,13 +18,13 @@ export interface DraDrivers {
   /** @throws Error that names the driver when none is registered */
   get(driver: string): DraPluginClient
   health(driver: string, pool: string, device: string): DeviceHealth
-  /** Removes what is left of drivers of an earlier life that do not come back. Until aborted. */
+  /** Removes the ResourceSlices of drivers that ran before a restart and did not register again. Until aborted. */
   run(signal: AbortSignal): Promise<void>
 }
 
 const wipingDelayMs = 30_000
 const retryMs = 5_000
-/** Health that has not been confirmed for so long is unknown, unless the driver says another time. */
+/** Health that was not confirmed for this long is unknown, unless the driver sets another duration. */
 const healthTimeoutMs = 30_000
 const supported: readonly (readonly [service: string, version: DraVersion])[] = [
   ['v1.DRAPlugin', 'v1'],
@@ -43,7 +43,7 @@ interface Health {
   readonly validUntilMs: number
 }
 
-type Context = Pick<KubeletContext, 'client' | 'clock' | 'log' | 'config'>
+type Context = Pick<KubeletBase, 'client' | 'clock' | 'log' | 'config'>
 
 /** @param onHealth called with the driver whose devices' health has changed */
 export function createDraDrivers(context: Context, onHealth: (driver: string) => void): DraDrivers {
@@ -53,7 +53,7 @@ export function createDraDrivers(context: Context, onHealth: (driver: string) =>
   const wipes = new Map<string, Timer>()
   const stopped = new AbortController()
 
-  /** @param driver undefined: of all drivers that are not here. */
+  /** @param driver undefined: all drivers that are not registered */
   const wipe = async (driver: string): Promise<void> => {
     wipes.delete(driver)
     if (stopped.signal.aborted || drivers.has(driver)) return
@@ -83,13 +83,13 @@ export function createDraDrivers(context: Context, onHealth: (driver: string) =>
           healths.set(name, known)
           for (const { device, health, healthCheckTimeoutSeconds } of devices.slice(0, 100_000)) {
             const timeoutMs = healthCheckTimeoutSeconds > 0 ? healthCheckTimeoutSeconds * 1000 : healthTimeoutMs
-            const said = ({ HEALTHY: 'Healthy', UNHEALTHY: 'Unhealthy', UNKNOWN: 'Unknown' } as const)[health] ?? 'Unknown'
-            known.set(`${device?.poolName}/${device?.deviceName}`, { health: said, validUntilMs: clock.now() + timeoutMs })
+            const state = ({ HEALTHY: 'Healthy', UNHEALTHY: 'Unhealthy', UNKNOWN: 'Unknown' } as const)[health] ?? 'Unknown'
+            known.set(`${device?.poolName}/${device?.deviceName}`, { health: state, validUntilMs: clock.now() + timeoutMs })
           }
           onHealth(name)
         }
       } catch (error) {
-        // A driver without this service says so once.
+        // A driver without this service answers Unimplemented once.
         if (error instanceof GrpcCallError && error.grpcStatus === 'Unimplemented') return
         log.v(2).info('Watching the health of devices failed, retrying', { driver: name, error: String(error) })
       }
@@ -129,7 +129,7 @@ export function createDraDrivers(context: Context, onHealth: (driver: string) =>
   return {
     handler,
     get: (name) => {
-      // Of several the one that came last: most likely it is the newest.
+      // The last one of several: it is most likely the newest version.
       const driver = drivers.get(name)?.at(-1)
       if (!driver) throw new Error(`DRA driver ${name} is not registered`)
       return driver.client

@@ -10,7 +10,7 @@ import { resourceClaims } from '#client/builtIn'
 import type { DraClaim, DraPluginClient } from '#grpc/draPlugin'
 import type { CheckpointFile } from '../../core/checkpointFile.ts'
 import type { FrozenContainer, FrozenPod } from '../../core/containers.ts'
-import type { KubeletContext } from '../../core/context.ts'
+import type { KubeletBase } from '../../core/context.ts'
 import { type DraMetrics, draMetrics } from '../managerMetrics.ts'
 import { ClaimCache, type ClaimInfo, cdiDevicesOf, parseClaims, renderClaims } from './claimCache.ts'
 import type { DraDrivers } from './draDrivers.ts'
@@ -28,7 +28,7 @@ export interface DraManager {
   pods(): ReadonlySet<string>
 }
 
-type Context = Pick<KubeletContext, 'client' | 'log' | 'metrics' | 'clock'>
+type Context = Pick<KubeletBase, 'client' | 'log' | 'metrics' | 'clock'>
 
 /** The claim's name; undefined: none was made for it, and none is needed. @throws Error while it is still to be made */
 function claimNameOf(pod: FrozenPod, podClaim: Frozen<PodResourceClaim>): { readonly name: string | undefined; readonly isGenerated: boolean } {

@@ -1,6 +1,6 @@
 /**
- * The DRA drivers of a simulated node (L3): every driver whose devices a claim has is there, and is at once done with preparing them. Nobody can register
- * on a node without a machine; its ResourceSlices are published, and its devices' conditions told, by whoever simulates them.
+ * The DRA drivers of a simulated node (L3): every driver of a claim is registered and prepares its devices at once. No plugin can register
+ * on a node without a machine; the simulation publishes its ResourceSlices and its devices' conditions.
  */
 import type { DraClaim, DraPluginClient } from '#grpc/draPlugin'
 import type { DraDrivers } from './draDrivers.ts'

@@ -23,7 +23,7 @@ const settings = { policy: 'Static', reservedMemory: [{ numaNode: 0, limits: { m
 const manager = () => createMemoryManager(topology, settings, noCheckpoint())
 const anywhere = { affinity: undefined, preferred: true }
 
-test('KUB-15 memory comes from one NUMA node where that suffices, and is given back', async () => {
+test('KUB-15 memory is allocated from one NUMA node if it has enough, and is released', async () => {
   const memory = await manager()
   const p = pod('u', '2Gi', { 'hugepages-2Mi': '512Mi' })
   await memory.allocate(p, p.spec.containers[0]!, anywhere)

@@ -1,5 +1,5 @@
 /**
- * Which memory of which NUMA nodes is promised to whom (L3, pure), and its checkpoint `memory_manager_state` in upstream's format.
+ * The memory of NUMA nodes that is allocated to containers (L3, pure), and the checkpoint `memory_manager_state` in upstream's format.
  * Upstream: kubelet/cm/memorymanager/state/state.go, checkpoint.go (v1.36).
  */
 import { type GoValue, goChecksum, goMap, goPointer, goScalar, goSlice, goString, goStruct } from '../../core/goDump.ts'

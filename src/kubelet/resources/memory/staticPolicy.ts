@@ -48,7 +48,7 @@ function podRequestsOf(pod: FrozenPod): Requests {
   return total
 }
 
-/** The machine with nothing promised to anybody. */
+/** The machine without any allocation. */
 export function emptyMachine({ numaNodes }: MachineTopology, reserved: ReservedMemory): Record<string, NodeMemory> {
   const machine: Record<string, NodeMemory> = {}
   for (const { id, memoryBytes, hugepages } of numaNodes) {
@@ -170,7 +170,7 @@ const total = (machine: MemoryState['machine'], mask: NumaMask, name: string, me
 const hasFree = (machine: MemoryState['machine'], mask: NumaMask, requests: Requests, reusable: Reusable) =>
   Object.entries(requests).every(([name, bytes]) => total(machine, mask, name, 'free') + reusable(mask, name) >= bytes)
 
-/** A node serves either allocations of its own, or those of one group of nodes. */
+/** A node serves either single-node allocations, or allocations of one group of nodes. */
 function isMixed(machine: MemoryState['machine'], mask: NumaMask): boolean {
   const group = nodesIn(mask)
   const cellsOf = (node: number) => machine[node]?.cells ?? []

@@ -1,6 +1,6 @@
 /**
- * Finds the plugins that put a socket into plugins_registry (L3, edge), asks what they are, and has the handler of their type register them; a socket
- * that is gone or was made anew ends the registration. Upstream: kubelet/pluginmanager (v1.36).
+ * Finds the plugins that put a socket into plugins_registry (L3, edge), asks for their type, and lets the handler of that type register them; a socket
+ * that was removed or created again ends the registration. Upstream: kubelet/pluginmanager (v1.36).
  */
 import { type FSWatcher, watch } from 'node:fs'
 import { lstat, mkdir } from 'node:fs/promises'
@@ -24,10 +24,10 @@ export interface PluginInfo {
   readonly supportedVersions: readonly string[]
 }
 
-/** Somebody who knows what to do with plugins of a type: 'DRAPlugin', 'CSIPlugin'. */
+/** Handles plugins of one type: 'DRAPlugin', 'CSIPlugin'. */
 export interface PluginHandler {
   readonly type: string
-  /** @throws Error that the plugin is told when it cannot be used */
+  /** @throws Error that is sent to a plugin that cannot be used */
   register(plugin: PluginInfo): void | Promise<void>
   deregister(plugin: PluginInfo): void
 }
@@ -51,7 +51,7 @@ const rescanMs = 10_000
 const maxPlugins = 1_000
 
 interface Known {
-  /** Of the socket file: another file of the same name is another plugin. */
+  /** Identity of the socket file: another file of the same name is another plugin. */
   readonly identity: string
   plugin: PluginInfo | undefined
   retryAtMs: number
@@ -84,15 +84,15 @@ export async function watchPlugins(deps: PluginWatcherDeps, signal: AbortSignal)
 /** Tells which sockets there are, and of which the plugin is registered. */
 function pluginCounter({ metrics, directory }: PluginWatcherDeps): (known: ReadonlyMap<string, Known>) => void {
   const total = metrics.gauge({ name: 'plugin_manager_total_plugins', help: 'Plugins of the node, by socket and state.', labels: ['socket_path', 'state'] })
-  let told: { readonly socket_path: string; readonly state: string }[] = []
+  let reported: { readonly socket_path: string; readonly state: string }[] = []
   return (known) => {
     const now = [...known].flatMap(([name, { plugin }]) => {
       const socket_path = join(directory, name)
       return [{ socket_path, state: 'desired_state_of_world' }, ...(plugin ? [{ socket_path, state: 'actual_state_of_world' }] : [])]
     })
-    for (const labels of told) total.remove(labels)
+    for (const labels of reported) total.remove(labels)
     for (const labels of now) total.set(1, labels)
-    told = now
+    reported = now
   }
 }
 
@@ -144,7 +144,7 @@ async function reconcile(deps: PluginWatcherDeps, known: Map<string, Known>, sig
   }
 }
 
-/** Asks the plugin what it is, registers it, and tells it how that went. */
+/** Asks for the plugin's type, registers the plugin, and sends it the result. */
 async function introduce({ handlers, path }: PluginWatcherDeps, socket: string): Promise<PluginInfo> {
   if (Buffer.byteLength(socket) > maxSocketPath) throw new Error(`the path of a socket has at most ${maxSocketPath} bytes: ${socket}`)
   const service = connectUnixService(pluginRegistrationProto, 'pluginregistration.Registration', `unix:${socket}`)

@@ -80,7 +80,7 @@ function mergePermutation(everything: NumaMask, permutation: readonly TopologyHi
   return { affinity: affinities.reduce((mask, affinity) => mask & affinity, everything), preferred: alike && permutation.every((hint) => hint.preferred) }
 }
 
-/** How many nodes the most demanding resource needs at least: a hint that is not preferred should come close to it. */
+/** How many nodes the most demanding resource needs at least: a hint that is not preferred should be close to it. */
 function bestNonPreferredCount(lists: readonly (readonly TopologyHint[])[]): number {
   const smallest = lists.flatMap((list) => {
     const counts = list.flatMap(({ affinity }) => (affinity === undefined ? [] : [nodeCount(affinity)]))

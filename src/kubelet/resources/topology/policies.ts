@@ -1,5 +1,5 @@
 /**
- * The topology manager's policies (L3, pure): given everybody's hints, which NUMA affinity to use and whether the pod is taken at all.
+ * The topology manager's policies (L3, pure): choose a NUMA affinity from the hints of all providers, and decide whether the pod is admitted.
  * Upstream: kubelet/cm/topologymanager/policy_none.go, policy_best_effort.go, policy_restricted.go, policy_single_numa_node.go (v1.36).
  */
 import { flattenHints, maskOf, mergeHints, type NumaInfo, nodeCount, type ProviderHints, type TopologyHint } from './hints.ts'

@@ -8,11 +8,11 @@ import type { Refusal } from '../../core/refusal.ts'
 import type { NumaInfo, ProviderHints, TopologyHint } from './hints.ts'
 import { type TopologyOptions, type TopologyPolicy, topologyPolicies } from './policies.ts'
 
-/** Somebody who hands out resources that have a place: CPUs, memory, devices. */
+/** A manager of resources on NUMA nodes: CPUs, memory, devices. */
 export interface HintProvider {
   hints(pod: FrozenPod, container: FrozenContainer): ProviderHints
   podHints(pod: FrozenPod): ProviderHints
-  /** @throws Error, an AdmissionError when the reason has a name of its own. */
+  /** @throws Error, an AdmissionError for a specific reason */
   allocate(pod: FrozenPod, container: FrozenContainer, hint: TopologyHint): void | Promise<void>
 }
 
@@ -28,7 +28,7 @@ export class AdmissionError extends Error {
 }
 
 export interface TopologyManager {
-  /** Allocates for every container; undefined when all went well. What was allocated before a refusal is the caller's to release. */
+  /** Allocates for every container; returns undefined on success. After a refusal the caller releases the allocations. */
   admit(pod: FrozenPod): Promise<Refusal | undefined>
 }
 
@@ -36,7 +36,7 @@ export interface TopologySettings {
   readonly policy: string
   readonly scope: string
   readonly options: TopologyOptions
-  /** Told of each container, where the policy guarantees that its resources lie on one NUMA node. */
+  /** Called for each container, if the policy guarantees that its resources are on one NUMA node. */
   readonly onAligned?: ((scope: string, succeeded: boolean) => void) | undefined
 }
 

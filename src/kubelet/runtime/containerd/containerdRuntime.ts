@@ -1,6 +1,6 @@
 /**
- * The RuntimeService over containerd's CRI (L3): real pods. Thin: a call each, "not found" as undefined, paths as the runtime sees them.
- * Works with containerd 1.6.20 and later; events come from containerd's own stream, because 1.6 has no GetContainerEvents.
+ * The RuntimeService over containerd's CRI (L3), for real pods. Each method is one call; "not found" is undefined; paths are those that the runtime sees.
+ * It works with containerd 1.6.20 and later, and uses containerd's own event stream, because 1.6 has no GetContainerEvents.
  */
 import type { Clock } from '#base/clock'
 import { type CriClient, encodeContainerConfig } from '#grpc/criClient'
@@ -13,10 +13,10 @@ import { type ContainerdTool, createImageMounts, mountsImagesItself } from './im
 
 export interface ContainerdRuntimeOptions {
   readonly client: CriClient
-  /** Of the image service, where that is another's; default: `client`. */
+  /** Client of a separate image service; default: `client`. */
   readonly imageClient?: CriClient | undefined
   readonly clock: Clock
-  /** From a path of the node to a path of this process; the same unless the node lives in a mount namespace of its own. */
+  /** From a path of the node to a path of this process; the same unless the node has a separate mount namespace. */
   readonly hostPath?: ((path: string) => string) | undefined
   /** How to mount images where containerd's CRI cannot. */
   readonly tool?: ContainerdTool | undefined

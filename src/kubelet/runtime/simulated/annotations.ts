@@ -1,6 +1,6 @@
 /**
- * The pod annotations by which a simulated pod says how it behaves (L3). `KEY.CONTAINER` is about one container, `KEY` about all but init
- * containers (those of pulls: about all). What cannot be read makes the container fail with the annotation's name, rather than do something else.
+ * The pod annotations that define the behaviour of a simulated pod (L3). `KEY.CONTAINER` is about one container, `KEY` about all but init
+ * containers (annotations of pulls: about all). An invalid value makes the container fail with the annotation's name.
  */
 import { parseDuration } from '#api/machinery/duration'
 import type { Random } from '#base/random'
@@ -22,7 +22,7 @@ export const simulatedAnnotations = {
   exitReason: `${prefix}exit-reason`,
   exitTimes: `${prefix}exit-times`,
   stopSeconds: `${prefix}stop-seconds`,
-  /** `fail 10s, pass 1m, fail`: one after the other from the container's start, the last one for ever. */
+  /** `fail 10s, pass 1m, fail`: in sequence from the container's start, the last one without an end. */
   startup: `${prefix}startup`,
   liveness: `${prefix}liveness`,
   readiness: `${prefix}readiness`,
@@ -101,7 +101,7 @@ function reader(annotations: Readonly<Record<string, string>>, random: Random, c
   }
 }
 
-/** What the annotations say of a container. */
+/** The behaviour of a container by its annotations. */
 export function annotatedBehaviour(container: SimulatedContainer, random: Random): SimulatedBehaviour {
   const read = reader(container.annotations, random, container.name, container.isInit)
   const behaviour: SimulatedBehaviour = {
@@ -122,7 +122,7 @@ export function annotatedBehaviour(container: SimulatedContainer, random: Random
   return withoutAbsent(behaviour)
 }
 
-/** What the annotations say of pulling a pod's images. */
+/** The behaviour of a pod's image pulls by its annotations. */
 export function annotatedPull(annotations: Readonly<Record<string, string>>, random: Random): SimulatedPull {
   const read = reader(annotations, random, undefined, false)
   return withoutAbsent({
@@ -132,7 +132,7 @@ export function annotatedPull(annotations: Readonly<Record<string, string>>, ran
   })
 }
 
-/** So that what is not said does not hide what others say. */
+/** Removes undefined fields, which would override values of the profile. */
 function withoutAbsent<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T
 }

@@ -1,5 +1,5 @@
 /**
- * What a simulated container does (L3): said by code, by a pod's annotations, or left to what is usual. Reading the annotations is
+ * The behaviour of a simulated container (L3), from code, a pod's annotations or defaults. Reading the annotations is
  * annotations.ts's work, putting the three together profile.ts's.
  */
 import type { Duplex } from 'node:stream'
@@ -13,13 +13,13 @@ export interface SimulatedContainer {
   readonly annotations: Readonly<Record<string, string>>
   readonly name: string
   readonly image: string
-  /** Whether it is meant to end before the others start. */
+  /** Whether the container must exit before the others start. */
   readonly isInit: boolean
   /** 0 for the first run. */
   readonly restartCount: number
 }
 
-/** One result after the other, from the container's start; the last one goes on for ever. */
+/** Results in sequence from the container's start; the last one has no end. */
 export type ProbeSchedule = readonly { readonly passes: boolean; readonly forMs?: number | undefined }[]
 
 export interface SimulatedExec {
@@ -29,10 +29,10 @@ export interface SimulatedExec {
   readonly exitCode?: number | undefined
 }
 
-/** What is absent is as usual. */
+/** Absent fields have the default behaviour. */
 export interface SimulatedBehaviour {
   readonly startDelayMs?: number | undefined
-  /** Why it cannot be started at all. */
+  /** Why the container cannot be started. */
   readonly startError?: string | undefined
   /** From its start. Absent: it runs until it is stopped. */
   readonly exitAfterMs?: number | undefined
@@ -64,7 +64,7 @@ export interface SimulatedPull {
 
 export type SimulatedProbe = 'startup' | 'liveness' | 'readiness'
 
-/** How a run ends by itself; undefined: it does not. */
+/** When and how the container exits; undefined: it keeps running. */
 export function endingOf(does: SimulatedBehaviour, config: ContainerConfig): { afterMs: number; exitCode: number; reason: string } | undefined {
   const { memoryLimitInBytes = 0 } = config.linux.resources
   if (does.memoryBytes !== undefined && memoryLimitInBytes > 0 && does.memoryBytes > memoryLimitInBytes) {
@@ -75,7 +75,7 @@ export function endingOf(does: SimulatedBehaviour, config: ContainerConfig): { a
   return { afterMs: does.exitAfterMs, exitCode, reason: exitReason }
 }
 
-/** A tenth of what it may, unless it says otherwise. */
+/** A tenth of the limits, unless the behaviour sets the usage. */
 export function usageOf({ linux }: ContainerConfig, does: SimulatedBehaviour): { cpuNanoCores: number; memoryBytes: number } {
   const { cpuShares = 2, memoryLimitInBytes = 100 * 2 ** 20 } = linux.resources
   const milli = does.cpuMilli ?? (cpuShares * 1000) / 1024 / 10

@@ -1,4 +1,4 @@
-/** The images of a simulated runtime (L3): each is there once it was pulled, and a pull takes time or fails as the pod says. */
+/** The images of a simulated runtime (L3): an image exists after it was pulled, and a pull takes time or fails as the pod's annotations define. */
 import { GrpcError } from '#grpc/grpcError'
 import type { CallContext, Images } from '../../core/runtimeService.ts'
 import { pullBehaviourOf } from './profile.ts'

@@ -1,6 +1,6 @@
 /**
- * How simulated pods behave (L3): what is usual, what code says, and over both what a pod's annotations say. Declared, so that tests and scale runs
- * say what they simulate.
+ * The behaviour of simulated pods (L3): defaults, overridden by code, overridden by a pod's annotations. It is declared so that tests and scale runs
+ * show what they simulate.
  */
 import type { Random } from '#base/random'
 import type { ContainerConfig, PodSandboxConfig } from '#grpc/criTypes'
@@ -14,13 +14,13 @@ export interface SimulatedProfile {
   readonly stopDelayMs: number
   readonly pullDelayMs: number
   readonly imageSizeBytes: number
-  /** Asked for anew whenever the container starts, is stopped, probed or looked into: it may change its mind. */
+  /** Called whenever the container starts, stops, is probed or inspected: the result may change. */
   behave(container: SimulatedContainer): SimulatedBehaviour
-  /** How a pull for that pod goes. */
+  /** The course of a pull for that pod. */
   pull(image: string, pod: Pick<SimulatedContainer, 'namespace' | 'podName' | 'labels' | 'annotations'>): SimulatedPull
 }
 
-/** Pods come up within a second and stay; init containers and the pods of Jobs succeed after a second; usage is a tenth of what limits allow. */
+/** Pods start within a second and keep running; init containers and the pods of Jobs succeed after a second; usage is a tenth of what limits allow. */
 export const defaultProfile: SimulatedProfile = {
   sandboxDelayMs: 100,
   startDelayMs: 100,

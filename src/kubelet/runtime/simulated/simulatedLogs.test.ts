@@ -21,7 +21,7 @@ test('X2 the annotated logs are the last lines of the text, it has more than a l
   assert.deepEqual([lines[0], lines.at(-1)], ['110000', '119999'])
 })
 
-test('X2 lines are those of a split, the text is short', () => {
+test('X2 lines equal those of a split, the text is short', () => {
   for (const text of ['', '\n', 'a', '\na', 'a\n', 'a\n\nb']) assert.deepEqual(lastLines(text), text.split('\n'), JSON.stringify(text))
 })
 
@@ -36,7 +36,7 @@ test('X2 a number is refused, it is too large to count with', () => {
   }
 })
 
-test('X2 a container that prints more lines than its log keeps is told of once, nobody has read of its changes', { timeout: 20_000 }, async () => {
+test('X2 a container that prints more lines than its log keeps sends one event while its changes are unread', { timeout: 20_000 }, async () => {
   const lines = Array.from({ length: 120_000 }, (_, i) => `${i}`)
   const stop = new AbortController()
   const clock = new VirtualClock()

@@ -1,6 +1,7 @@
 /**
- * The RuntimeService without containers (L3): pods live in memory, follow a profile and cost next to nothing, so a process can hold
- * hundreds of nodes and run them in virtual time. Deterministic: time from the Clock, ids from Random. Upstream has no counterpart; KWOK is kin.
+ * The RuntimeService without containers (L3): pods exist in memory only and follow a profile. They cost very little, so that a process can have
+ * hundreds of nodes and run them in virtual time. Deterministic: time from the Clock, ids from Random. Upstream has no counterpart.
+ * In order: annotations.ts and profile.ts define the behaviour (behaviour.ts), state.ts has the pods, the other files are the runtime's calls by subject.
  */
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
@@ -21,13 +22,13 @@ export interface SimulatedRuntimeOptions {
   readonly podCidr?: string | undefined
 }
 
-/** What a simulated runtime can be told beyond what runtimes do: to misbehave. */
+/** A RuntimeService with additional calls that cause failures. */
 export interface SimulatedRuntime extends RuntimeService {
   /** The runtime reports itself unwell with this message, and the node becomes NotReady; undefined: well again. */
   setUnwell(message: string | undefined): void
-  /** Ends running containers of a pod, as a crash (or the kernel, with reason OOMKilled) does; says how many. `container` absent: all. */
+  /** Ends running containers of a pod, as a crash (or the kernel, with reason OOMKilled) does; returns their number. `container` absent: all. */
   exit(pod: { readonly namespace: string; readonly name: string }, ending: SimulatedEnding): number
-  /** Lets running containers of a pod print a text; says how many. `container` absent: all. */
+  /** Lets running containers of a pod print a text; returns their number. `container` absent: all. */
   log(pod: { readonly namespace: string; readonly name: string }, text: string, container?: string): number
 }
 

@@ -22,7 +22,7 @@ export interface Container {
   status: RuntimeContainerStatus
   config: ContainerConfig
   sandbox: Sandbox
-  /** Its end, and lines of its log that are still to come. */
+  /** Timers of its exit and of later log lines. */
   readonly timers: Set<Timer>
   logs: LogLine[]
 }
@@ -43,7 +43,7 @@ export interface State {
 
 export const nanoseconds = (ms: number): number => ms * 1e6
 
-/** Lines beyond that before the oldest are taken away, all at once: taking away one moves all the others. */
+/** How far the log may exceed its limit before the oldest lines are dropped, all at once: dropping one line moves all others. */
 const spareLogLines = maxLogLines / 10
 
 export function newId(random: Random): string {
@@ -99,7 +99,7 @@ export function forget(state: State, uid: string, id: string): void {
   if (ids?.size === 0) state.byPod.delete(uid)
 }
 
-/** What the container does, asked for anew each time: code may change its mind. */
+/** The container's behaviour now: code may return another one at each call. */
 export function behaviour(state: State, { config, sandbox }: Pick<Container, 'config' | 'sandbox'>): SimulatedBehaviour {
   return behaviourOf(state.profile, config, sandbox.config, state.random)
 }
@@ -136,7 +136,7 @@ export function finish(state: State, container: Container, exitCode: number, rea
   publish(state, container.status.id)
 }
 
-/** Those of a pod that run; `container` absent: all. */
+/** The running containers of a pod; `container` absent: all. */
 export function runningContainers(state: State, pod: { readonly namespace: string; readonly name: string }, container: string | undefined): Container[] {
   return [...state.containers.values()].filter(({ config, sandbox, status }) => {
     const { namespace, name } = sandbox.config.metadata

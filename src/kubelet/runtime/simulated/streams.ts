@@ -1,4 +1,4 @@
-/** What a simulated container says to those who look into it (L3): probes, exec, attach, port-forward, logs. */
+/** The answers of simulated containers to probes, exec, attach, port-forward and logs (L3). */
 import { abortScope } from '#base/abortScope'
 import { formatMicroTime } from '#base/time'
 import type { RuntimeContainerStatus } from '#grpc/criTypes'
@@ -66,7 +66,7 @@ export function streamCalls(state: State): Streams {
 async function* simulatedLogs(state: State, status: RuntimeContainerStatus, options: LogOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const writer = new LogWriter(options)
   const lines = state.containers.get(status.id)?.logs ?? []
-  // Lines that made room for others leave the list at its beginning, so that the last line shown tells where to continue.
+  // Dropped lines leave the list at its beginning, so that the last shown line marks where to continue.
   let last = options.tailLines === undefined ? undefined : lines.at(-options.tailLines - 1)
   if (options.tailLines === 0) last = lines.at(-1)
   // Line by line: a client that reads slowly keeps no copy of the log in memory.

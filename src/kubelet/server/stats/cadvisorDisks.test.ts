@@ -9,7 +9,7 @@ const usage = { ...disk, ...activity, ioInProgress: 2, ioMs: 2000, weightedIoMs:
 const io = { major: 254, minor: 0, bytes: { Read: 4096, Write: 8192 }, requests: { Read: 1, Write: 2 } }
 const row = (id: string, isNode: boolean): GroupRow => ({ labels: { id, pod: '' }, usage: { atMs: 5, devices: [io] }, isNode })
 
-test('KUB-17 OBS-10 /metrics/cadvisor tells what groups read and write by device, and of the node what its disks hold and do', () => {
+test('KUB-17 OBS-10 /metrics/cadvisor reports reads and writes of cgroups by device, and the usage and operations of the node’s disks', () => {
   const deviceName = (major: number) => (major === 254 ? '/dev/vda' : '')
   const families = diskFamilies([row('/', true), row('/kubepods/pod1', false)], { usages: [usage], deviceName })
   const lines = exposition(families)

@@ -15,7 +15,7 @@ export interface NodeDisks {
 export interface GroupRow {
   readonly labels: Labels
   readonly usage: Pick<GroupUsage, 'atMs' | 'devices'>
-  /** The machine's own disks are told of with it. */
+  /** The sample of the node also has the machine's disks. */
   readonly isNode?: boolean | undefined
 }
 
@@ -23,9 +23,9 @@ interface Definition {
   readonly name: string
   readonly type: MetricFamily['type']
   readonly help: string
-  /** Of a group; absent: kernels count it for whole devices alone. */
+  /** Value of a cgroup; absent: the kernel counts it for whole devices only. */
   readonly ofGroup?: (io: DeviceIo) => number
-  /** Of a file system of the node. */
+  /** Value of a file system of the node. */
   readonly ofDisk?: (disk: DiskUsage) => number
 }
 
@@ -80,7 +80,7 @@ export function diskFamilies(rows: readonly GroupRow[], disks: NodeDisks): Metri
     const samples = named.flatMap(({ atMs, own, disks: whole }) => {
       const byDevice = new Map<string, Sample>()
       if (ofGroup) for (const { io, device, labels } of own) byDevice.set(device, { labels, value: ofGroup(io), atMs })
-      // The whole device's own count, where the node's group would tell the same again under the same name.
+      // The device's own counters; the node's cgroup would add a second sample of the same name.
       if (ofDisk) for (const { disk, labels } of whole) byDevice.set(disk.device, { labels, value: ofDisk(disk), atMs })
       return [...byDevice.values()]
     })

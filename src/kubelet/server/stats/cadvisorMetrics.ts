@@ -14,7 +14,7 @@ interface Row {
   readonly usage: GroupUsage
   readonly startedAtMs?: number | undefined
   readonly network?: readonly InterfaceUsage[] | undefined
-  /** The machine's own disks are told of with it. */
+  /** The sample of the node also has the machine's disks. */
   readonly isNode?: boolean | undefined
 }
 
@@ -25,7 +25,7 @@ const row = (usage: GroupUsage, labels: { container?: string; image?: string; na
 
 function rowsOf({ node, network, groups, pods }: NodeUsage, pauseImage: string): Row[] {
   return [
-    // Whatever group the node's pods are below, to those who ask the node is all there is.
+    // The node's root cgroup is reported as `/`, even if the pods are below another one.
     { ...row({ ...node, id: '/' }), network, isNode: true },
     ...groups.map((group) => row(group)),
     ...pods.flatMap(({ pod: { metadata }, group, sandbox, containers, network: own }) => {

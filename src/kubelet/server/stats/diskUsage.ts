@@ -1,6 +1,6 @@
 /**
- * What files and filesystems take (L3): a volume's own filesystem is asked, a directory of the node's is added up. Adding up is dear, so its results are
- * kept for a while. Upstream: kubelet/server/stats/volume_stat_calculator.go, volume/util/fs (v1.36).
+ * Disk usage of directories (L3): adds up the files of a directory. Adding up is expensive, so results are
+ * cached. Upstream: kubelet/server/stats/volume_stat_calculator.go, volume/util/fs (v1.36).
  */
 import { type Dir, lstatSync, opendirSync } from 'node:fs'
 import type { Clock } from '#base/clock'
@@ -11,12 +11,12 @@ export interface DirectoryUsage {
   readonly inodes: number
 }
 
-/** Entries looked at before others get a turn. */
+/** Entries that are read before the event loop gets a turn. */
 const batch = 500
 
 /**
- * Of everything below, on the directory's own filesystem; a file with several names counts once. What goes away meanwhile counts nothing. A directory is
- * read bit by bit: its size is its owner's choice.
+ * Adds up everything below, on the directory's own filesystem; a file with several names counts once. Files that vanish meanwhile do not count. A directory is
+ * read in batches, because a container may make it very large.
  */
 export async function directoryUsage(directory: string): Promise<DirectoryUsage> {
   const root = statOf(directory)
@@ -58,10 +58,8 @@ function openDirectory(path: string): Dir | undefined {
 const maxKept = 4096
 
 export interface DiskUsage {
-  /** Of a directory of the node. */
+  /** Adds up a directory of the node. */
   directory(nodePath: string): Promise<DirectoryUsage>
-  /** True when it is a filesystem of its own below `parent`. */
-  isMounted(nodePath: string, parent: string): boolean
 }
 
 /** @param keptMs how long a sum holds */
@@ -77,10 +75,6 @@ export function createDiskUsage(host: KubeletHost, clock: Clock, keptMs: number)
       const [oldest] = kept.keys()
       if (kept.size > maxKept && oldest !== undefined) kept.delete(oldest)
       return usage
-    },
-    isMounted: (nodePath, parent) => {
-      const [own, above] = [statOf(host.path(nodePath)), statOf(host.path(parent))]
-      return own !== undefined && own.dev !== above?.dev
     },
   }
 }

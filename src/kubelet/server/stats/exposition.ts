@@ -1,4 +1,4 @@
-/** Metrics that are computed for each scrape, in Prometheus' text format with times (L3, pure). */
+/** Metrics that are computed for every scrape, in Prometheus' text format with times (L3, pure). */
 import { familyText, labelPair, sampleLine } from '#base/prometheusText'
 
 export type Labels = Readonly<Record<string, string>>

@@ -1,4 +1,4 @@
-/** /metrics/resource (L3, pure): what metrics.k8s.io is made of. Upstream: kubelet/metrics/collectors/resource_metrics.go (v1.36). */
+/** /metrics/resource (L3, pure): the source of metrics.k8s.io. Upstream: kubelet/metrics/collectors/resource_metrics.go (v1.36). */
 import { exposition, type Labels, type MetricFamily } from './exposition.ts'
 import type { GroupUsage, NodeUsage } from './usage.ts'
 

@@ -1,4 +1,8 @@
-/** Everything that metrics pipelines read from one kubelet (L3), made of one look at what is used. Upstream: kubelet/server/stats (v1.36). */
+/**
+ * The statistics of the kubelet's API (L3). In order: usage.ts reads cgroups and the runtime, diskUsage.ts and volumeMeasures.ts read the disk, then
+ * summary.ts formats the Summary, and resourceMetrics.ts, cadvisorMetrics.ts and volumeMetrics.ts the metrics (exposition.ts).
+ * Upstream: kubelet/server/stats (v1.36).
+ */
 import type { Clock } from '#base/clock'
 import { createDisks } from '#host/blockIo'
 import type { KubeletView } from '../../core/kubeletView.ts'
@@ -17,13 +21,13 @@ export interface StatsProvider {
   resourceMetrics(): Promise<string>
   /** The text of /metrics/cadvisor. */
   cadvisorMetrics(): Promise<string>
-  /** What /metrics tells of claims' volumes. */
+  /** The metrics of claims' volumes in /metrics. */
   volumeMetrics(): Promise<string>
-  /** What /metrics tells of containers' logs. */
+  /** The metrics of containers' logs in /metrics. */
   logMetrics(): Promise<string>
 }
 
-/** That sandboxes are made of. */
+/** The image of sandboxes. */
 const pauseImage = 'skiff.internal/pause:1'
 
 export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvider {
@@ -60,12 +64,10 @@ export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvi
       return exposition([{ name: 'kubelet_container_log_filesystem_used_bytes', type: 'gauge', help, samples: await Promise.all(measured) }])
     },
     async volumeMetrics() {
-      const host = view.context()?.host
-      if (!host) return ''
+      if (!view.context()?.host) return ''
       const withClaims = (await source.now()).pods.filter(({ pod }) => pod.spec.volumes?.some((one) => one.persistentVolumeClaim || one.ephemeral))
       if (withClaims.length === 0) return ''
-      const nodeFs = await host.filesystem(view.config.rootDirectory).catch(() => undefined)
-      const volumes = await Promise.all(withClaims.map((pod) => volumesOf({ view, disk: diskUsage() }, pod, nodeFs)))
+      const volumes = await Promise.all(withClaims.map((pod) => volumesOf({ view, disk: diskUsage() }, pod)))
       return volumeMetricsText(volumes.flat().map(({ stats }) => stats))
     },
   }

@@ -3,9 +3,13 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { KubeletView } from '../../core/kubeletView.ts'
+import { onMachine } from '../../volumes/testMachine.ts'
+import { createVolumeManager } from '../../volumes/volumeManager.ts'
+import { createDiskUsage } from './diskUsage.ts'
 import { resourceMetricsText } from './resourceMetrics.ts'
-import { summaryOf } from './summary.ts'
+import { summaryOf, volumesOf } from './summary.ts'
 import type { GroupUsage, NodeUsage } from './usage.ts'
+import { volumeMetricsText } from './volumeMetrics.ts'
 
 const noMemory = { usageBytes: 0, rssBytes: 0, cacheBytes: 0, swapBytes: 0, mappedFileBytes: 0, kernelBytes: 0, maxUsageBytes: 0, failures: 0 }
 const noFiles = { activeFileBytes: 0, inactiveFileBytes: 0, pageFaults: 0, majorPageFaults: 0, ownPageFaults: 0, ownMajorPageFaults: 0 }
@@ -43,7 +47,7 @@ interface Summary {
   }
 }
 
-test('KUB-17 the Summary tells of the machine’s processes, of all pods together, of stalls, and where the runtime keeps images', async () => {
+test('KUB-17 the Summary has the machine’s processes, all pods together, pressure stalls, and the file system of images', async () => {
   const summary = (await summaryOf({ view, usage, onlyCpuAndMemory: false, writableLayers: new Map() })) as Summary
   const { memory, systemContainers, runtime, rlimit } = summary.node
   assert.equal(memory.availableBytes, 200)
@@ -60,6 +64,35 @@ test('KUB-17 the Summary tells of the machine’s processes, of all pods togethe
   assert.deepEqual([short.node.rlimit, short.node.runtime, short.node.systemContainers.length], [undefined, undefined, 1])
 })
 
-test('OBS-10 /metrics/resource tells what a container may have in swap', () => {
+test('OBS-10 /metrics/resource reports the swap limit of a container', () => {
   assert.match(resourceMetricsText(usage), /^container_swap_limit_bytes\{container="main",namespace="n",pod="p"\} 7 0$/m)
 })
+
+test(
+  'KUB-17 the statistics of a claim carry its name, and its volume has the name that the pod gives it',
+  { skip: process.getuid?.() !== 0 && 'needs root' },
+  () =>
+    onMachine(async ({ root, context, host, objects }) => {
+      const claimRef = { kind: 'PersistentVolumeClaim', namespace: 'n', name: 'claim', uid: 'c' }
+      const volumeSpec = { local: { path: root }, claimRef }
+      objects.set('PersistentVolume/pv-1', { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'pv-1' }, spec: volumeSpec, status: {} })
+      const metadata = { name: 'claim', namespace: 'n', uid: 'c' }
+      const spec = { volumeName: 'pv-1' }
+      objects.set('PersistentVolumeClaim/claim', { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec, status: { phase: 'Bound' } })
+      const containers = [{ name: 'main', volumeMounts: [{ name: 'data', mountPath: '/data' }] }]
+      const claiming: Pod = { ...pod, spec: { containers, volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'claim' } }] } }
+      const manager = createVolumeManager(context)
+      await manager.setUpPod(claiming)
+      const running = { config: context.config, context: () => context, volumeStatistics: manager.statistics } as unknown as KubeletView
+      const podUsage = { pod: claiming, uid: 'u', group: group('/', 0), containers: [], sandbox: undefined, network: undefined }
+      const measured = await volumesOf({ view: running, disk: createDiskUsage(host, context.clock, 0) }, podUsage)
+      assert.deepEqual(
+        measured.map(({ stats }) => [stats.name, stats.pvcRef]),
+        [['data', { name: 'claim', namespace: 'n' }]],
+      )
+      const capacity = (await host.filesystem(root)).capacityBytes
+      const labels = 'namespace="n",persistentvolumeclaim="claim"'
+      assert.ok(volumeMetricsText(measured.map(({ stats }) => stats)).includes(`kubelet_volume_stats_capacity_bytes{${labels}} ${capacity}\n`))
+      await manager.tearDownPod('u')
+    }),
+)

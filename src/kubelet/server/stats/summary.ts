@@ -3,17 +3,18 @@
  * ephemeral storage. Upstream: kubelet/apis/stats/v1alpha1/types.go, kubelet/server/stats/summary.go, stats/cri_stats_provider.go (v1.36).
  */
 import { uptime } from 'node:os'
+import { claimNameOf } from '#api/helpers/volumes'
 import { formatTime } from '#base/time'
 import type { InterfaceUsage, Stall } from '#host/cgroupUsage'
-import { listIfExists } from '#host/files'
 import type { KubeletContext } from '../../core/context.ts'
-import type { FilesystemStats, KubeletHost } from '../../core/host.ts'
+import type { FilesystemStats } from '../../core/host.ts'
 import type { KubeletView } from '../../core/kubeletView.ts'
 import { podDirectory } from '../../core/podDirectory.ts'
 import { processes } from '../../eviction/observe.ts'
 import type { Observation } from '../../eviction/thresholds.ts'
 import type { DirectoryUsage, DiskUsage } from './diskUsage.ts'
 import type { ContainerUsage, GroupUsage, NodeUsage, PodUsage } from './usage.ts'
+import { createVolumeMeasures } from './volumeMeasures.ts'
 import type { VolumeStats } from './volumeMetrics.ts'
 
 export interface SummaryDeps {
@@ -51,7 +52,7 @@ export async function summaryOf(deps: SummaryDeps): Promise<object> {
   }
 }
 
-/** The file system of images and of what containers write, with what the runtime has there. Undefined while the runtime does not say. */
+/** The file system of images and writable layers, with the runtime's usage. Undefined while the runtime does not report it. */
 async function runtimeFilesystem({ runtime, host }: KubeletContext, time: string) {
   const own = await runtime.imageFilesystem().catch(() => undefined)
   const path = own?.fsId?.mountpoint
@@ -87,7 +88,7 @@ function swapOf(group: GroupUsage) {
   return { time: formatTime(group.atMs), swapUsageBytes: group.memory.swapBytes, swapAvailableBytes: 0 }
 }
 
-/** Of the machine: its groups have other limits. */
+/** The process limits of the machine; its cgroups have other limits. */
 function rlimitOf(time: string, { available, capacity }: Observation) {
   return { time, maxpid: capacity, curproc: capacity - available }
 }
@@ -108,7 +109,7 @@ function filesystemOf(time: string, { availableBytes, capacityBytes, inodes, ino
   return { time, availableBytes, capacityBytes, usedBytes: capacityBytes - availableBytes, inodesFree, inodes, inodesUsed: inodes - inodesFree }
 }
 
-/** Of what shares the node's filesystem. */
+/** The usage of files on the node's filesystem. */
 function sharedOf(time: string, used: DirectoryUsage, nodeFs: FilesystemStats | undefined) {
   const room = nodeFs
     ? { availableBytes: nodeFs.availableBytes, capacityBytes: nodeFs.capacityBytes, inodesFree: nodeFs.inodesFree, inodes: nodeFs.inodes }
@@ -130,9 +131,10 @@ async function podOf(deps: SummaryDeps, pod: PodUsage, nodeFs: FilesystemStats |
   if (onlyCpuAndMemory) return { ...basis, containers: pod.containers.map(containerOf) }
   const logs = await Promise.all(pod.containers.map((container) => logUsage(deps, pod, container)))
   const layers = pod.containers.map(({ name }) => deps.writableLayers.get(name) ?? { bytes: 0, inodes: 0 })
-  const volumes = await volumesOf(deps, pod, nodeFs)
+  const volumes = await volumesOf(deps, pod)
   const managed = await managedFiles(deps, pod)
-  const local = [...logs, ...layers, ...managed, ...volumes.filter(({ isEphemeral }) => isEphemeral).map(({ used }) => used)]
+  const scratch = volumes.filter(({ isLocalEphemeral }) => isLocalEphemeral).map(({ stats }) => ({ bytes: stats.usedBytes, inodes: stats.inodesUsed }))
+  const local = [...logs, ...layers, ...managed, ...scratch]
   const ephemeral = local.reduce((total, { bytes, inodes }) => ({ bytes: total.bytes + bytes, inodes: total.inodes + inodes }), { bytes: 0, inodes: 0 })
   return {
     ...basis,
@@ -159,7 +161,7 @@ function containerOf(container: ContainerUsage) {
   }
 }
 
-/** Of all log files of a container, the rotated ones too. */
+/** The usage of all log files of a container, including rotated ones. */
 export async function logUsage(
   { view, disk }: Pick<SummaryDeps, 'view' | 'disk'>,
   { pod: { metadata }, uid }: PodUsage,
@@ -175,43 +177,21 @@ async function managedFiles({ view, disk }: Pick<SummaryDeps, 'view' | 'disk'>, 
   return disk ? Promise.all([disk.directory(`${own}/etc-hosts`), disk.directory(`${own}/containers`)]) : []
 }
 
-interface MeasuredVolume {
+interface PodVolume {
   readonly stats: VolumeStats
-  readonly used: DirectoryUsage
-  /** Counts as the pod's ephemeral storage: on the node's disk, and not a claim's. */
-  readonly isEphemeral: boolean
+  readonly isLocalEphemeral: boolean
 }
 
-/** A pod's volumes that have a directory on this node, measured: a mounted one by its filesystem, others by what lies in them. */
-export async function volumesOf(
-  { view, disk }: Pick<SummaryDeps, 'view' | 'disk'>,
-  { pod, uid, group }: PodUsage,
-  nodeFs: FilesystemStats | undefined,
-): Promise<MeasuredVolume[]> {
+/** The mounted volumes of a pod, with the claims that they belong to. */
+export async function volumesOf({ view, disk }: Pick<SummaryDeps, 'view' | 'disk'>, { pod, uid, group }: PodUsage): Promise<PodVolume[]> {
   const host = view.context()?.host
   if (!host || !disk) return []
   const time = formatTime(group.atMs)
-  const root = `${podDirectory(view.config.rootDirectory, uid)}/volumes`
-  const directories = new Map<string, string>()
-  for (const plugin of await listIfExists(host.path(root))) {
-    for (const name of await listIfExists(host.path(`${root}/${plugin}`))) directories.set(name, `${root}/${plugin}/${name}`)
-  }
-  const volumes = (pod.spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral, hostPath }) => {
-    const directory = directories.get(name)
-    const claim = ephemeral ? `${pod.metadata.name}-${name}` : persistentVolumeClaim?.claimName
-    return directory === undefined || hostPath ? [] : [{ name, directory, claim }]
+  const measured = await view.volumeStatistics(uid, createVolumeMeasures(host, disk))
+  return measured.map(({ name, usage, isLocalEphemeral }) => {
+    const volume = pod.spec.volumes?.find((one) => one.name === name)
+    const claim = volume && claimNameOf(pod, volume)
+    const pvcRef = claim === undefined ? {} : { pvcRef: { name: claim, namespace: pod.metadata.namespace ?? '' } }
+    return { stats: { time, ...usage, name, ...pvcRef }, isLocalEphemeral }
   })
-  return Promise.all(
-    volumes.map(async ({ name, directory, claim }): Promise<MeasuredVolume> => {
-      const reference = claim === undefined ? {} : { pvcRef: { name: claim, namespace: pod.metadata.namespace ?? '' } }
-      if (disk.isMounted(directory, root))
-        return { stats: { ...(await mountedOf(host, directory, time)), name, ...reference }, used: { bytes: 0, inodes: 0 }, isEphemeral: false }
-      const used = await disk.directory(directory)
-      return { stats: { ...sharedOf(time, used, nodeFs), name, ...reference }, used, isEphemeral: claim === undefined }
-    }),
-  )
-}
-
-async function mountedOf(host: KubeletHost, directory: string, time: string) {
-  return filesystemOf(time, await host.filesystem(directory))
 }

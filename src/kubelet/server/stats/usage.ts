@@ -39,12 +39,12 @@ export interface PodUsage {
 export interface NodeUsage {
   readonly node: GroupUsage
   readonly network: readonly InterfaceUsage[]
-  /** What all pods use together, then those of the lower QoS classes. Absent groups are left out. */
+  /** The usage of all pods together, then of the Burstable and BestEffort classes. Absent cgroups are left out. */
   readonly groups: readonly GroupUsage[]
   readonly pods: readonly PodUsage[]
 }
 
-/** A rate needs two looks; those closer than this say more about noise. */
+/** A rate needs two samples; with less time between them it would be mostly noise. */
 const minimumRateMs = 1000
 const keptMs = 5000
 
@@ -211,9 +211,9 @@ async function simulatedUsage(view: KubeletView, nowMs: number, rate: Rate): Pro
       const empty = emptyGroup(`${id}/${name}`, Math.floor(cpu.timestamp / 1e6))
       const cpuNs = cpu.usageCoreNanoSeconds?.value ?? 0
       const workingSetBytes = memory.workingSetBytes?.value ?? 0
-      const told = { usageBytes: memory.usageBytes?.value ?? workingSetBytes, workingSetBytes, rssBytes: memory.rssBytes?.value ?? 0 }
+      const reported = { usageBytes: memory.usageBytes?.value ?? workingSetBytes, workingSetBytes, rssBytes: memory.rssBytes?.value ?? 0 }
       const nanoCores = cpu.usageNanoCores?.value ?? rate(empty.id, empty.atMs, cpuNs)
-      return [{ ...empty, ...known, name, cpuNs, nanoCores, memory: { ...empty.memory, ...told } }]
+      return [{ ...empty, ...known, name, cpuNs, nanoCores, memory: { ...empty.memory, ...reported } }]
     })
     const group = sumOf(id, containers[0]?.atMs ?? nowMs, containers)
     return containers.length === 0 ? [] : [{ pod, uid, group, containers, sandbox: undefined, network: undefined }]

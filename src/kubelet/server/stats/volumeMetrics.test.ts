@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { volumeMetricsText } from './volumeMetrics.ts'
 
-test('KUB-17 OBS-10 /metrics tells of claims’ volumes under upstream’s names, each once, and of no others', () => {
+test('KUB-17 OBS-10 /metrics reports each claimed volume once, under upstream’s metric names, and no other volumes', () => {
   const pvcRef = { name: 'data', namespace: 'shop' }
   const full = { name: 'v', pvcRef, capacityBytes: 100, availableBytes: 60, usedBytes: 40, inodes: 10, inodesFree: 7, inodesUsed: 3 }
   const text = volumeMetricsText([

@@ -1,17 +1,12 @@
 /** What claims' volumes hold, for /metrics (L3, pure). Upstream: kubelet/metrics/collectors/volume_stats.go (v1.36). */
+import type { VolumeUsage } from '../../core/volumeStats.ts'
 import { exposition, type MetricFamily } from './exposition.ts'
 
-/** A volume as the Summary has it; what is not known of it is absent. */
-export interface VolumeStats {
+/** A volume as the Summary reports it. */
+export interface VolumeStats extends VolumeUsage {
   readonly name: string
-  /** Absent: not a claim's. */
+  /** Absent for volumes without a claim. */
   readonly pvcRef?: { readonly name: string; readonly namespace: string } | undefined
-  readonly capacityBytes?: number
-  readonly availableBytes?: number
-  readonly usedBytes: number
-  readonly inodes?: number
-  readonly inodesFree?: number
-  readonly inodesUsed: number
 }
 
 const definitions: readonly (readonly [name: string, help: string, read: (stats: VolumeStats) => number | undefined])[] = [
@@ -23,7 +18,7 @@ const definitions: readonly (readonly [name: string, help: string, read: (stats:
   ['used_bytes', 'Bytes in use in the volume.', (stats) => stats.usedBytes],
 ]
 
-/** A claim that several pods use is told once. */
+/** A claim that several pods use is reported once. */
 export function volumeMetricsText(volumes: readonly VolumeStats[]): string {
   const claims = new Map<string, VolumeStats>()
   for (const stats of volumes) {

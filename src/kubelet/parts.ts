@@ -1,0 +1,223 @@
+/**
+ * Creates the parts of a kubelet in the order of their dependencies (L3). Where two parts need each other, a notifier or the table of pods is created before
+ * both. kubelet.ts runs what is created here.
+ */
+import { readFile } from 'node:fs/promises'
+import type { Service } from '#api/gen/types/core.v1'
+import { services } from '#client/builtIn'
+import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
+import type { RuntimeStatus } from '#grpc/criTypes'
+import { type Allocations, createAllocations } from './allocation/allocations.ts'
+import { checkAllowedSysctls } from './allocation/sysctls.ts'
+import { BackOff } from './core/backOff.ts'
+import type { KubeletConfig } from './core/config.ts'
+import type { KubeletBase, KubeletContext, KubeletDeps } from './core/context.ts'
+import type { MachineInfo } from './core/host.ts'
+import { type Mirror, mirror } from './core/listWatch.ts'
+import { createNotifier } from './core/notifier.ts'
+import { createObjectCache } from './core/objectCache.ts'
+import { gateEnabled } from './core/resourceConfig.ts'
+import { createEvictionManager, type EvictionManager } from './eviction/evictionManager.ts'
+import type { GarbageDeps } from './gc.ts'
+import { createImageGC } from './images/imageGc.ts'
+import { createImageManager } from './images/imageManager.ts'
+import { createNodeManager, type NodeManager } from './node/nodeManager.ts'
+import { createNodeShutdown, type NodeShutdown } from './node/nodeShutdown.ts'
+import { nodeAllocatable } from './node/nodeStatus.ts'
+import { conditionProblems, createRuntimeHealth, type RuntimeHealth } from './node/runtimeHealth.ts'
+import { createPodAdmission } from './pods/podAdmission.ts'
+import { createPodEvents, type PodEvents } from './pods/podEvents.ts'
+import { createPodMetrics } from './pods/podMetrics.ts'
+import { createPodResizer } from './pods/podResizer.ts'
+import { createPodTable, type PodEnding, type PodTable } from './pods/podTable.ts'
+import { createPodWorkers, type PodWorkers } from './pods/podWorkers.ts'
+import { createStatusManager, type StatusManager } from './pods/statusManager.ts'
+import type { PodMachinery } from './pods/syncPod.ts'
+import { createUserNamespaces } from './pods/userNamespaces.ts'
+import { createProbeManager, type ProbeManager } from './probes/probeManager.ts'
+import { type CgroupTree, createCgroupTree } from './resources/cgroupTree.ts'
+import { checkKernelTunables } from './resources/kernelTunables.ts'
+import { createResourceManager } from './resources/resourceManager.ts'
+import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
+import { limitStarts } from './runtime/limitedRuntime.ts'
+import { createStaticPods, type StaticPods } from './sources/staticPods.ts'
+import { createVolumeManager, type VolumeManager } from './volumes/volumeManager.ts'
+
+export interface KubeletParts {
+  readonly context: KubeletContext
+  readonly services: ServiceMirror
+  readonly workers: PodWorkers
+  readonly statuses: StatusManager
+  readonly probes: ProbeManager
+  readonly volumes: VolumeManager
+  readonly allocations: Allocations
+  readonly cgroups: CgroupTree
+  readonly events: PodEvents
+  readonly eviction: EvictionManager
+  readonly node: NodeManager
+  readonly shutdown: NodeShutdown
+  readonly statics: StaticPods
+  readonly garbage: GarbageDeps
+  /** Called once every source has delivered its first list of pods. */
+  markSourcesReady(): void
+}
+
+/** The calls by which an earlier part reaches a later one. */
+function createNotifiers() {
+  return {
+    /** uids of pods that need another sync. */
+    wakeUps: createNotifier<readonly string[]>(),
+    endings: createNotifier<PodEnding>(),
+    /** uids of static pods whose mirror is new and so has no status yet. */
+    newMirrors: createNotifier<string>(),
+    /** The node's shutdown began or was cancelled. */
+    shutdowns: createNotifier(),
+  }
+}
+
+type Notifiers = ReturnType<typeof createNotifiers>
+type ServiceMirror = Mirror<Service> & { readonly done: Promise<void> }
+
+export async function createParts(deps: KubeletDeps, config: KubeletConfig, signal: AbortSignal): Promise<KubeletParts> {
+  await checkNode(deps, config)
+  const notifiers = createNotifiers()
+  const table = createPodTable(signal)
+  const serviceMirror = mirror(deps.client.of(services), {}, deps, signal)
+  const context = await createContext(deps, config, notifiers, table, serviceMirror, signal)
+  const wake = notifiers.wakeUps.notify
+  const allocations = await createAllocations({ context, wake, pods: table.list, room: () => resizeRoom(context) })
+  const cgroups = createCgroupTree(context, allocations.allocatedPods)
+  await cgroups.setUp()
+  deps.metrics.gauge({ name: 'kubelet_node_name', help: 'Always 1: the label is the name of the node.', labels: ['node'] }).set(1, { node: config.nodeName })
+  const events = createPodEvents(context)
+  const relists = !deps.runtime.eventsAreComplete && config.relistPeriodMs > 0
+  const health = createRuntimeHealth(context, () => (relists ? events.lastRelist().atMs : undefined))
+  const volumes = createVolumeManager(context)
+  const eviction = createEvictionManager(context, volumes)
+  const shutdown = createNodeShutdown(context, notifiers.shutdowns.notify)
+  const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem })
+  const statics = createStaticPods(context, notifiers.newMirrors.notify)
+  const metrics = createPodMetrics(deps.metrics, deps.clock)
+  const images = await createImageManager(context)
+  const probes = createProbeManager(context, (uid) => wake([uid]), signal)
+  const couldHaveRunningContainers = (uid: string) => !table.isTerminated(uid)
+  const statusDeps = { apiPod: statics.apiPod, couldHaveRunningContainers, onChanged: metrics.ended, onReported: metrics.starts.reported }
+  const statuses = createStatusManager(context, statusDeps, signal)
+  const machinery: PodMachinery = {
+    ...{ context, images, volumes, probes, statuses, events, allocations, cgroups, metrics },
+    crashLoop: crashLoopBackOff(context),
+    networkProblem: () => networkProblem(context, health),
+    resizer: createPodResizer(context, allocations, cgroups),
+    admit: createPodAdmission({
+      shutdownRefusal: shutdown.refusal,
+      context,
+      allocations,
+      preemptions: metrics.preemptions,
+      pressure: eviction.pressure,
+      node: node.node,
+      end: (uid, ending) => {
+        notifiers.endings.notify({ uid, ending, graceSeconds: undefined })
+        return table.ended(uid)
+      },
+    }),
+  }
+  const workers = createPodWorkers(machinery, table, signal)
+  subscribe(notifiers, workers, statuses, node)
+  const sources = { ready: false }
+  const garbage = { context, workers, images: createImageGC(context, images), volumes, allocations, sourcesReady: () => sources.ready }
+  const markSourcesReady = () => {
+    sources.ready = true
+  }
+  return {
+    context,
+    services: serviceMirror,
+    workers,
+    statuses,
+    probes,
+    volumes,
+    allocations,
+    cgroups,
+    events,
+    eviction,
+    node,
+    shutdown,
+    statics,
+    garbage,
+    markSourcesReady,
+  }
+}
+
+function subscribe({ wakeUps, endings, newMirrors, shutdowns }: Notifiers, workers: PodWorkers, statuses: StatusManager, node: NodeManager): void {
+  wakeUps.subscribe((uids) => {
+    for (const uid of uids) workers.wake(uid)
+  })
+  endings.subscribe(workers.end)
+  newMirrors.subscribe(statuses.resend)
+  shutdowns.subscribe(node.refresh)
+}
+
+async function createContext(
+  deps: KubeletDeps,
+  config: KubeletConfig,
+  { wakeUps }: Notifiers,
+  table: PodTable,
+  services: ServiceMirror,
+  signal: AbortSignal,
+): Promise<KubeletContext> {
+  const machine = await machineInfo(deps)
+  const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
+  const runtime = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
+  const base: KubeletBase = {
+    ...deps,
+    runtime,
+    config,
+    machineInfo: machine,
+    recorder: createRecorder(deps, config, signal),
+    objects: createObjectCache(deps, wakeUps.notify, signal),
+    userNamespaces: await createUserNamespaces({ ...deps, config, runtime }),
+    services: services.list,
+  }
+  const resources = await createResourceManager({ context: base, wake: wakeUps.notify, pods: table.list })
+  return {
+    ...base,
+    resources,
+    get allocatable() {
+      return nodeAllocatable(machine, config, resources.allocatable())
+    },
+  }
+}
+
+async function machineInfo(deps: KubeletDeps): Promise<MachineInfo> {
+  const info = deps.machine ?? (await deps.host?.machine())
+  if (!info) throw new Error('a kubelet needs a host or the facts of a simulated machine')
+  return info
+}
+
+/** @throws Error for settings that this machine cannot have */
+async function checkNode({ host, isStandalone, runtime }: KubeletDeps, config: KubeletConfig): Promise<void> {
+  checkAllowedSysctls(config.allowedUnsafeSysctls)
+  if (host && config.protectKernelDefaults) await checkKernelTunables((name) => readFile(`/proc/sys/${name}`, 'utf8'))
+  // With an API server the node manager takes the range from the Node.
+  if (isStandalone && config.podCIDR) runtime.updatePodCidr(config.podCIDR)
+}
+
+function createRecorder(deps: KubeletDeps, { nodeName }: KubeletConfig, signal: AbortSignal): EventRecorder {
+  if (deps.isStandalone) return { event() {}, async flush() {} }
+  return createEventRecorder({ ...deps, client: deps.eventClient ?? deps.client }, { component: 'kubelet', host: nodeName }, signal)
+}
+
+/** Why pods without the host's network cannot start now. A problem in the last known status is confirmed by a fresh one before it stops a pod. */
+async function networkProblem({ runtime }: KubeletContext, health: RuntimeHealth): Promise<string | undefined> {
+  const problemOf = (status: RuntimeStatus | undefined) => conditionProblems((status?.conditions ?? []).filter(({ type }) => type === 'NetworkReady'))[0]
+  return problemOf(health.status()) && problemOf(await runtime.status())
+}
+
+function crashLoopBackOff({ clock, config }: KubeletContext): BackOff {
+  const { containerRestartInitialBackOffMs: initialMs, containerRestartMaxBackOffMs: maxMs } = config
+  return new BackOff(clock, Math.min(initialMs, maxMs), maxMs)
+}
+
+function resizeRoom({ allocatable, config, resources }: KubeletContext) {
+  const { cpuPolicy, memoryPolicy } = resources
+  return { allocatable, cpuPolicy, memoryPolicy, podLevel: gateEnabled(config, 'InPlacePodLevelResourcesVerticalScaling') }
+}
