@@ -75,7 +75,7 @@ export interface ApiServerDeps {
   readonly healthChecks?: readonly HealthCheck[] | undefined
   /** Run once at start, after the system namespaces exist; readiness waits for them (RBAC's bootstrap policy). */
   readonly postStartHooks?: readonly ((transport: Transport, signal: AbortSignal) => Promise<void>)[] | undefined
-  /** What `kubectl get componentstatuses` shows beside the store. */
+  /** The components that `kubectl get componentstatuses` lists in addition to the store. */
   readonly components?: (() => readonly ComponentHealth[]) | undefined
   /** Texts of the OpenAPI documents; absent: none. */
   readonly describe?: Describe | undefined
@@ -120,7 +120,7 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly proxyClient?: Pick<BackendTls, 'cert' | 'key'> | undefined
   /** Default true: a redirect of an extension API server is answered with 502, not forwarded. */
   readonly rejectForwardingRedirects?: boolean | undefined
-  /** How extension API servers recognise this server and its users. Absent: they are not told. */
+  /** Published for extension API servers, so that they can verify this server and its users. Absent: not published. */
   readonly trust?: Trust | undefined
 }
 
@@ -286,7 +286,7 @@ function latch(): { readonly started: Promise<void>; done(): void; isDone(): boo
   }
 }
 
-/** Who ends without a word has announced it thereby. */
+/** The signal aborts when the shutdown is announced, or when the server stops without an announcement. */
 function shutdownNotice(clock: Clock, stopping: AbortSignal, delayMs = 0): { readonly signal: AbortSignal; announce(): Promise<void> } {
   const ending = abortScope(stopping)
   return {

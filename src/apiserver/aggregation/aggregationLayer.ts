@@ -7,7 +7,7 @@ import { createAutoRegister } from './autoRegister.ts'
 import { keepTrust, publishTrust, type Trust } from './trustConfigMap.ts'
 
 export interface AggregationLayerDeps extends AggregatorDeps {
-  /** Absent: extension servers are not told how to recognise this server and its users. */
+  /** Published for extension servers, so that they can verify this server and its users. Absent: not published. */
   readonly trust?: Trust | undefined
 }
 

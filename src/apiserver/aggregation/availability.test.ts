@@ -29,7 +29,7 @@ const cases = [
   },
   { name: 'no slices', reader: readerOf(clusterIp), want: ['EndpointsNotFound', 'cannot find endpointslices for service/svc in "ns"'] },
   {
-    name: 'nobody ready',
+    name: 'no ready endpoint',
     reader: readerOf(clusterIp, [slice([{ addresses: ['10.0.0.1'], conditions: { ready: false } }])]),
     want: ['MissingEndpoints', 'endpointslices for service/svc in "ns" have no addresses with port name "https"'],
   },

@@ -38,7 +38,7 @@ interface Known {
   reach: string
 }
 
-/** Who asks for documents. Upstream asks for OpenAPI as system:aggregator. */
+/** The users in whose name documents are fetched. Upstream fetches OpenAPI as system:aggregator. */
 export const aggregatorUser: UserInfo = { name: 'system:kube-aggregator', groups: ['system:masters'] }
 const openApiUser: UserInfo = { name: 'system:aggregator', groups: [] }
 const refreshMs = 60_000

@@ -65,7 +65,7 @@ export function factsOfDiscovery(list: DiscoveryList, group: string, version: st
   })
 }
 
-/** The same from the plain form, where subresources stand beside their resources. */
+/** The same from the plain form, which lists subresources as entries next to their resources. */
 export function factsOfResourceList(list: ResourceList, group: string, version: string): ResourceFacts[] {
   const all = listOf(objectOf(list).resources).slice(0, 2 * maxResources)
   const subresources = new Map<string, SubresourceFacts[]>()

@@ -27,7 +27,7 @@ export function createBatchBackend(delegate: AuditBackend, config: BatchConfig, 
   let closed = false
   const isDue = () => buffer.length >= maxBatchSize || (closed && buffer.length > 0)
   const send = async () => {
-    // Events that come one by one go on together when more are there.
+    // With a batch size of 1, all buffered events are sent together.
     const batch = buffer.splice(0, Math.max(maxBatchSize, maxBatchSize === 1 ? buffer.length : 0))
     await throttle?.()
     const done = Promise.resolve(delegate.process(batch))

@@ -1,6 +1,6 @@
 /**
- * One entry of the audit log (L3): audit.k8s.io/v1 Event. What it says is fixed when it is made; its text is made when somebody wants it, which
- * for a batch is after the request. Bodies are texts already, or are taken from the answer as they are.
+ * One entry of the audit log (L3): audit.k8s.io/v1 Event. Its content is fixed at creation; its JSON text is made on first use, which for a
+ * batch is after the request. Request bodies are JSON texts already; response bodies are taken from the answer unchanged.
  * Upstream: apiserver/pkg/apis/audit/v1/types.go, pkg/audit/format.go.
  */
 import { formatMicroTime } from '#base/time'

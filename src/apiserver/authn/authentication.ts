@@ -47,7 +47,7 @@ export interface AuthenticationDeps {
   readonly metrics: Metrics
   /** PEM, private: signs service account tokens unless the settings name another. */
   readonly serviceAccountKey: string
-  /** Host and port at which clients outside find this server; absent: nobody knows. */
+  /** Host and port at which clients outside reach this server; absent: unknown. */
   readonly externalAddress?: string | undefined
   /** Signs in place of any key. */
   readonly externalSigner?: ExternalSigner | undefined
@@ -118,7 +118,7 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
 
 const keySetUrlAt = (address: string | undefined) => address && `https://${address}${keySetPath}`
 
-/** What signs and verifies when nobody else is named to do it. */
+/** Signs and verifies with local keys; used where no external signer is configured. */
 function ownKeys({ serviceAccountKey }: AuthenticationDeps, accounts: ServiceAccountSettings): { readonly signer: TokenSigner; readonly keySet: KeySet } {
   const key = signingKey(accounts.signingKey ?? serviceAccountKey)
   return { signer: keySigner(key), keySet: staticKeys(accounts.keys?.flatMap(verificationKeys) ?? [key]) }
@@ -150,7 +150,7 @@ interface AccountParts {
   readonly recordUse: Parameters<typeof legacyClaims>[0]['recordUse']
 }
 
-/** Of tokens of old, and of those of today. */
+/** One for legacy tokens of secrets, one for tokens of the TokenRequest API. */
 function serviceAccountAuthenticators(
   { reader, clock, metrics }: AuthenticationDeps,
   { accounts, keySet, apiAudiences, recordUse }: AccountParts,

@@ -1,7 +1,7 @@
 /**
  * Authenticates service accounts by their tokens (L3). Signatures are remembered in a bounded cache; times, audiences and the
- * objects a token is bound to are looked at each time, so that a deleted pod's token is dead at once.
- * Whom a token names is ./boundClaims.ts and, for tokens of secrets, ./legacyClaims.ts. Upstream: pkg/serviceaccount/jwt.go (v1.36).
+ * objects a token is bound to are checked each time, so that a deleted pod's token is refused at once.
+ * ./boundClaims.ts reads a token's claims; for tokens of secrets, ./legacyClaims.ts does. Upstream: pkg/serviceaccount/jwt.go (v1.36).
  */
 import { LruCache } from '#base/lruCache'
 import type { UserInfo } from '../core/request.ts'
@@ -20,7 +20,7 @@ export interface ServiceAccountOptions {
   readonly issuers: readonly string[]
   readonly apiAudiences: readonly string[]
   readonly claims: ClaimsReader
-  /** Called for each use of a token without audiences: they are tokens of old. */
+  /** Called for each use of a legacy token, which has no audiences. */
   readonly onLegacyToken?: (() => void) | undefined
 }
 
@@ -29,7 +29,7 @@ interface VerifiedToken {
   readonly audiences: readonly string[] | undefined
   readonly subject: string
   readonly check: ClaimsCheck
-  /** Of the last time that it was meant for just these audiences. */
+  /** The audiences that were last asked for, and those of them that the token is meant for. */
   meant?: { readonly wanted: readonly string[]; readonly audiences: readonly string[] }
 }
 

@@ -1,7 +1,7 @@
 /** Authenticators of bearer tokens (L3): asked for requests and for TokenReviews. Upstream: apiserver/pkg/authentication/authenticator. */
 import type { UserInfo } from '../core/request.ts'
 
-/** What an authenticator has to say beside its decision: to the client, and to the audit log by key. */
+/** What an authenticator adds to its decision: warnings for the client, and annotations of the audit event by key. */
 export interface TokenRemarks {
   readonly warnings?: readonly string[] | undefined
   readonly annotations?: Readonly<Record<string, string>> | undefined

@@ -14,7 +14,7 @@ const allow: AuthorizationDecision = { decision: 'allow', reason: '' }
 const noOpinion: AuthorizationDecision = { decision: 'noOpinion', reason: '' }
 const refuse = (reason: string): AuthorizationDecision => ({ decision: 'noOpinion', reason })
 
-/** The node a kubelet's identity stands for: system:node:<name> in system:nodes. @returns undefined for everybody else. */
+/** The node a kubelet's identity stands for: system:node:<name> in system:nodes. @returns undefined for all other users. */
 export function nodeOf(user: UserInfo): string | undefined {
   const prefix = 'system:node:'
   return user.name.startsWith(prefix) && user.groups.includes('system:nodes') ? user.name.slice(prefix.length) : undefined
@@ -85,7 +85,7 @@ function updateClaimStatus(attributes: AuthorizationAttributes, node: string, gr
   return related('persistentvolumeclaim', attributes, node, graph)
 }
 
-/** Tokens for its pods, and the accounts themselves, which plugins that pull images are told about. */
+/** Tokens for its pods, and the accounts themselves, whose annotations credential providers for images get. */
 function authorizeServiceAccount(attributes: AuthorizationAttributes, node: string, graph: NodeGraph): AuthorizationDecision {
   const { verb, subresource, namespace, name } = attributes
   if (verb === 'get' && subresource === '') return related('serviceaccount', attributes, node, graph)

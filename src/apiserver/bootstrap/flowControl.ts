@@ -35,7 +35,7 @@ const resources: readonly Resource[] = [
 /** Objects that were found right: they are the cache's own and never change, so that looking once is enough. */
 export type FoundRight = WeakSet<Frozen<Configuration>>
 
-/** Puts all of them right once. @throws Status of a write that fails, unless somebody else was faster. */
+/** Creates or corrects all of them once. @throws Status of a failed write, unless another writer was faster. */
 export async function ensureFlowControl(reader: ObjectReader, transport: Transport, right: FoundRight, signal: AbortSignal): Promise<void> {
   await Promise.all(
     resources.flatMap(({ resource, mandatory, suggested }) => {
@@ -72,7 +72,7 @@ function plan({ mandatory, suggested, stored, path, right }: Wanted): ApiRequest
 
 function ensure(wanted: Configuration, found: Frozen<Configuration> | undefined, isMandatory: boolean, path: string): ApiRequest[] {
   if (!found) return [{ method: 'POST', path, query, body: wanted }]
-  // Without a mark, a first generation says that nobody has changed it.
+  // Without the annotation, generation 1 means that the object is unchanged since its creation.
   const updates = isMandatory || (markOf(found) ?? found.metadata.generation === 1)
   const spec = updates ? specFor(wanted, found) : found.spec
   if (markOf(found) === updates && semanticEqual(spec, found.spec)) return []

@@ -55,10 +55,10 @@ export async function encodeList(answer: ListAnswer): Promise<EncodedList> {
 
 /** Messages made before the event loop gets its turn. */
 const slice = 200
-/** JSON of items made, or looked at where nobody can tell whether it is there, before the event loop gets its turn. */
+/** Items whose JSON is made before the event loop gets its turn. An item whose JSON may exist already counts, too. */
 const jsonSlice = 500
 
-/** Has the bytes of each item made, so that the row of them costs next to nothing. */
+/** Makes the JSON bytes of each item, so that concatenating them afterwards is cheap. */
 async function prepareJson({ items, typedItems }: ListAnswer, itemHead: Buffer): Promise<void> {
   let made = 0
   for (const item of items) {

@@ -34,9 +34,9 @@ export interface TokenIssuer {
     readonly tokenRequest: TokenRequest
     readonly user: UserInfo
     readonly dryRun: boolean
-    /** Tells the client something beside the answer. */
+    /** Adds a warning to the answer. */
     warn(text: string): void
-    /** Notes something for the audit log. */
+    /** Adds an annotation to the audit event. */
     annotate(key: string, value: string): void
   }): Promise<TokenRequest> | TokenRequest
 }

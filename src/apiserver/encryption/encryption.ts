@@ -158,7 +158,7 @@ class RunningProviders implements ResourceTransformers {
     this.#probe(this.#current, signal)
   }
 
-  /** The old ones go on for what they have under way. */
+  /** The old providers stay open until their pending calls are done. */
   replaceBy(next: Providers): void {
     const old = this.#current
     this.#stop.abort()

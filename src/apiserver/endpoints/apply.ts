@@ -47,7 +47,7 @@ function configurationOf({ request, info, served }: Scope, value: unknown, expec
   const applied = object as unknown as KubeObject
   applied.metadata ??= {}
   for (const [name, member] of Object.entries(applied.metadata)) {
-    // The server's own fields: nobody claims them by saying nothing, as nearly every client does of creationTimestamp.
+    // A null in a field that the server sets is no claim of ownership: nearly every client sends creationTimestamp as null.
     if (member === null && serverMetadata.has(name)) delete (applied.metadata as Record<string, unknown>)[name]
   }
   if (served.namespaced) applied.metadata.namespace ||= info.namespace

@@ -66,7 +66,7 @@ for (const { name, patch, subresource, custom, spec, managers } of patches) {
 }
 
 for (const patch of [{ $patch: 'replace' }, { $retainKeys: ['status'] }, [], null, 'text']) {
-  test(`nothing is kept beside ${JSON.stringify(patch)}`, () => assert.equal(byPatch(patch), undefined))
+  test(`the patch ${JSON.stringify(patch)} keeps no part of the old object`, () => assert.equal(byPatch(patch), undefined))
 }
 
 test('nothing but the managers is set aside where defaults of the rest come out of the spec', () => {

@@ -1,5 +1,5 @@
 /**
- * Which options of a list or watch go together (L3), and what a watch means that says nothing of its initial events.
+ * Validates the options of a list or watch (L3), and sets the default of sendInitialEvents.
  * Upstream: apimachinery/pkg/apis/meta/internalversion/{defaults,validation} (v1.36).
  */
 import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'

@@ -33,7 +33,7 @@ export class OpenApiPieces {
     this.#form = form
   }
 
-  /** The document. Of two pieces that say the same, the first counts. */
+  /** Returns the document. If two pieces define the same entry, the first wins. */
   async document(input: OpenApiInput, catalog: Catalog): Promise<Uint8Array> {
     const sources = catalog.sources()
     this.#builtIn ??= encoded(this.#form, openApiV2Entries({ ...input, resources: input.resources.filter((facts) => !facts.custom), extras: [] }))

@@ -46,7 +46,7 @@ function streamTypes({ custom }: ServedResource): string[] {
   return ['application/json', ...(custom ? [] : [protobufMediaType])].map((type) => `${type};stream=watch`)
 }
 
-/** What goes wrong from here on is told in the stream: clients expect a watch whose options were understood to start. */
+/** Errors from here on are sent in the stream: clients expect that a watch with valid options starts. */
 async function openWatch(scope: Scope, selection: Selection): Promise<WatchSession> {
   const { deps, request, served } = scope
   const { query } = request

@@ -11,7 +11,7 @@ import { clauses, notAcceptable } from '../core/negotiate.ts'
 import type { ServerRequest } from '../core/request.ts'
 
 export interface ZpagesParts {
-  /** Whose pages they are; default: kube-apiserver. */
+  /** The component that serves the pages; default: kube-apiserver. */
   readonly component?: string | undefined
   readonly clock: Clock
   /** Milliseconds since the epoch. */

@@ -49,7 +49,7 @@ test('API-18 hands are of different queues, spread evenly, and those of upstream
   )
 })
 
-test('API-18 demand is averaged over time, and starts anew when read', () => {
+test('API-18 the integrator averages demand over time, and a read starts a new period', () => {
   const demand = new Integrator(0)
   demand.set(4, 1000)
   demand.set(0, 3000)

@@ -13,7 +13,7 @@ import type { PriorityLevel } from './priorityLevel.ts'
 import { matchesARule, matchesASubject } from './rules.ts'
 import { dealHand, hashFlow } from './shuffleSharding.ts'
 
-/** Of one configuration. */
+/** A flow schema in one configuration. */
 interface Schema {
   readonly object: Frozen<FlowSchema>
   readonly level: PriorityLevel
@@ -27,7 +27,7 @@ interface Schema {
 interface Candidate {
   readonly schema: Schema
   readonly rules: readonly Frozen<PolicyRulesWithSubjects>[]
-  /** The user's, unless namespaces are told apart. */
+  /** The user's flow; unset if the schema distinguishes namespaces. */
   flow: Flow | undefined
 }
 
@@ -79,14 +79,14 @@ export class FlowSchemas {
   #classified(candidate: Candidate, user: UserInfo, info: RequestInfo): Classified {
     const { schema } = candidate
     if (schema.distinguisher === 'ByNamespace') return { level: schema.level, flow: flowOf(schema, info.namespace) }
-    // The fallback belongs to nobody.
+    // The fallback candidate has no user of its own.
     if (candidate.rules.length === 0) return { level: schema.level, flow: flowOf(schema, schema.distinguisher ? user.name : '') }
     candidate.flow ??= flowOf(schema, schema.distinguisher ? user.name : '')
     return { level: schema.level, flow: candidate.flow }
   }
 }
 
-/** Flows are told apart only where there are queues to keep them apart. */
+/** The schema's distinguisher; ignored for a level with one queue, which cannot separate flows. */
 function distinguisherOf({ spec }: Frozen<FlowSchema>, level: PriorityLevel): Schema['distinguisher'] {
   return level.queuing.queues > 1 ? (spec.distinguisherMethod?.type as Schema['distinguisher']) : undefined
 }

@@ -1,6 +1,6 @@
 /**
- * All priority levels and the seats they share (L3): what each has by configuration, and what it lends and borrows, which is settled anew
- * every ten seconds by what was wanted. Upstream: apf_controller.go digestNewPLsLocked, finishQueueSetReconfigsLocked, updateBorrowingLocked.
+ * All priority levels and the seats they share (L3): each has nominal seats by configuration, and lends and borrows seats, which is recomputed
+ * every ten seconds from the demand. Upstream: apf_controller.go digestNewPLsLocked, finishQueueSetReconfigsLocked, updateBorrowingLocked.
  */
 import type { PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
 import { mandatoryPriorityLevels } from '#api/kinds/flowcontrol/bootstrapObjects'

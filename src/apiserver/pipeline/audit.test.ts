@@ -42,7 +42,7 @@ for (const { name, work, want } of cases) {
   test(`API-21 the stages of ${name} are written down`, async () => {
     const { request, events, clock } = setUp()
     const stage = auditStage(writingTo(events), clock)
-    // What fails goes on failing: the stages outside turn it into an answer.
+    // The stage rethrows errors: the outer stages turn them into an answer.
     await Promise.resolve(stage.handle(request, work)).catch(() => undefined)
     assert.deepEqual(stagesOf(events), want)
   })

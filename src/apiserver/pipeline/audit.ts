@@ -123,7 +123,7 @@ function isStatusObject(value: unknown): value is Status {
   return typeof value === 'object' && value !== null && (value as Partial<Status>).kind === 'Status'
 }
 
-/** Of a Status only what is bounded. */
+/** The members of a Status that are bounded in size. */
 function shown({ status, message, reason, details }: Partial<Status>, code: number): ResponseStatus {
   return { metadata: {}, status: status || undefined, message: message || undefined, reason: reason || undefined, details, code }
 }

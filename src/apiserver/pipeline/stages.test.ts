@@ -73,7 +73,7 @@ const cases: Case[] = [
     want: '400 invalid timeout specified in the request URL - time: invalid duration "soon"',
   },
   {
-    name: 'cors answers a preflight, which nobody is authenticated for',
+    name: 'cors answers a preflight without authentication',
     sent: { method: 'OPTIONS', headers: { origin: 'https://app.example.com' } },
     with: { deps: { authenticators: [] }, config: { corsAllowedOrigins: ['//app\\.example\\.com$'] } },
     want: '204 ',
@@ -88,7 +88,7 @@ const cases: Case[] = [
   },
   { name: 'authentication refuses whom nobody knows', with: { deps: { authenticators: [] } }, want: '401 Unauthorized', headers: { connection: 'close' } },
   {
-    name: 'a refusal is told in the form that the client takes',
+    name: 'a refusal has the media type that the client accepts',
     sent: { headers: { accept: 'application/vnd.kubernetes.protobuf' } },
     with: { deps: { authenticators: [] } },
     want: '401 Unauthorized',

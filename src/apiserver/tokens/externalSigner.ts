@@ -1,6 +1,6 @@
 /**
- * Leaves signing service account tokens, and the keys that verify them, to a service beside the server (L3): --service-account-signing-endpoint.
- * Its keys are fetched again as often as it says, and when a token names one that nobody knows. The wire is the composition root's.
+ * Leaves signing service account tokens, and the keys that verify them, to an external service (L3): --service-account-signing-endpoint. Its keys
+ * are fetched again at the interval that it sets, and when a token names an unknown key. The composition root supplies the connection.
  * Upstream: pkg/serviceaccount/externaljwt (v1.36).
  */
 import { createPublicKey } from 'node:crypto'
@@ -48,7 +48,7 @@ const longestKeyId = 1024
 const algorithms: ReadonlySet<unknown> = new Set(['RS256', 'ES256', 'ES384', 'ES512'])
 const headerFields: ReadonlySet<string> = new Set(['alg', 'kid', 'typ'])
 
-/** Resolves when the service has told its keys and what it can do. @throws Error when it does not, or says what cannot be */
+/** Resolves when the service has sent its keys and its metadata. @throws Error when it does not, or when they are invalid */
 export async function createExternalSigner(deps: ExternalSignerDeps): Promise<ExternalSigner> {
   const service = measured(deps)
   const keySet = new FetchedKeySet(service, deps)
@@ -116,7 +116,7 @@ async function headerFault(text: string, keySet: FetchedKeySet): Promise<string 
   if (kid.length > longestKeyId) return 'key id longer than 1 kb'
   if (!algorithms.has(alg)) return `bad signing algorithm ${JSON.stringify(alg ?? '')}`
   if (keysFor(keySet, kid).length === 0) await keySet.refresh()
-  // Such keys are there for tokens of old; nobody outside could verify a new one.
+  // Such keys only verify older tokens; verifiers outside do not have them.
   const isHidden = keysFor(keySet, kid).some((key) => key.isHidden)
   return isHidden ? `key used for signing JWT (kid: ${kid}) is excluded from OIDC discovery docs` : undefined
 }

@@ -1,5 +1,5 @@
 /**
- * Whether somebody may be the user that they want to be (L3), asked for each thing that they want: name, uid, groups, extra values.
+ * Authorizes each field of the impersonated user (L3): name, uid, groups, extra values.
  * Upstream: impersonationModeState of apiserver/pkg/endpoints/filters/impersonation/mode.go (v1.36).
  */
 import { FieldPath } from '#api/machinery/fieldPath'
@@ -17,7 +17,7 @@ export type Allow = (attributes: AuthorizationAttributes) => Promise<void>
 
 export interface FieldCheckOptions {
   readonly verb: string
-  /** The kinds of impersonation that v1.35 brought; else the one of old, whose behaviour does not change. */
+  /** True for the constrained modes, which v1.35 added; false for legacy impersonation, whose behaviour does not change. */
   readonly isConstrained: boolean
   readonly allow: Allow
 }

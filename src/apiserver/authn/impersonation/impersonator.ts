@@ -1,7 +1,7 @@
 /**
- * Decides whether somebody may act as another (L3). Five ways are tried, the narrow ones first: as the node that one runs on, as whichever node, as a
- * service account, as another user, each only for what `impersonate-on:<way>:<verb>` allows; last the way of old, for everything. The way that
- * worked for somebody is tried first the next time; what the narrow ways allowed is remembered for ten seconds.
+ * Decides whether a user may act as another (L3). Five modes are tried, the constrained ones first: associated-node, arbitrary-node,
+ * serviceaccount, user-info, each only for what `impersonate-on:<mode>:<verb>` allows; last the legacy mode, which allows every request. The mode
+ * that last allowed a user is tried first the next time; what the constrained modes allowed is cached for ten seconds.
  * Upstream: apiserver/pkg/endpoints/filters/impersonation/{constrained_impersonation,mode,cache}.go (v1.36).
  */
 import { createHash } from 'node:crypto'
@@ -19,7 +19,7 @@ import { onlyNamed, type WantedUser } from './wantedUser.ts'
 
 export interface Impersonated {
   readonly user: UserInfo
-  /** The verb that allowed it, for the audit log; empty for the way of old. */
+  /** The verb that allowed it, for the audit log; empty for the legacy mode. */
   readonly constraint: string
 }
 

@@ -29,7 +29,7 @@ export function claimResolver(options: ClaimResolverOptions): ClaimResolver {
   return {
     async expand(claims) {
       const source = Object.hasOwn(claims, claim) ? undefined : sourceOf(claims, claim)
-      // Without an endpoint it may be an aggregated claim, which nobody resolves.
+      // Without an endpoint it may be an aggregated claim, which upstream does not resolve either.
       if (!source || typeof source.endpoint !== 'string' || source.endpoint === '') return claims
       return { ...claims, [claim]: await resolve(options, source.endpoint, source.access_token) }
     },

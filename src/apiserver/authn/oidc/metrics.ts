@@ -6,7 +6,7 @@ import type { FetchObserver } from './keySet.ts'
 
 export interface OidcMetrics {
   record(issuer: string, result: 'success' | 'failure', durationMs: number): void
-  /** Of the keys of one issuer. */
+  /** Observes the key fetches of one issuer. */
   fetchesOf(issuer: string): FetchObserver
   reloaded(status: 'success' | 'failure'): void
   /** The configuration that holds now. */

@@ -167,7 +167,7 @@ export async function transientEntry(key: string, value: Uint8Array, like?: Cach
   return entry
 }
 
-/** Its bytes are made when somebody asks for them: who wrote the object often does not. */
+/** Its bytes are made on first use: the client that wrote the object often does not need them. */
 class View implements CachedObject {
   readonly object: Frozen<KubeObject>
   readonly resourceVersion: number
@@ -201,7 +201,7 @@ function parseStored(value: Uint8Array): KubeObject {
   return object
 }
 
-/** What everybody takes for granted about an object. @throws Error */
+/** Checks the shape that all readers of objects rely on. @throws Error */
 function checkShape(object: unknown): void {
   if (!isRecord(object)) throw new Error('the value is no object')
   for (const field of ['apiVersion', 'kind']) if (typeof object[field] !== 'string') throw new Error(`Object '${field}' is missing`)

@@ -19,7 +19,7 @@ import { type Scope, writeContext } from '../scope.ts'
 const budgets = { group: 'policy', resource: 'poddisruptionbudgets' }
 /** Evictions that the budget's controller has not seen: beyond that it must catch up first. */
 const mostDisruptedPods = 2000
-/** Whom upstream's own client, which writes the budget, calls itself. */
+/** The field manager of upstream's loopback client, which writes the budget. */
 const serverManager = 'kube-apiserver'
 
 /** The one budget of the pod, if any. @throws StatusError 500 when there are several */

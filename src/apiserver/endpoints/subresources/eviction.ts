@@ -35,7 +35,7 @@ const maxTries = 20
 
 interface Request {
   readonly scope: Scope
-  /** Of the pod, not of the eviction. */
+  /** Context of the pod's deletion, not of the eviction's creation. */
   readonly context: WriteContext
   readonly name: string
   readonly options: Partial<DeleteOptions>
@@ -125,7 +125,7 @@ async function endPod(request: Request, like: Frozen<Pod> | undefined, uid?: str
   const preconditions = { uid, ...(like ? { resourceVersion: like.metadata.resourceVersion } : {}), ...options.preconditions }
   const changed = context.dryRun ? undefined : await addCondition(request, preconditions)
   if (changed !== undefined && preconditions.resourceVersion !== undefined) preconditions.resourceVersion = changed
-  // Whoever may evict the pod may delete it: admission has been asked about the eviction.
+  // The right to evict implies the deletion, and admission has already checked the eviction.
   await deleteObject({ ...scope.deps.writer, admission: noAdmission }, context, { ...deletion, name, preconditions })
 }
 

@@ -1,5 +1,5 @@
 /**
- * pods/log, exec, attach and portforward (L3): finds the pod's node and goes on to its kubelet.
+ * pods/log, exec, attach and portforward (L3): finds the pod's node and forwards to its kubelet.
  * Upstream: pkg/registry/core/pod/rest (log.go, subresources.go) and pod/strategy.go LogLocation, ExecLocation, PortForwardLocation.
  */
 import type { Pod } from '#api/gen/types/core.v1'

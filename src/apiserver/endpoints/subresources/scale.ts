@@ -76,7 +76,7 @@ async function patchScale(scope: Scope): Promise<Answer> {
   return writeScale(scope, 'PatchOptions', updated(scope, 'PatchOptions', patch))
 }
 
-/** A write that is no apply: whoever changes the replicas owns them. */
+/** A write that is no apply: its manager owns the replicas if it changes them. */
 function updated(scope: Scope, options: string, change: (current: Scale) => Scale): (current: Scale) => Scale {
   return (current) => {
     const scale = deepCopy<Scale>(change(current))

@@ -51,7 +51,7 @@ function keepsPreference(spec: ServiceSpec, old: Frozen<ServiceSpec> | undefined
   return same(spec.clusterIPs, old.clusterIPs) && same(spec.ipFamilies, old.ipFamilies)
 }
 
-/** Who asks for one family and repeats the two that there were gets the first. */
+/** In a downgrade to SingleStack, families or addresses that still are the two old ones are cut to the first. */
 function trimDowngrade(spec: ServiceSpec, old: Frozen<ServiceSpec> | undefined): void {
   if (!old || old.ipFamilyPolicy === 'SingleStack' || spec.ipFamilyPolicy !== 'SingleStack') return
   if (old.clusterIPs?.length === 2 && same(spec.clusterIPs, old.clusterIPs)) spec.clusterIPs = old.clusterIPs.slice(0, 1)

@@ -67,7 +67,7 @@ export class IpAllocator {
     throw internalError(new Error('failed to allocate a serviceIP: range is full'))
   }
 
-  /** Gives an address back, unless it is somebody else's by now. What cannot be given back now is found by the repair loop. */
+  /** Releases an address, unless another service owns it by now. The repair loop releases an address for which this fails. */
   async release(ip: string, service: ServiceRef): Promise<void> {
     const parent = this.#reader?.get<IPAddress>(ipAddresses, '', ip)?.spec?.parentRef
     if (parent && (parent.namespace !== service.namespace || parent.name !== service.name)) return
@@ -121,7 +121,7 @@ export function serviceRanges(cidr: string): readonly IpRange[] {
   return found
 }
 
-/** A range that is on its way out gives nothing any more; one that nobody has judged yet does. */
+/** A range that is being deleted allocates no addresses; one without a Ready condition does. */
 function isReady({ metadata, status }: Frozen<ServiceCIDR>): boolean {
   return !metadata.deletionTimestamp && (findCondition(status?.conditions, 'Ready')?.status ?? 'True') === 'True'
 }

@@ -4,7 +4,7 @@ import { FloodBudget } from './floodBudget.ts'
 import { ReceiveWindow } from './receiveWindow.ts'
 import { RecentResets } from './recentResets.ts'
 
-test('a window is told to grow when half of it was taken, and not before', () => {
+test('a window grows when half of it was taken, and not before', () => {
   const window = new ReceiveWindow(100)
   assert.deepEqual([window.take(60), window.give(49), window.give(1), window.give(49)], [true, 0, 50, 0])
   // 40 are left, and 50 were given.

@@ -87,7 +87,7 @@ test('another beginning, as soon as it differs, and a frame that is too large, a
   assert.throws(() => new FrameReader().push(large, collect().sink), code(errorCode.frameSizeError))
 })
 
-test('who wants no more gets no more', () => {
+test('the reader delivers no frame after the sink stops it', () => {
   const { seen, sink } = collect(2)
   const frames: Seen[] = Array.from({ length: 5 }, (_, stream) => [0, 0, stream, 'x'])
   new FrameReader().push(Buffer.concat([preface, ...frames.map(encode)]), sink)

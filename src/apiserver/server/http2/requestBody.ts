@@ -1,6 +1,6 @@
 /**
- * The body of a request (L3): kept as it arrives, until somebody wants it whole, as a stream, or not at all. What nobody has taken is not given
- * back to the peer's window, so that no peer can make the server keep more than the window.
+ * The body of a request (L3): kept as it arrives, until the handler reads it whole, as a stream, or discards it. Bytes that were not read are not
+ * given back to the peer's window, so that no peer can make the server keep more than the window.
  */
 import { Readable } from 'node:stream'
 import { bodyEndedEarly, bodyTooLarge } from '../incoming.ts'

@@ -14,7 +14,7 @@ interface Block {
 
 export interface Piece {
   readonly bytes: Buffer
-  /** To be called once, when nobody will read the piece any more. */
+  /** To be called once, when the piece's bytes are no longer needed. */
   readonly sent: () => void
 }
 

@@ -24,9 +24,9 @@ export interface StreamOwner {
   /** The whole answer is handed over. */
   answered(): void
   reset(stream: Http2Stream, code: number): void
-  /** What is under way goes on; nothing new begins. */
+  /** Open streams are finished; new ones are refused. */
   endGracefully(): void
-  /** The client was told that it asks too much. */
+  /** The answer was 429. */
   toldToWait(): void
   /** So many bytes of the stream's body were taken. */
   consumed(stream: Http2Stream, bytes: number): void
@@ -120,7 +120,7 @@ export class Http2Stream implements Arrived, Outgoing {
     if (closes) delete headers.connection
     this.sending.head = this.#owner.block(status, headers)
     this.#hasStarted = true
-    // What HTTP/1.1 says in a header is a GOAWAY here: streams under way go on.
+    // HTTP/1.1's `connection: close` is a GOAWAY here: open streams are finished.
     if (closes) this.#owner.endGracefully()
     if (status === tooManyRequests) this.#owner.toldToWait()
     if (flush) this.#owner.ready(this)
@@ -150,7 +150,7 @@ export class Http2Stream implements Arrived, Outgoing {
     this.#owner.ready(this)
   }
 
-  /** There are more headers than anybody reads. */
+  /** Answers 431: the headers are too large. */
   refuseHeaders(): void {
     this.start(431, { 'content-length': '0' })
     this.end()
