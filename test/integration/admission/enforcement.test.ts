@@ -1,4 +1,4 @@
-/** ADM-06, ADM-07: what policies do beside refusing: warn, note, and be asked again; with parameters that are custom resources. */
+/** ADM-06, ADM-07: policies warn, annotate the audit event and are reinvoked; their parameters are custom resources. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { refused } from '../../support/refused.ts'
@@ -8,7 +8,7 @@ import { configMap, configMaps, configure, webhook, withCluster } from './cluste
 import { dropPolicies, makePolicy } from './policies.ts'
 import { postForHeaders } from './wire.ts'
 
-test('ADM-06: Warn and Audit let pass what they tell of', () =>
+test('ADM-06: Warn and Audit report a violation and admit the object', () =>
   withCluster(async (cluster) => {
     const { api, notes } = cluster
     const spec = {

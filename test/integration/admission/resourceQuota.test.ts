@@ -1,4 +1,4 @@
-/** RES-03 over the wire: a quota lets exactly as much into a namespace as it says, whoever comes at once. */
+/** RES-03 over the wire: a quota admits exactly its limit to a namespace, also for concurrent requests. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'

@@ -162,7 +162,7 @@ test('ADM-02: a webhook that hangs fails at its timeoutSeconds, under garbage-co
     }
   }))
 
-test('ADM-02: nobody listens, nobody is trusted, no service is there', () =>
+test('ADM-02: a call fails on a closed port, an untrusted certificate and a missing service', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     const { caBundle } = hooks.client('/bad')
@@ -213,7 +213,7 @@ test('ADM-02: v1beta1 is spoken with webhooks that know no better, and their ans
     assert.equal(hooks.asked[0]?.review.apiVersion, 'admission.k8s.io/v1beta1')
   }))
 
-test('ADM-02: managed fields that nobody can read are put back', () =>
+test('ADM-02: managed fields that a webhook made unreadable are restored', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     hooks.on('/mutate', () => jsonPatch([{ op: 'replace', path: '/metadata/managedFields', value: [{ manager: 'x' }] }]))

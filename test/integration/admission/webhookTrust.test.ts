@@ -1,4 +1,4 @@
-/** ADM-02, ADM-03: webhooks whose certificate names nobody, and webhooks that are the server itself. */
+/** ADM-02, ADM-03: webhooks whose certificate has no names, and webhooks that are the server itself. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'

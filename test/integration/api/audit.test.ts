@@ -1,4 +1,4 @@
-/** The audit log of the real server, as flags ask for it: what a file or a webhook is told of requests, event by event. */
+/** The audit log of the real server, configured by flags: the events that a file and a webhook get. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'

@@ -1,4 +1,4 @@
-/** What every cluster has from the start, and what comes back when somebody deletes or changes it. */
+/** The objects that every cluster has from the start, and their restoration after a deletion or a change. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'

@@ -1,4 +1,4 @@
-/** What goes on to a kubelet, a pod or a service: logs and exec. The kubelet here is a small server that says what reached them. */
+/** Requests that are forwarded to a kubelet, a pod or a service. The kubelet here is a small server that answers with what it got. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'

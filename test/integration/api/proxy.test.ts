@@ -183,7 +183,7 @@ test('API-29 links of a page and redirects lead through the proxy', { skip }, as
   assert.equal(await to('sub/x'), 'sub/x')
 })
 
-test('API-29 headers: no credential, no foreign identity and nothing of one hop goes on; the way back is cleaned too', { skip }, async () => {
+test('API-29 the proxy removes credentials, identity headers and hop-by-hop headers from requests, and hop-by-hop headers from answers', { skip }, async () => {
   const sent = {
     'x-remote-user': 'root',
     'x-remote-group': 'system:masters',

@@ -40,7 +40,7 @@ test('user need 50: the example of a work queue prints pods as they change, and 
   assert.deepEqual([...new Set(lines)], ['default/web is Pending', 'default/web is Running', 'default/web is gone'])
 })
 
-test('user need 49: the example of leader election hands over at once when told to stop, and after the lease when its process dies', async () => {
+test('user need 49: the example of leader election hands over at once on a stop, and after the lease when its process dies', async () => {
   const lock = { namespace: 'default', name: 'counter' }
   const leader = async () => (await cluster.client.of(configMaps).get(lock)).data?.leader
   const stops = new Map<string, AbortController>()

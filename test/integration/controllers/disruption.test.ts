@@ -85,7 +85,7 @@ test('CTL-17 a share of what does not scale cannot be counted, and allows nothin
   )
 })
 
-test('CTL-17 pods that nobody controls are told of', async () => {
+test('CTL-17 pods without a controller are reported by an event', async () => {
   await create({ metadata: { namespace, name: 'alone', labels: { app: 'alone' } }, spec })
   await budget('alone', { maxUnavailable: 1 })
   const recorded = await eventually(

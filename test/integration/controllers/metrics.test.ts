@@ -1,4 +1,4 @@
-/** What the controllers tell of themselves, under upstream's names. */
+/** The controllers' metrics, under upstream's names. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodStatus } from '#api/gen/types/core.v1'

@@ -70,7 +70,7 @@ test('CTL-09 pods are evicted from a node that is not ready, unless no node is',
       assert.deepEqual(await taints('b'), ['unreachable:NoExecute', 'unreachable:NoSchedule'])
       return true
     })
-    // Now everybody is out, and that is hardly the nodes' fault.
+    // Now all nodes are unreachable, so the fault is probably not theirs: no eviction.
     await say('a', 'Unknown')
     for (const name of ['a', 'b']) await eventually(async () => (await taints(name)).join() === 'unreachable:NoSchedule')
     for (const name of ['a', 'b']) await say(name, 'True')

@@ -1,4 +1,4 @@
-/** Pods that nobody else removes, with the rights of the collector's own service account. */
+/** Pod garbage collection, with the rights of the collector's own service account. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nodes, pods } from '#client/builtIn'

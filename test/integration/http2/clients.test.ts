@@ -147,7 +147,7 @@ test('a large answer, a streamed one, and those that have none', async () => {
   await once(head, 'close')
 })
 
-test('a body that is too large is refused while it comes, and the connection goes on', async () => {
+test('a body that is too large is refused while it is sent, and the connection stays open', async () => {
   const pieces = Array.from({ length: 40 }, () => Buffer.alloc(100_000))
   for (const headers of [{}, { 'content-length': '4000000' }]) {
     const { status, body } = await call('/echo?limit=1000', headers, pieces)
@@ -180,7 +180,7 @@ test('a reset cancels the work, and so does a connection that breaks', async () 
   await held
 })
 
-test('a connection that idles is told to end', async () => {
+test('an idle connection gets GOAWAY', async () => {
   const idle = await startServer(answer, 50)
   const own = connect(idle.url, { ca: idle.ca })
   await call('/size?bytes=1', {}, [], own)

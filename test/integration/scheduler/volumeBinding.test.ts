@@ -99,7 +99,7 @@ test('SCH-09 the volume of the chosen node is promised to the claim, and the pod
   assert.equal(bound.get('web')?.spec.nodeName, 'b')
 })
 
-test('SCH-09 a volume that will be made gets the node first; when making it fails the pod is scheduled anew', async () => {
+test('SCH-09 a claim to be provisioned is annotated with the node, and after a failed provisioning the pod is scheduled again', async () => {
   await addClass('csi.example.com')
   await addClaim('data')
   scheduler = startScheduler(api.client)

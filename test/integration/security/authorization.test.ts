@@ -1,6 +1,6 @@
 /**
- * Who is asked what users may do, by flags and by file (AUZ-05, AUZ-06, AUZ-08): modes, policies by the line, webhooks over TLS with their answers,
- * conditions, memory and trouble, and a configuration that changes.
+ * Authorizers configured by flags and by file (AUZ-05, AUZ-06, AUZ-08): modes, ABAC policies, webhooks over TLS with their answers, match
+ * conditions, caches and failures, and a configuration that changes.
  */
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
@@ -183,7 +183,7 @@ describe('AUZ-06 answers of a webhook', () => {
     assert.match(evaluationError ?? '', /instead of a SubjectAccessReview/)
   })
 
-  test('a real request that nobody could decide fails, instead of being refused', async () => {
+  test('a request fails with 500, not 403, when no authorizer could decide', async () => {
     await webhook.answer({ '/ask': { status: 400, text: 'no' } })
     const transport = api.server.transport({ name: 'dora', groups: ['system:authenticated'] }, 'test')
     await assert.rejects(transport.request({ method: 'GET', path: '/api/v1/pods' }), { code: 500 })
@@ -275,7 +275,7 @@ describe('AUZ-06 a configuration file', () => {
   ]
   const deny = { type: 'AlwaysDeny', name: 'alwaysdeny' }
 
-  test('conditions decide whom it is asked about; false before errors', async () => {
+  test('match conditions decide for which requests the webhook is called, and a false one wins over an error', async () => {
     await webhook.answer({ '/ask': answer({ allowed: true }) })
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf({ matchConditions: conditions }) }, deny]))
     try {

@@ -1,6 +1,6 @@
 /**
- * Encryption at rest on a server set up by flags (API-22, SDR-02): what the store keeps, keys that change with and without a restart, values that
- * nobody can read, and a key management plugin in its own process.
+ * Encryption at rest on a server set up by flags (API-22, SDR-02): the values in the store, keys that change with and without a restart, values
+ * that cannot be decrypted, and a key management plugin in its own process.
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
@@ -215,7 +215,7 @@ describe('keys that change', () => {
   })
 })
 
-describe('values that nobody can read', () => {
+describe('values that cannot be decrypted', () => {
   const [known, lost] = [{ aesgcm: { keys: [key('k1', 1)] } }, { aesgcm: { keys: [key('k2', 2)] } }]
   const fails = (call: Promise<unknown>, message: string | RegExp) =>
     assert.rejects(call, (error: Error) => {
@@ -225,7 +225,7 @@ describe('values that nobody can read', () => {
       return true
     })
 
-  test('one of them fails those who ask for it, and nobody else; with its key it is back', async () => {
+  test('such a value fails only requests that read it, until its key is configured', async () => {
     const { store, start } = lasting()
     const writer = await start(rule(['secrets'], lost))
     await writer.client.of(secrets).create(secretOf('lost'))

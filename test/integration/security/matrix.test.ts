@@ -1,5 +1,5 @@
 /**
- * Who may do what (AUZ-01, AUZ-02, SDR-01): the RBAC objects of a server, read back from it, against its answers, for every identity that a binding
+ * RBAC as a matrix (AUZ-01, AUZ-02, SDR-01): the RBAC objects of a server, read back from it, against its answers, for every identity that a binding
  * names and more, every served resource and subresource, and every verb. What the objects mean is worked out here from RBAC's documentation alone;
  * nothing of the authorizer is used.
  */
@@ -149,7 +149,7 @@ async function readPolicy(): Promise<Policy> {
   return { clusterBindings: await list('clusterrolebindings'), bindings: await list('rolebindings'), roles }
 }
 
-/** The rules of somebody, by where they hold: '' is everywhere. */
+/** A user's rules by namespace; '' holds those of cluster role bindings. */
 function rulesOf({ clusterBindings, bindings: local, roles }: Policy, who: UserInfo): ReadonlyMap<string, readonly PolicyRule[]> {
   const found = new Map<string, PolicyRule[]>()
   for (const { metadata, roleRef, subjects = [] } of [...clusterBindings, ...local]) {
@@ -166,7 +166,7 @@ function means(rules: ReadonlyMap<string, readonly PolicyRule[]>, asked: Questio
   return here.some((one) => ruleMeans(one, asked))
 }
 
-/** Everybody whom a binding names, alone, and some whom none does. */
+/** Each subject of a binding as a separate user, and some users without a binding. */
 function identities({ clusterBindings, bindings: local }: Policy): UserInfo[] {
   const all = new Map<string, UserInfo>()
   const add = (who: UserInfo) => all.set(`${who.name} ${who.groups.join()}`, who)
@@ -230,7 +230,7 @@ const paths = [
   '/openapi/v3',
 ]
 
-/** By name only where a rule of somebody names something: elsewhere names make no difference. */
+/** Asks with names only where a rule has resourceNames: elsewhere names make no difference. */
 function questions(served: readonly Served[], policy: Policy): Question[] {
   const rules = [...policy.roles.values()].flat()
   const named = new Set(rules.flatMap(({ resourceNames, resources }) => (resourceNames?.length ? (resources ?? []) : [])))

@@ -226,7 +226,7 @@ describe('API-02 HTTP/2', () => {
   })
 })
 
-test('API-03 --shutdown-delay-duration: everything is served, but nobody is sent here any more', async () => {
+test('API-03 --shutdown-delay-duration keeps the server serving, while readyz already fails', async () => {
   let wake = () => {}
   const clock = {
     ...realClock,

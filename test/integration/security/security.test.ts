@@ -124,7 +124,7 @@ test('AUZ-07 the self reviews say what I may, why, and who I am', async () => {
   )
 })
 
-test('AUZ-01 nobody grants what they do not hold, by role or by binding', async () => {
+test('AUZ-01 a user cannot grant permissions that they do not hold, by role or by binding', async () => {
   const rule = { verbs: ['*'], apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings', 'clusterrolebindings'] }
   await call(admin, 'POST', `${rbac}/clusterroles`, { metadata: { name: 'role-manager' }, rules: [{ ...rule, verbs: ['create', 'update', 'patch', 'get'] }] })
   await call(admin, 'POST', `${rbac}/clusterrolebindings`, {

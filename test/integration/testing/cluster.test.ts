@@ -172,7 +172,7 @@ test('KUB-26 a node whose runtime is ill says so, and a container that is killed
     await clock.advance(1_000)
   }))
 
-test('KUB-06 a kubelet that has just begun knows better, too, when somebody marks a pod not ready', () =>
+test('KUB-06 a restarted kubelet restores Ready of a pod that a client marks not ready', () =>
   withCluster({}, async ({ client, until, idle, node }) => {
     const lone = { namespace: 'default', name: 'lone' }
     await client.of(pods).create({ metadata: lone, spec: podSpec() })
@@ -186,7 +186,7 @@ test('KUB-06 a kubelet that has just begun knows better, too, when somebody mark
     assert.equal(await ready(), true)
   }))
 
-test('KUB-06 a pod that somebody marks not ready, though it is, is soon said to be ready again', () =>
+test('KUB-06 the kubelet restores Ready of a ready pod that a client marks not ready', () =>
   withCluster({}, async ({ client, until, idle }) => {
     const lone = { namespace: 'default', name: 'lone' }
     await client.of(pods).create({ metadata: lone, spec: podSpec() })

@@ -20,7 +20,7 @@ const namespace = 'default'
 const alone = { nodes: 0, controllers: false, scheduler: false } as const
 const note = (name: string) => ({ metadata: { namespace, name } })
 
-test('X10 chosen calls are refused, dropped, or answered in vain', () =>
+test('X10 chosen calls are refused, dropped before, or dropped after they take effect', () =>
   withCluster(alone, async ({ client, faults }) => {
     const notes = client.of(configMaps)
     const refusal = faults.refuse({ verb: 'create', resource: 'configmaps', nth: 2 }, 'TooManyRequests')
@@ -77,7 +77,7 @@ test('X10 broken watches and forgotten history go unnoticed', () =>
   }))
 
 for (const how of ['stop', 'crash'] as const) {
-  test(`X10 the API server comes back after a ${how}, and everybody finds it again`, () =>
+  test(`X10 the API server comes back after a ${how}, and all clients reconnect`, () =>
     withCluster({}, async (cluster) => {
       const { client, until } = cluster
       await addDeployment(client, 'web', 2)

@@ -105,7 +105,7 @@ test('KUB-06 X2 user need 10: probes pass and fail over time, of whatever kind t
     near(await secondsUntil(cluster, async () => (await mainOf(cluster))?.restartCount === 1), 70)
   }))
 
-test('KUB-08 X2 a container that does not hear TERM in time is killed when its grace period ends', () =>
+test('KUB-08 X2 a container that does not end on SIGTERM is killed when its grace period ends', () =>
   withCluster({}, async (cluster) => {
     for (const [stopSeconds, grace, taken] of [
       ['7', 30, 7],

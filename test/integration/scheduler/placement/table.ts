@@ -67,7 +67,7 @@ function check({ pod, nodes, placed, objects, args, fits, scores, message, code 
   if (code !== undefined) assert.deepEqual([...new Set(nodes.map(({ metadata }) => refusals.get(metadata.name ?? '').code))], [code])
 }
 
-/** The plugin as it is, with somebody who writes down what it scores. */
+/** The real plugin, with a wrapper that records its scores. */
 function watched(name: string, seen: Seen): PluginDefinition {
   const real = defaultPlugins.find(({ definition }) => definition.name === name)?.definition
   if (!real) throw new Error(`no default plugin is called ${name}`)

@@ -71,7 +71,7 @@ placements('SCH-08', 'PodTopologySpread', [
   },
   { name: 'a selector that selects nothing special', pod: wanting([hard(zone, 1, { labelSelector: {} })]), nodes: four, placed: web$('ab', {}), fits: 'x y' },
   {
-    name: 'no selector selects nobody',
+    name: 'a constraint without a selector selects no pods',
     pod: wanting([{ maxSkew: 1, topologyKey: zone, whenUnsatisfiable: 'DoNotSchedule' }]),
     nodes: four,
     placed: web$('ab'),
@@ -153,7 +153,7 @@ placements('SCH-08', 'PodTopologySpread', [
     fits: 'x y',
   },
   {
-    name: 'what the profile wants is not for pods of nobody',
+    name: 'default constraints do not apply to a pod without a service or controller',
     pod: pod({ labels: { app: 'web' } }),
     nodes: four,
     placed: web$('ab'),
