@@ -195,7 +195,7 @@ test('HA-04 of two processes of each component one leads, and together they work
   }
 })
 
-test('HA-04 a component’s own port tells everybody its health, and the rest those who may', { skip }, async () => {
+test('HA-04 a component’s own port serves health without credentials, and other paths with authorization', { skip }, async () => {
   for (const part of ['scheduler', 'controller-manager'] as const) {
     for (const one of running[part]) {
       for (const url of ['/healthz', '/livez', '/readyz']) assert.deepEqual(await ask(one, url), { status: 200, body: 'ok' }, `${part} ${url}`)
@@ -241,7 +241,7 @@ test('HA-04 a leader that is killed, and one that sleeps too long, are followed 
   assert.equal(changes.length, 1, `writers of bindings and pods: ${schedulers}`)
 })
 
-/** Whose certificate the writes of schedulers showed, in their order; leases do not count: those show who tries. */
+/** The certificates of schedulers' writes, in order. Leases are left out: schedulers that do not lead write them, too. */
 function auditedWriters(): string[] {
   const lines = fs.readFileSync(at('audit.log'), 'utf8').split('\n').filter(Boolean)
   return lines.flatMap((line) => {
@@ -251,7 +251,7 @@ function auditedWriters(): string[] {
   })
 }
 
-test('HA-04 told to stop, a leader gives the lease up and ends with 0', { skip }, async () => {
+test('HA-04 a stopped leader releases its lease and exits with 0', { skip }, async () => {
   const leading = await leader('scheduler')
   leading.child.kill('SIGTERM')
   assert.equal(await leading.ended(), 0, leading.log)

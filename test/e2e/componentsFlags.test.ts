@@ -1,4 +1,4 @@
-/** A local cluster whose controllers and scheduler are told otherwise: skiff up --kube-controller-manager-arg, --kube-scheduler-arg. */
+/** A local cluster with flags for its components: skiff up --kube-controller-manager-arg, --kube-scheduler-arg. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -55,7 +55,7 @@ const replicaSet = {
   spec: { replicas: 1, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } } },
 }
 
-test('feature gates are counted as asked for, and one without effect is told of; what there is not is refused', { skip }, async () => {
+test('feature gates are in the metrics, one without effect is logged, and an unknown one is refused', { skip }, async () => {
   const metrics = await cluster.must(['get', '--raw', '/metrics'])
   for (const line of [
     'name="WatchList",stage="BETA"} 1',

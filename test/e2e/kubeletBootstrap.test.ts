@@ -1,6 +1,6 @@
 /**
- * `skiff kubelet` as a process beside `skiff apiserver` and `skiff controller-manager`: it joins with a bootstrap token, gets certificates from the
- * cluster, honours its configuration file with drop-ins and flags, and runs a pod on a containerd of its own.
+ * `skiff kubelet`, `skiff apiserver` and `skiff controller-manager` as separate processes: the kubelet joins with a bootstrap token, gets certificates
+ * from the cluster, honours its configuration file with drop-ins and flags, and runs a pod on a containerd of its own.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -313,7 +313,7 @@ test('KUB-06 failing probes: readiness takes the pod out, liveness restarts it',
   )
 })
 
-test('KUB-03 while a slow image is pulled the pod is told to have its sandbox', () =>
+test('KUB-03 PodReadyToStartContainers is True while a slow image is pulled', () =>
   withKubelet(
     async ({ api, clock }) => {
       api.put('pods', pod('slow'))
@@ -326,7 +326,7 @@ test('KUB-03 while a slow image is pulled the pod is told to have its sandbox', 
     { pullDelayMs: 30_000 },
   ))
 
-test('KUB-03 without a network only pods of the node’s own network start, and the others are told why', () => {
+test('KUB-03 without a network only pods with hostNetwork start, and the others get an event', () => {
   let isReady = true
   const condition = () => ({ type: 'NetworkReady', status: isReady, reason: isReady ? '' : 'NetworkPluginNotReady', message: isReady ? '' : 'no plugin' })
   const status = async () => ({ conditions: [{ type: 'RuntimeReady', status: true, reason: '', message: '' }, condition()], handlers: [] })
@@ -350,7 +350,7 @@ test('KUB-03 without a network only pods of the node’s own network start, and 
   )
 })
 
-test('KUB-09 a pod that others have ended is stopped, and its end stays as they told it', () =>
+test('KUB-09 a pod whose phase another client set to Failed is stopped, and keeps that status', () =>
   withKubelet(async ({ api, clock, runtime }) => {
     api.put('pods', pod('lost'))
     await clock.advance(10_000)

@@ -83,7 +83,7 @@ const get = (pod: string, host: string) => inPod(pod, 'wget', '-q', '-O', '-', `
 const podIp = (pod: string) => cluster.must(['get', 'pod', pod, '-o', 'jsonpath={.status.podIP}'])
 const nodePort = (of: string) => cluster.must(['get', 'service', of, '-o', 'jsonpath={.spec.ports[0].nodePort}'])
 
-/** What the host gets, with IPv4 addresses as such; the empty text when nobody answers. */
+/** The answer that the host gets, with mapped IPv4 addresses in IPv4 form; empty when there is none. */
 async function fromHost(host: string): Promise<string> {
   try {
     return (await (await fetch(`http://${host}/cgi-bin/who`, { signal: AbortSignal.timeout(1500) })).text()).trim()
@@ -92,13 +92,13 @@ async function fromHost(host: string): Promise<string> {
   }
 }
 
-/** Who answered, and whom it saw asking. */
+/** The pod that answered, and the source address that it saw. */
 function parse(answer: string): { who: string; source: string } {
   const [who = '', source = ''] = answer.split(' ')
   return { who, source: source.replace(/[[\]]|::ffff:/g, '') }
 }
 
-/** Names of those who answer some requests. */
+/** Names of the pods that answer some requests. */
 async function answering(times: number, ask: () => Promise<string>): Promise<string[]> {
   const seen = new Set<string>()
   for (let i = 0; i < times; i++) seen.add(parse(await ask()).who)
@@ -206,7 +206,7 @@ test('SVC-10 affinity keeps a client with its pod; local policies keep traffic o
   assert.equal(parse(await fromHost(`127.0.0.1:${port}`)).who, 'web-1')
 })
 
-test('SVC-11 SVC-10 a Service that wants traffic near keeps it in the zone, or on the node, while there is somebody', options, async () => {
+test('SVC-11 SVC-10 a Service with a trafficDistribution keeps traffic in the zone or on the node, while there are endpoints', options, async () => {
   const [one, two] = nodeNames as [string, string]
   const answersOf = (of: string, want: readonly string[][]) =>
     eventually(

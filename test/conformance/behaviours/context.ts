@@ -20,7 +20,7 @@ export interface BehaviourContext {
   readonly namespace: string
   readonly nodes: readonly string[]
   readonly signal: AbortSignal
-  /** A name nobody else has, for what has no namespace. */
+  /** A unique name, for objects without a namespace. */
   unique(prefix: string): string
   /** Runs when the behaviour is over, however it ended; the last one first. What is in the namespace goes by itself. */
   cleanUp(work: () => Promise<unknown>): void
@@ -50,7 +50,7 @@ export interface BehaviourContext {
   /** kubectl in this namespace; throws when it fails. */
   kubectl(args: readonly string[], input?: string): Promise<string>
   kubectlResult(args: readonly string[]): Promise<CommandResult>
-  /** A kubectl that goes on; ended with the behaviour. */
+  /** A kubectl that keeps running; ended with the behaviour. */
   follow(args: readonly string[]): RunningKubectl
 }
 
@@ -172,7 +172,7 @@ export function createContext(input: ContextInput): BehaviourContext {
   }
 }
 
-/** An answer as a failed test shows it: of an object the status only. */
+/** An answer as a failed test shows it; for an object only its status. */
 function shortly(answer: unknown): string {
   if (typeof answer === 'string') return answer
   const status = (answer as { status?: unknown } | undefined)?.status

@@ -107,7 +107,7 @@ const complete: Custom = {
 export const describing: Family = {
   name: namespace,
   steps: [
-    // A namespace of its own: a quota that nobody keeps the status of lets no pod in.
+    // A separate namespace: without a controller that computes its status, the quota admits no pods.
     says('create namespace describing-quota', /created/),
     says('create quota quota --hard=pods=5 -n describing-quota', /created/),
     says('apply -f -', /deployment\.apps\/web created/, { input: describedObjects }),

@@ -16,7 +16,7 @@ export interface Step {
   /** What the standard output must be; what the standard error must be. */
   readonly out?: Want
   readonly err?: Want
-  /** The exit code; 0 unless told. */
+  /** The exit code; default 0. */
   readonly code?: number
   /** What comes on standard input: a text, or objects that are written as one List. */
   readonly input?: string | readonly object[]

@@ -1,4 +1,4 @@
-/** `skiff apiserver` as a process, for end-to-end tests: started by kube-apiserver's flags, ended by whoever started it. */
+/** `skiff apiserver` as a process, for end-to-end tests: started with kube-apiserver's flags, and ended by the test. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'

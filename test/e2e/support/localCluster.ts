@@ -86,7 +86,7 @@ export class LocalCluster {
     return stdout.trim()
   }
 
-  /** A kubectl that goes on: `-w`, `-f`, port-forward and their like. Whoever starts it ends it. */
+  /** A kubectl that keeps running, as with `-w`, `-f` and port-forward. The caller ends it. */
   follow(args: readonly string[]): RunningKubectl {
     return new RunningKubectl(spawn('kubectl', args, { env: this.env, stdio: ['pipe', 'pipe', 'pipe'] }), args)
   }

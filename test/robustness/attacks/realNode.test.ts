@@ -185,7 +185,7 @@ test('KUB-11 CVE-2017-1002102 no container writes into the volumes that the kube
   for (const { name: volume } of volumes) assert.equal(await inPod('writer', `V=${volume}; ${write}`), 'refused', volume)
 })
 
-test('KUB-18 a pod whose variables double forty times gets CreateContainerConfigError, and the node goes on', options, async () => {
+test('KUB-18 a pod whose variables double forty times gets CreateContainerConfigError, and the node stays healthy', options, async () => {
   const env = [{ name: 'A0', value: 'x'.repeat(32) }, ...Array.from({ length: 40 }, (_, i) => ({ name: `A${i + 1}`, value: `$(A${i})$(A${i})` }))]
   const agents = async () => (JSON.parse((await cluster.skiff(['status', name, '-o', 'json'])).stdout) as { pids: { role: string; pid: number }[] }).pids
   const before = await agents()

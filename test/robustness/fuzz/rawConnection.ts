@@ -51,7 +51,7 @@ export function exchange(target: RawTarget, { protocol, first, answers, last }: 
   })
 }
 
-/** Of all answers that have begun. */
+/** The status codes of all answers that have begun. */
 export function statusesOf(protocol: 'http/1.1' | 'h2', answer: Buffer): number[] {
   return protocol === 'h2' ? http2Statuses(answer) : http1Statuses(answer)
 }

@@ -1,4 +1,4 @@
-/** Starts the fuzzed server, watches how much memory it takes, and stops it: whoever ends before is a crash. */
+/** Starts the fuzzed server, watches how much memory it takes, and stops it: an earlier exit is a crash. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -14,7 +14,7 @@ export interface HistoryKind {
   readonly resource: string
   readonly apiVersion: string
   readonly kind: string
-  /** Of its keys in the store. */
+  /** Prefix of its keys in the store. */
   readonly prefix: string
   readonly path: string
   /** Whether metadata.generation counts the changes of its spec. */

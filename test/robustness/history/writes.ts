@@ -13,7 +13,7 @@ export interface Write {
   readonly kind: HistoryKind
   readonly key: string
   readonly request: ApiRequest
-  /** Of several writes of the same race exactly one gets `ok`, and the others this. */
+  /** Outcome of the losers: exactly one of several racing writes gets `ok`. */
   readonly race?: Outcome | undefined
   readonly wanted: Outcome
   /** What it does when it succeeds. */

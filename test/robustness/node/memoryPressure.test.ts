@@ -35,7 +35,7 @@ before(async () => {
 
 after(() => (skip ? undefined : node?.stop()))
 
-/** Holds so many mebibytes until it is told to end. */
+/** Holds so many mebibytes until SIGTERM. */
 const holding = (mebibytes: number) =>
   `trap 'exit 0' TERM; awk 'BEGIN { for (i = 0; i < ${mebibytes}; i++) a[i] = sprintf("%${mebibyte}d", i); print "full"; fflush(); while (1) system("sleep 1000") }' & wait`
 

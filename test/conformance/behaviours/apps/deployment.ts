@@ -80,7 +80,7 @@ export const deployment: BehaviourGroup = {
           const signal = AbortSignal.any([context.signal, stop.signal])
           for await (const batch of context.client.of(pods).watch({ namespace: context.namespace, resourceVersion: metadata?.resourceVersion ?? '', signal })) {
             for (const { type, object } of batch) {
-              // One that has ended holds nobody up, although it is still there.
+              // An ended pod does not block the rollout, although it still exists.
               if (type === 'DELETED' || object.status?.phase === 'Succeeded' || object.status?.phase === 'Failed') old.delete(object.metadata.uid)
               else if (object.metadata.labels?.['pod-template-hash'] !== oldHash && old.size > 0) overlaps.push(object.metadata.name ?? '')
             }

@@ -1,4 +1,4 @@
-/** A pod told about itself in files. Upstream: test/e2e/common/storage/downwardapi_volume.go, projected_downwardapi.go. */
+/** The downward API in files. Upstream: test/e2e/common/storage/downwardapi_volume.go, projected_downwardapi.go. */
 import assert from 'node:assert/strict'
 import type { DownwardAPIVolumeFile, Volume } from '#api/gen/types/core.v1'
 import { nodes, pods } from '#client/builtIn'

@@ -98,7 +98,7 @@ export function severalMounts(source: Source): Behaviour {
   }
 }
 
-/** What the pod reads follows the object. The kubelet looks again at least once a minute; it is told at once where it watches. */
+/** The pod's file follows the object. The kubelet syncs at least once a minute, and at once where it watches the object. */
 export function updateReflected(source: Source): Behaviour {
   return {
     name: 'update reflected',

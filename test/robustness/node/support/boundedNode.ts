@@ -1,6 +1,6 @@
 /**
- * A node whose disks are small and whose pods' memory is bounded (tests only): containerd and `skiff kubelet` on file systems of their own, beside a control
- * plane of three processes. What pods take runs short here without the machine noticing.
+ * A node whose disks are small and whose pods' memory is bounded (tests only): containerd and `skiff kubelet` on file systems of their own, with a
+ * control plane of three processes. Pods exhaust the node's resources without affecting the machine.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -169,7 +169,7 @@ export class BoundedNode {
     )
   }
 
-  /** What there is of pods on the node, by kind. */
+  /** The mounts, directories, cgroups, links and processes of pods on the node. */
   async leftovers(): Promise<Record<string, string[]>> {
     const { directory, cgroupRoot, namespace } = this.containerd
     const below = (dir: string) => (fs.existsSync(dir) ? fs.readdirSync(dir) : [])
