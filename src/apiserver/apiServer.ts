@@ -127,11 +127,11 @@ export interface ApiServerConfig extends PipelineOptions {
 export interface ApiServer {
   readonly handle: Handler
   readonly registry: Registry
-  /** What is served at this moment; more APIs are added here. */
+  /** The APIs that are served now; more are added here. */
   readonly catalog: Catalog
   readonly reader: ObjectReader
   listen(options: ListenOptions): Promise<Listener>
-  /** In process, no encoding; the caller is vouched for. Objects come frozen and by reference. */
+  /** An in-process transport without encoding or authentication. Returned objects are frozen and shared with the cache. */
   transport(user: UserInfo, userAgent: string): Transport
   /** Resolves when the first start is finished: caches filled, system objects there, post-start hooks done. */
   readonly started: Promise<void>
@@ -389,7 +389,7 @@ function storeHealth(registry: Registry): ComponentHealth {
   return { name: 'etcd-0', problem: registry.cacher.revision > 0 ? undefined : 'the watch caches are not filled yet' }
 }
 
-/** Upstream's names for what must be well before traffic may come. */
+/** Upstream's names of the readiness checks for filled caches. */
 function cachesFilled(registry: Registry): HealthCheck {
   return { name: 'etcd', check: () => (registry.cacher.revision > 0 ? undefined : 'the watch caches are not filled yet') }
 }

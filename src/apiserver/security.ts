@@ -41,7 +41,7 @@ export interface SecurityDeps {
   readonly serviceAccountKey: string
   /** Host and port at which clients outside reach this server; absent: unknown. */
   readonly externalAddress?: string | undefined
-  /** Signs them, and says what verifies them, in place of any key. */
+  /** Signs and verifies tokens in place of a local key. */
   readonly externalSigner?: ExternalSigner | undefined
   /** Settings of the authenticators; absent: those of a server without flags. */
   readonly authentication?: AuthenticationSettings | undefined
@@ -49,7 +49,7 @@ export interface SecurityDeps {
   readonly authorization?: AuthorizationSettings | undefined
   /** Which plugins admit, and how; absent: as kubeadm has it. */
   readonly admission?: AdmissionSettings | undefined
-  /** Common names of front proxies, unless the settings say more of them; empty: any that their authority signed. Absent: none is believed. */
+  /** Common names of trusted front proxies, unless the settings have them; empty: any name signed by their authority. Absent: none is trusted. */
   readonly frontProxyNames?: readonly string[] | undefined
 }
 

@@ -42,7 +42,7 @@ const cases = [
   { name: 'an external name', reader: readerOf(service({ type: 'ExternalName', externalName: 'x' })), want: undefined },
 ]
 for (const { name, reader, want } of cases) {
-  test(`API-28 what objects say against an APIService: ${name}`, () => {
+  test(`API-28 availability of an APIService by its Service and EndpointSlices: ${name}`, () => {
     const found = objectsAgainst(reader, apiService)
     assert.deepEqual(found && [found.reason, found.message], want)
     if (found) assert.equal(found.status, 'False')

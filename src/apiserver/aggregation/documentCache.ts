@@ -15,7 +15,7 @@ import type { ExtensionServers, Fetched } from './extensionServer.ts'
 import { type DiscoveryList, factsOfDiscovery, factsOfResourceList, openApiPart, parseDocument, type ResourceList } from './foreignDocuments.ts'
 import { portOf } from './serviceResolver.ts'
 
-/** What is known of one group-version. */
+/** The cached documents of one group-version. */
 export interface GroupVersionDocuments {
   readonly resources: readonly ResourceFacts[]
   readonly openApiV2?: JsonSchema | undefined

@@ -1,5 +1,5 @@
 /**
- * What extension servers say of themselves (L3), read into this server's terms: discovery of either form, and their part of OpenAPI v2.
+ * Reads the documents of extension servers into this server's types (L3): discovery of either form, and their part of OpenAPI v2.
  * Pure. Upstream: kube-aggregator/pkg/apiserver/handler_discovery.go, kube-openapi/pkg/aggregator (FilterSpecByPaths).
  */
 import type { ResourceFacts, SubresourceFacts } from '#api/discovery/resources'

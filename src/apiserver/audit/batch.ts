@@ -8,7 +8,7 @@ import type { AuditEvent } from './event.ts'
 
 export interface BatchConfig {
   readonly bufferSize: number
-  /** 1: events are handed on as they come. */
+  /** 1: events are passed on without batching. */
   readonly maxBatchSize: number
   readonly maxBatchWaitMs: number
   /** Batches a second, and how many at once after a rest; absent: no limit. */

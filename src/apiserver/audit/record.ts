@@ -22,7 +22,7 @@ export class AuditRecord implements RequestAudit {
   #objectRef: ObjectReference | undefined
   #requestObject: string | undefined
   #annotations: Record<string, string> | undefined
-  /** An event says them: the next one goes into a copy. */
+  /** True when an event refers to the annotations: the next change copies them. */
   #areShared = false
   #spentMs: Partial<Record<LatencyLayer, number>> | undefined
 

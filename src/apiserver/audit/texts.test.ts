@@ -27,7 +27,7 @@ test('API-21 a cached text equals the text made without the cache, whatever the 
   }
 })
 
-test('API-21 each event says what it is about, and who asks, as it was then', () => {
+test('API-21 each event has its own object reference and user, even if the objects change afterwards', () => {
   const texts = new AuditTexts()
   const info = { isResourceRequest: true, verb: 'create', resource: 'pods', namespace: 'a', name: '', apiGroup: '', apiVersion: 'v1', subresource: '' }
   const request = Object.assign(requestOf(), { info, user, originalUser: user, admissionAnnotations: [] })

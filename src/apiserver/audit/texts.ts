@@ -99,7 +99,7 @@ export class AuditTexts {
     return origin
   }
 
-  /** For what many events say word by word. */
+  /** The quoted text, cached because many events contain it. */
   quoted(text: string): string {
     if (text.length > longestKept) return JSON.stringify(text)
     let json = this.#quoted.get(text)
@@ -125,7 +125,7 @@ export class AuditTexts {
   }
 }
 
-/** What was put together is many strings to V8, which it would put together again in each text that says it. */
+/** Flattens a concatenated string: V8 would flatten it again in each text that contains it. */
 function inOnePiece(text: string): string {
   return Buffer.from(text).toString()
 }

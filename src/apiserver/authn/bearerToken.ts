@@ -50,7 +50,7 @@ function bearerToken({ headers, warnings }: ServerRequest): string | { readonly 
   return carried && 'token' in carried ? carried.token : carried
 }
 
-/** Every request comes here: a regular expression would look at each character of a long token. */
+/** Runs for every request: no regular expression, which would scan each character of a long token. */
 function ofHeader(authorization: string, warnings: string[]): string | undefined {
   const text = authorization.trim()
   if (text.slice(0, scheme.length).toLowerCase() !== scheme) return undefined

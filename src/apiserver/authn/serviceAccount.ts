@@ -9,10 +9,10 @@ import { keyIdOf, peekClaims, verifySignature } from '../tokens/jwt.ts'
 import { type KeySet, keysFor } from '../tokens/keySet.ts'
 import type { TokenAuthenticator, TokenRemarks, TokenResult } from './tokenAuthenticator.ts'
 
-/** What the world says of a token whose signature was good, at this moment. */
+/** Checks a token with a valid signature against the time and the bound objects. */
 export type ClaimsCheck = () => ({ readonly user: UserInfo } & TokenRemarks) | ({ readonly user?: undefined; readonly reason: string } & TokenRemarks)
 
-/** Reads the claims of a token that one of our keys signed; a text says what is wrong with them for good. */
+/** Reads the claims of a token that one of our keys signed; a text is the reason why they can never be valid. */
 export type ClaimsReader = (claims: Readonly<Record<string, unknown>>, token: string) => ClaimsCheck | string
 
 export interface ServiceAccountOptions {
@@ -92,7 +92,7 @@ function decide(options: ServiceAccountOptions, token: VerifiedToken, wanted: re
 function meantAudiences(token: VerifiedToken, wanted: readonly string[], apiAudiences: readonly string[]): readonly string[] {
   if (token.meant?.wanted === wanted) return token.meant.audiences
   const audiences = (token.audiences ?? apiAudiences).filter((one) => wanted.includes(one))
-  // Requests all want the server's own list; those of reviews come and go.
+  // Ordinary requests all use the server's own list; reviews bring their own lists.
   if (wanted === apiAudiences) token.meant = { wanted, audiences }
   return audiences
 }

@@ -16,11 +16,11 @@ export type TokenResult =
 
 export interface TokenAuthenticator {
   readonly name: string
-  /** `audiences`: at least one of them must be meant; the result says which. */
+  /** `audiences`: the token must be meant for at least one of them; the result has these. */
   authenticateToken(token: string, audiences: readonly string[]): Promise<TokenResult> | TokenResult
 }
 
-/** An authenticator whose tokens say nothing of audiences: they are meant for the API server's own. Upstream: authenticator/audagnostic.go. */
+/** Wraps an authenticator whose tokens have no audiences: they are meant for the API server's own. Upstream: authenticator/audagnostic.go. */
 export function audienceAgnostic(
   name: string,
   apiAudiences: readonly string[],

@@ -109,7 +109,7 @@ function authorizeCsiNode({ verb, subresource, name }: AuthorizationAttributes, 
   return verb === 'create' || name === node ? allow : refuse('can only access CSINode with the same name as the requesting node')
 }
 
-/** Only slices of the node: by name, or many at once by a selector that names the node. What a new slice says is admission's to look at. */
+/** Only slices of the node: by name, or many at once by a selector that names the node. Admission checks the node of a new slice. */
 function authorizeResourceSlice(attributes: AuthorizationAttributes, node: string, graph: NodeGraph): AuthorizationDecision {
   if (attributes.subresource !== '') return refuse('cannot authorize ResourceSlice subresources')
   switch (attributes.verb) {

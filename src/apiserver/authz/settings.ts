@@ -15,7 +15,7 @@ export interface AuthorizationSettings {
   readonly authorizers: readonly ConfiguredAuthorizer[]
   /** Policies of the authorizer type ABAC. */
   readonly policies?: readonly AbacPolicy[] | undefined
-  /** Where the list comes from, when it may change. */
+  /** The file with the list, which is reloaded when it changes; absent: flags. */
   readonly file?: AuthorizationFile | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Keeps the built-in priority levels and flow schemas (L3): what is missing is created; what differs is put right where it is mandatory or
- * marked for automatic updates; what an older version left behind goes. It looks into the watch cache and writes only differences.
+ * Keeps the built-in priority levels and flow schemas (L3): creates missing ones, restores those that are mandatory or marked for automatic updates,
+ * and deletes those of older versions. It reads the watch cache and writes only differences.
  * Upstream: pkg/registry/flowcontrol/{rest,ensurer} (v1.36).
  */
 import type { FlowSchema, PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
@@ -80,7 +80,7 @@ function ensure(wanted: Configuration, found: Frozen<Configuration> | undefined,
   return [{ method: 'PUT', path: `${path}/${found.metadata.name}`, query, body: { ...found, metadata, spec } }]
 }
 
-/** What the exempt level lends is an operator's to say. */
+/** The spec to write; an operator may change what the exempt level lends. */
 function specFor(wanted: Configuration, found: Frozen<Configuration>): unknown {
   const exempt = wanted.kind === 'PriorityLevelConfiguration' && (found as Frozen<PriorityLevelConfiguration>).spec?.exempt
   return exempt && wanted.metadata.name === 'exempt' ? { ...wanted.spec, exempt } : wanted.spec

@@ -118,7 +118,7 @@ function itemHeadOf({ apiVersion, kind }: ListAnswer): Buffer {
   return Buffer.from(`${JSON.stringify({ apiVersion, kind: kind.slice(0, -'List'.length) }).slice(0, -1)},`)
 }
 
-/** Undefined when the bytes do not begin with the type: their writer had an order of its own. */
+/** Undefined when the bytes do not begin with the type: another writer stored them in another order. */
 function findTail(item: CachedObject, itemHead: Buffer): Uint8Array | undefined {
   const { bytes } = item
   if (bytes.length > itemHead.length && itemHead.compare(bytes, 0, itemHead.length) === 0) item.untypedTail = bytes.subarray(itemHead.length)

@@ -78,7 +78,7 @@ function escapeKey(key: string): string {
   }).join('')
 }
 
-/** Undone as far as it can be: what is no percent-encoding stays as it is. */
+/** Decodes percent-encoding; an invalid sequence leaves the key unchanged. */
 export function unescapeKey(key: string): string {
   try {
     return decodeURIComponent(key)

@@ -48,7 +48,7 @@ export interface PeerCertificate {
   readonly raw: Uint8Array
   /** The chain leads to a CA that this server trusts for clients, and the times are right. */
   readonly verified: boolean
-  /** It belongs to a front proxy, by the chain: such a peer says in headers who is asking. */
+  /** The certificate chain ends at the front proxies' authority: the peer may set the identity headers. */
   readonly isFrontProxy?: boolean | undefined
   readonly verifyError?: string | undefined
 }
@@ -83,7 +83,7 @@ export interface ServerRequest {
   receivedMs: number
   /** It came before the server knew all its paths: "not found" would be a guess. */
   pathsIncomplete?: boolean
-  /** How long it may take; undefined: as long as it wants. */
+  /** Time limit of the request; undefined: none. */
   timeoutMs?: number
   info?: RequestInfo
   user?: UserInfo
@@ -105,7 +105,7 @@ export interface ServerRequest {
   readonly trace?: TraceEntry[] | undefined
 }
 
-/** What handlers tell the audit log. Cheap where the policy does not want it. */
+/** Records bodies for the audit log; cheap if the policy does not include them. */
 export interface RequestAudit {
   /** The object of a body, decoded and defaulted, before admission changes it. */
   requestObject(object: object): void

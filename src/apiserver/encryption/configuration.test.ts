@@ -1,4 +1,4 @@
-/** What an EncryptionConfiguration may say, in upstream's words, and which transformers it comes to. */
+/** Validation of an EncryptionConfiguration, with upstream's messages, and the transformers that it yields. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noLog } from '#base/log'

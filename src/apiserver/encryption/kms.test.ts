@@ -1,4 +1,4 @@
-/** Keys that a key management service keeps: what is written under them, and what happens when they change or the service is away. */
+/** Keys of a key management service: values written under them, changed keys, and a service that is down. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noLog } from '#base/log'

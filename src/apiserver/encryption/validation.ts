@@ -31,7 +31,7 @@ export function validateEncryptionConfiguration({ resources }: EncryptionConfigu
   })
 }
 
-/** What is named twice, and what one name covers with another. */
+/** Resources that are named twice, or that two names cover. */
 function overlapFaults(resources: readonly string[], path: FieldPath): FieldError[] {
   const parsed = resources.map(parseGroupResource)
   const same = (one: GroupResource, other: GroupResource) => one.group === other.group && one.resource === other.resource

@@ -20,7 +20,7 @@ import { resetFields } from '../registry/managers.ts'
 import { type UpdateResult, updateObject } from '../registry/update.ts'
 import { invalidOption, type Scope, writeContext } from './scope.ts'
 
-/** What a client applies, decoded but not defaulted: what it does not say it does not own. */
+/** The applied object, decoded but not defaulted: the manager does not own fields that it leaves out. */
 export interface Configuration {
   readonly applied: KubeObject
   /** What apply must refuse: empty when the client asked to ignore it. */

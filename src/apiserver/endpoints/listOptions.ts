@@ -41,7 +41,7 @@ export function checkWatchOptions(query: URLSearchParams): void {
   throwListOptions(errors)
 }
 
-/** Whether a watch begins with the current state. A watch from '' or '0' that says nothing asks for it, closing bookmark included. */
+/** Whether a watch begins with the current state. Without sendInitialEvents, a watch from '' or '0' does, and gets the closing bookmark. */
 export function wantsInitialEvents(query: URLSearchParams): boolean {
   const asked = query.get('sendInitialEvents')
   if (asked !== null) return truthy(asked)

@@ -70,7 +70,7 @@ function ownEntries({ entries, definitions = [] }: CatalogSource, input: OpenApi
   return openApiV2Entries({ ...input, resources: entries.map(({ discovered, facts }) => discovered ?? facts), extras: definitions })
 }
 
-/** What a document from elsewhere says. */
+/** The entries of another server's document. */
 function* entriesOf(document: JsonSchema): Generator<DocumentEntry> {
   for (const member of entryMembers)
     for (const [name, value] of Object.entries((document[member] ?? {}) as Record<string, JsonSchema>)) yield { member, name, value }

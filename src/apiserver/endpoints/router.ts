@@ -69,7 +69,7 @@ function foreignDiscovery(parts: RouterParts, request: ServerRequest): Promise<A
   return match ? parts.catalog.foreign(match[1] as string, match[2] as string)?.(request) : undefined
 }
 
-/** What may be done to namespaced kinds in all namespaces at once. */
+/** Verbs that work across namespaces. */
 const acrossNamespaces: ReadonlySet<string> = new Set(['list', 'watch'])
 
 /**

@@ -77,7 +77,7 @@ function endWithBookmark({ deps }: Scope, session: WatchSession, timeoutMs: numb
   session.whenClosed(() => timer.cancel())
 }
 
-/** For versions that a webhook converts: what is about to be sent is converted first, all at once. */
+/** For versions that a webhook converts: the items of one batch are converted in one call before they are sent. */
 function preparation({ served: { view }, request }: Scope): ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined {
   if (!view?.convertAll) return undefined
   return (items) => {

@@ -49,7 +49,7 @@ export interface FlowControl {
    * or right after, was asked at the same time. Otherwise a thousand reads under way would never be more than one, nor ever be refused.
    */
   linger(entry: FlowRequest): void
-  /** Counts a request that was turned away; in how many seconds its client should come back. */
+  /** Counts a refused request. @returns Retry-After in seconds */
   refuse(entry: FlowRequest): number
   debugPage(request: ServerRequest): Answer | undefined
   /** Takes in the configuration as it is, and tells in its status what became of it. */

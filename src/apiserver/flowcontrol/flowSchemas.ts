@@ -23,7 +23,7 @@ interface Schema {
   readonly flows: LruCache<string, Flow>
 }
 
-/** A schema with those of its rules whose subjects include the user. */
+/** A schema with its rules whose subjects include the user. */
 interface Candidate {
   readonly schema: Schema
   readonly rules: readonly Frozen<PolicyRulesWithSubjects>[]
@@ -49,7 +49,7 @@ export class FlowSchemas {
   /** @param schemas in the order of matching, each with its level; the last one is catch-all */
   constructor(schemas: readonly { readonly object: Frozen<FlowSchema>; readonly level: PriorityLevel; readonly metrics: SchemaMetrics }[]) {
     this.#schemas = schemas.map((one) => ({ ...one, distinguisher: distinguisherOf(one.object, one.level), flows: new LruCache(mostFlowsOfSchema) }))
-    // Those of no group at all, who match nothing, are catch-all's.
+    // Users without any group match no schema and fall back to catch-all.
     this.#fallback = this.#schemas.filter(({ object }) => object.metadata.name === 'catch-all').map((schema) => ({ schema, rules: [], flow: undefined }))
   }
 

@@ -28,7 +28,7 @@ export class Integrator {
     if (value > this.#max) this.#max = value
   }
 
-  /** What was seen since the last reset. */
+  /** Returns the results since the last reset, and starts a new period. */
   reset(nowMs: number): IntegratorResults {
     this.#advance(nowMs)
     const seconds = this.#seconds

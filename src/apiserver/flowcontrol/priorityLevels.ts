@@ -70,7 +70,7 @@ export class PriorityLevels {
     return new PriorityLevel(object, this.#clock, this.#metrics.level(object.metadata.name ?? ''))
   }
 
-  /** Ends a period: what levels did not want is lent to those that wanted more. */
+  /** Ends a period: seats that levels did not use are lent to levels with more demand. */
   updateBorrowing(): void {
     const nowMs = this.#clock.monotonicMs()
     const levels = [...this.#levels.values()]
@@ -119,7 +119,7 @@ function limitsOf(object: Configuration, serverLimit: number, shareSum: number):
   return { nominal, lower: nominal - lendable, upper: nominal + borrowing }
 }
 
-/** What was used lately is not taken away at once, as far as it is the level's own. */
+/** The least seats of a level: recently used seats stay with it, up to its nominal share. */
 function leastOf({ limits, demand }: PriorityLevel): number {
   return Math.max(limits.lower, Math.min(limits.nominal, demand.highWatermark))
 }

@@ -6,7 +6,7 @@ const configuration = { queues: 64, handSize: 6, queueLengthLimit: 50 }
 const elephant = flowNamed('elephant', configuration)
 const mouse = flowNamed('mouse', configuration)
 
-test('API-18 flows that all want more than there is get the same, however many clients each has', async () => {
+test('API-18 flows that together exceed the seats get equal shares, whatever their numbers of clients', async () => {
   const set = queueSetOf(configuration, 10)
   const flows = [4, 8, 20, 40].map((clients, i) => ({ flow: { ...flowNamed(`user${i}`, configuration), hand: [i] }, clients, serviceMs: 10 }))
   const results = await runLoads(set, flows, 20_000)

@@ -1,6 +1,6 @@
 /**
- * The queues of one priority level (L3): fair queuing in seat-seconds. Virtual time advances by what each busy queue would get of the seats;
- * the next request comes from the queue that would be done with it first. Time is asked once per step.
+ * The queues of one priority level (L3): fair queuing in seat-seconds. Virtual time advances by each busy queue's fair share of the seats; the
+ * next request is taken from the queue that would finish it first. The clock is read once per step.
  * Upstream: apiserver/pkg/util/flowcontrol/fairqueuing/queueset (doc.go explains the arithmetic).
  */
 import type { Clock } from '#base/clock'
@@ -331,7 +331,7 @@ export class QueueSet {
     if (oldest && queue.nextDispatchR < oldest.arrivalR) queue.nextDispatchR = oldest.arrivalR
   }
 
-  /** What was answered at once wanted its seats, too: else a level that answers quickly could borrow none, however many ask. */
+  /** Demand includes requests that were answered synchronously: otherwise a level with fast answers could never borrow seats. */
   get #wanted(): number {
     return this.#seatsInUse + this.#seatsWaiting + this.#seatsLately
   }

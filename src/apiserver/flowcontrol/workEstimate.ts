@@ -21,7 +21,7 @@ export interface ObjectStats {
 
 export interface WorkEstimator {
   /**
-   * @param maxSeats what the priority level allows one request; 0: no limit of its own
+   * @param maxSeats what the priority level allows one request; 0: no separate limit
    * @param watched observes the number of watches that get a write's event
    */
   estimate(request: ServerRequest, maxSeats: number, watched?: HistogramSeries): WorkEstimate

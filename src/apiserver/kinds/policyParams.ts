@@ -67,7 +67,7 @@ interface ReadTarget {
   readonly resource: string
 }
 
-/** What must be readable when the parameters' resource is unknown. */
+/** The permission that is required when the parameters' resource is unknown. */
 const anything: ReadTarget = { apiGroup: '*', apiVersion: '*', resource: '*' }
 
 function resourceOf(paramKind: Frozen<ParamKind>, reader: ObjectReader): ReadTarget & { readonly problem?: string } {

@@ -1,12 +1,12 @@
 /**
- * The selectors of an access review as authorizers see them (L3, pure). What cannot be understood is left out and said: what is asked then is wider,
+ * Parses the selectors of an access review for authorizers (L3, pure). Invalid requirements are left out and reported: the question then is wider,
  * never narrower. Upstream: ResourceAttributesFrom and BuildEvaluationError of pkg/registry/authorization/util/helpers.go (v1.36).
  */
 import type { FieldSelectorAttributes, LabelSelectorAttributes, ResourceAttributes } from '#api/gen/types/authorization.v1'
 import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
 import { type LabelRequirement, parseLabelSelector, selectorOf } from '#api/machinery/labelSelector'
 
-/** What was understood; `partly`: not all of it. */
+/** The valid requirements; `partly`: others were left out. */
 export interface UnderstoodSelector<T> {
   readonly terms: readonly T[]
   readonly partly: boolean

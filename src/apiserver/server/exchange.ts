@@ -25,7 +25,7 @@ export interface ExchangeDeps {
   readonly upgrade: UpgradeHandler
   readonly clock: Clock
   readonly log: Logger
-  /** Called before answers go out, whatever they are: what must be written down first is written down now. */
+  /** Called before each answer is sent, so that audit events are written first. */
   beforeAnswers?(): void
   /** The peer of a connection. */
   peerOf(socket: TLSSocket | undefined): Peer

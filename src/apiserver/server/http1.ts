@@ -21,7 +21,7 @@ const lingerMs = 5_000
 export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Server {
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
-    // Bodies of proxied requests may come for as long as they like; those that are read here have the request's own deadline.
+    // Bodies of proxied requests have no time limit; bodies that are read here have the request's own deadline.
     requestTimeout: 0,
     headersTimeout: headersTimeoutMs,
     connectionsCheckingInterval: Math.ceil(headersTimeoutMs / looksPerTimeout),

@@ -17,7 +17,7 @@ export class ResetBudget {
     this.#second = Math.floor(nowMs / 1000)
   }
 
-  /** Counts one reset, and says what has to happen to its connection. */
+  /** Counts one reset. @returns what to do with its connection */
   take(nowMs: number): 'goOn' | 'endGracefully' | 'cut' {
     const second = Math.floor(nowMs / 1000)
     const passed = second - this.#second

@@ -71,7 +71,7 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
   await respondWhole(request, statusOf(answer), bytes, out, headers)
 }
 
-/** Lists are long: they go out piece by piece, compressed on the way where the client wants that. */
+/** Writes a list piece by piece, compressed if the client accepts that. */
 async function respondList(request: ServerRequest, answer: ListAnswer, out: Outgoing, headers: HeaderMap): Promise<void> {
   const { contentType, pieces } = await encodeList(answer)
   const length = lengthOf(pieces)

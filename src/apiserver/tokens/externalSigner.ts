@@ -31,7 +31,7 @@ export interface ExternalSigner {
   readonly keySet: KeySet
   /** No token of the service lives longer. */
   readonly maxExpirationSeconds: number
-  /** Fetches keys as often as the service says, until the signal aborts; then hangs up. */
+  /** Fetches keys at the service's interval, until the signal aborts; then closes the connection. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -153,7 +153,7 @@ class FetchedKeySet implements KeySet {
     return this.fetch().catch((error: Error) => this.#deps.log.error(error, 'Error while syncing keys'))
   }
 
-  /** @throws Error when the service does not answer, or says what cannot be */
+  /** @throws Error when the service does not answer, or its answer is invalid */
   fetch(): Promise<void> {
     this.#fetching ??= this.#fetch().finally(() => {
       this.#fetching = undefined
@@ -194,7 +194,7 @@ class FetchedKeySet implements KeySet {
   }
 }
 
-/** @throws Error that says what is wrong with them */
+/** @throws Error for invalid keys */
 function keysOf({ keys, dataTimestamp, refreshHintSeconds }: FetchedKeys): VerificationKey[] {
   if (refreshHintSeconds <= 0) throw new Error(`found invalid refresh hint (${refreshHintSeconds}s)`)
   if (keys.length === 0) throw new Error('found no keys')

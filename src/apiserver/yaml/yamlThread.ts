@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { badRequest, internalError } from '#api/machinery/status'
 import type { YamlJob, YamlOutcome } from './worker.ts'
 
-/** What is shorter is read at once, in some twenty milliseconds. */
+/** Shorter bodies are parsed on the main thread, in some twenty milliseconds. */
 const longBytes = 32 * 1024
 
 interface Waiting {
@@ -69,7 +69,7 @@ function startsLikeJson(bytes: Buffer): boolean {
   return false
 }
 
-/** A build puts the worker next to the bundle. Sources run through tsx, whose loader Node 20 does not bring into threads by itself. */
+/** A build puts the worker next to the bundle. Sources run through tsx, whose loader Node 20 does not load into threads automatically. */
 function startWorker(): Worker {
   if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./yamlWorker.mjs', import.meta.url))
   const [loader, source] = [import.meta.resolve('tsx/esm/api'), new URL('./worker.ts', import.meta.url).href].map((url) => JSON.stringify(url))

@@ -48,7 +48,7 @@ export function nodeOfName(name: string): string | undefined {
   return node !== '' && nameIsDnsSubdomain(node, false).length === 0 ? node : undefined
 }
 
-/** @returns the groups that come with the name, or those that were wanted */
+/** @returns the groups that the name implies, or the requested ones */
 async function checkName(options: FieldCheckOptions, { name, groups }: WantedUser, requestor: UserInfo): Promise<readonly string[]> {
   const what = ofNamesAndGroups(options)
   const account = splitServiceAccountName(name)

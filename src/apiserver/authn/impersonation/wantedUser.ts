@@ -4,7 +4,7 @@ import { emptyMap } from '#base/bareMap'
 import { headerTexts, unescapeKey } from '../../core/identityHeaders.ts'
 import type { ServerRequest, UserInfo } from '../../core/request.ts'
 
-/** Exactly what the headers say: nothing is implied yet. */
+/** The fields in the headers, without implied groups. */
 export interface WantedUser {
   readonly name: string
   readonly uid: string

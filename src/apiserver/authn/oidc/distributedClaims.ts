@@ -1,6 +1,6 @@
 /**
- * Fetches the groups that a token does not hold itself but says where to find (L3): a token of its own, of any issuer that can be discovered, for the
- * same audiences. Upstream: claimResolver of plugin/pkg/authenticator/token/oidc/oidc.go; OpenID Connect Core 1.0, 5.6.2.
+ * Resolves distributed group claims (L3): the token names an endpoint, which returns another token with the groups, of any issuer that can be
+ * discovered, for the same audiences. Upstream: claimResolver of plugin/pkg/authenticator/token/oidc/oidc.go; OpenID Connect Core 1.0, 5.6.2.
  */
 import type { HttpGet } from './httpGet.ts'
 import type { KeySet } from './keySet.ts'

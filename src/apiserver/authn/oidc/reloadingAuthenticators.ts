@@ -17,7 +17,7 @@ export interface JwtSettings {
   readonly authenticators: readonly ValidatedAuthenticator[]
   /** Signatures that are taken. */
   readonly algorithms: readonly string[]
-  /** The file they come from; absent: flags. */
+  /** The file that configures them; absent: flags do. */
   readonly file?: { readonly source: ConfigFile; readonly content: string; readonly configuration: AuthenticationConfiguration } | undefined
 }
 
@@ -70,7 +70,7 @@ export function reloadingAuthenticators(deps: JwtAuthenticatorDeps, settings: Jw
     }
     const last = current
     current = next
-    // Tokens that are being looked at may still want its issuers.
+    // Checks in progress may still need its issuers.
     void deps.clock.sleep(takeOverMs, signal).then(
       () => last?.stop.abort(),
       () => undefined,

@@ -1,4 +1,4 @@
-/** What a configuration of issuers may not say, each with upstream's words and the field's path (AUN-04). */
+/** Invalid configurations of issuers, each with upstream's message and the field's path (AUN-04). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JwtAuthenticatorConfiguration } from './configuration.ts'

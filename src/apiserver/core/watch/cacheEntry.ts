@@ -93,7 +93,7 @@ export class CacheEntry implements CachedObject {
     return CacheEntry.stored(key, value, revision, createRevision, isLargeObject(value.byteLength) ? undefined : parsed)
   }
 
-  /** What a dry run would have stored: it has no resourceVersion of its own. */
+  /** The entry that a dry run would have stored, without a new resourceVersion. */
   static transient(key: string, value: Uint8Array, like?: CacheEntry): CacheEntry {
     const object = parseStored(value)
     if (like) object.metadata.resourceVersion = String(like.resourceVersion)
@@ -248,8 +248,8 @@ function isCanonicalHead(buffer: Buffer, metadataAt: number): boolean {
 }
 
 /**
- * The canonical JSON that is stored and answered: apiVersion, kind, metadata first, no resourceVersion inside, null where Go has nil. Written piece by piece, since copies cost
- * more; for the same reason the resourceVersion is taken out of `object`, which is the registry's, and put back.
+ * The canonical JSON that is stored and answered: apiVersion, kind, metadata first, no resourceVersion inside, null where Go has nil. Written piece
+ * by piece, since copies cost more; for the same reason the resourceVersion is taken out of the registry's `object` and put back.
  */
 export function encodeStored(object: KubeObject): Buffer {
   const { apiVersion, kind, metadata } = object as { apiVersion: string; kind: string; metadata: { resourceVersion?: string | undefined } }

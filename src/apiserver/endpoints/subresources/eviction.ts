@@ -1,6 +1,6 @@
 /**
- * pods/eviction (L3): deletes a pod if its disruption budget allows it; otherwise 429, to be tried again. The pod says why it ends: DisruptionTarget.
- * Budgets are ./disruptionBudgets.ts. Upstream: pkg/registry/core/pod/storage/eviction.go (v1.36).
+ * pods/eviction (L3): deletes a pod if its disruption budget allows it; otherwise 429, which clients retry. The pod gets the condition
+ * DisruptionTarget. Budgets are ./disruptionBudgets.ts. Upstream: pkg/registry/core/pod/storage/eviction.go (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { DeleteOptions } from '#api/gen/types/meta.v1'

@@ -54,7 +54,7 @@ async function log(deps: StreamDeps, scope: Scope): Promise<Answer> {
   return { type: 'stream', status, headers: { 'content-type': 'text/plain' }, body: response }
 }
 
-/** Upstream's bound for what a kubelet says about a failure. */
+/** Upstream's bound for a kubelet's error text. */
 const maxErrorBytes = 50_000
 
 async function beginningOf(body: AsyncIterable<unknown>, maxBytes: number): Promise<string> {

@@ -1,5 +1,5 @@
 /**
- * The scale subresource (L3): autoscaling/v1 Scale as a view of spec.replicas, for every kind whose strategy says where they are.
+ * The scale subresource (L3): autoscaling/v1 Scale as a view of spec.replicas, for every kind whose strategy has the path.
  * Upstream: ScaleREST of the apps storages, apiserver's generic scale handlers.
  */
 import type { Scale } from '#api/gen/types/autoscaling.v1'

@@ -1,6 +1,6 @@
 /**
- * One write's way through the allocators (L3): what is new is taken before the write and given back when it fails; what is no longer used
- * is given back once the write is stored.
+ * The allocations of one write (L3): new addresses and ports are allocated before the write and released when it fails; those no longer used are
+ * released once the write is stored.
  * Upstream: pkg/registry/core/service/storage/alloc.go (v1.36).
  */
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
@@ -72,7 +72,7 @@ export class Allocation implements Reservation {
       if (ip === undefined) got.push(await this.#nextIp(family as IpFamily))
       else {
         got.push(ip)
-        // Validation says what is wrong with a text that is no address.
+        // Validation reports a text that is no address.
         if (before.includes(ip) || ipFamily(ip) === undefined) continue
         const fault = await addresses.allocate(ip, serviceRef(service), dryRun)
         if (fault) this.#errors.push(fieldError.invalid(specPath.child('clusterIPs'), [...asked], `failed to allocate IP ${ip}: ${fault}`))

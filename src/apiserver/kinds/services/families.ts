@@ -1,5 +1,5 @@
 /**
- * Which address families a service has (L3, pure): what the client asked for, what its addresses say, what the cluster has.
+ * Computes the address families of a service (L3, pure) from the client's request, the given addresses and the cluster's families.
  * Upstream: pkg/registry/core/service/storage/alloc.go initIPFamilyFields, trimFieldsForDualStackDowngrade (v1.36).
  */
 import type { Service, ServiceSpec } from '#api/gen/types/core.v1'

@@ -111,7 +111,7 @@ export function ipAddressFor(ip: string, service: ServiceRef): IPAddress {
 
 /**
  * The configured ranges: one, or one of each family.
- * @throws Error when the text says something else: a mistake in the configuration.
+ * @throws Error for any other text: a mistake in the configuration.
  */
 export function serviceRanges(cidr: string): readonly IpRange[] {
   const ranges = cidr.split(',').map((text) => IpRange.parse(text.trim()))

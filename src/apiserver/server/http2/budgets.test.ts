@@ -11,7 +11,7 @@ test('a window grows when half of it was taken, and not before', () => {
   assert.deepEqual([window.take(90), window.take(1)], [true, false])
 })
 
-test('a flood is what comes faster than a thousand a second for long', () => {
+test('a flood is more than a thousand frames a second for long', () => {
   const budget = new FloodBudget(0)
   let now = 0
   const take = (count: number) => Array.from({ length: count }, () => budget.take(() => now)).filter((taken) => !taken).length

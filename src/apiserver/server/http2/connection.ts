@@ -1,6 +1,6 @@
 /**
- * One HTTP/2 connection of a client (L3): its frames become requests, and their answers become frames, all those of one turn of the event loop in
- * one write. What breaks a rule ends the stream or the connection that it concerns. Upstream: RFC 9113; golang.org/x/net/http2 (serverConn).
+ * One HTTP/2 connection of a client (L3): reads frames into requests and writes answers as frames, with one write per turn of the event loop. A
+ * protocol error ends its stream or the connection. Upstream: RFC 9113; golang.org/x/net/http2 (serverConn).
  */
 import type { TLSSocket } from 'node:tls'
 import type { Timer } from '#base/clock'
@@ -35,7 +35,7 @@ export interface Shared {
 const nothing = Buffer.alloc(0)
 const mostHeaderBytes = 256 * 1024
 const connectionWindowBytes = 8 * 1024 * 1024
-/** What may wait in the socket: more is not written before some of that is gone. */
+/** Bound of the socket's buffer: no more is written until it drains. */
 const mostSocketBytes = 512 * 1024
 /** Requests of one connection that are begun in one turn of the event loop: others have their turn before the next ones. */
 const mostPerTurn = 8
@@ -65,7 +65,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
   isFull = false
   /** It takes no new requests. */
   #isEnding = false
-  /** Nothing that comes is looked at any more. */
+  /** True when received bytes are ignored. */
   #isOver = false
   #linger: Timer | undefined
 
@@ -152,7 +152,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     this.#isScheduled = false
     const socket = this.#socket
     const room = mostSocketBytes - socket.writableLength
-    // The socket says when it has room again.
+    // The socket emits 'drain' when it has room again.
     if (this.#isOver || !socket.writable || room <= 0) return
     const { slab } = this.#shared
     this.#outbox.pack(slab, room, this.#sent)
@@ -429,7 +429,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     this.#finish()
   }
 
-  /** Says that no more comes, and lets the client read it before the connection is gone. */
+  /** Ends the sending side, and gives the client time to read before the connection is destroyed. */
   #finish(): void {
     this.#isOver = true
     this.#socket.end()

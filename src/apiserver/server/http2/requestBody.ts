@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { bodyEndedEarly, bodyTooLarge } from '../incoming.ts'
 
 export class RequestBody {
-  /** Nothing more will come, and all has come. */
+  /** True when the whole body has arrived. */
   isComplete = false
   readonly #consumed: (bytes: number) => void
   #use: 'none' | 'whole' | 'stream' | 'discard' = 'none'
@@ -92,7 +92,7 @@ export class RequestBody {
     this.#discard()
   }
 
-  /** Whatever there is and comes is thrown away. */
+  /** Drops the buffered bytes and all that follow. */
   #discard(): void {
     this.#use = 'discard'
     this.#chunks = []

@@ -1,6 +1,6 @@
 /**
  * One request and its answer on an HTTP/2 connection (L3): one object with shared methods; nothing is made per stream that not every request
- * uses. What is written waits here until the connection takes it along.
+ * uses. Written bytes wait here until the connection sends them.
  */
 import { type Readable, Writable } from 'node:stream'
 import { Cancellation } from '../../core/cancellation.ts'
@@ -193,7 +193,7 @@ export class Http2Stream implements Arrived, Outgoing {
     for (const one of waiting) one()
   }
 
-  /** Nothing comes and nothing goes any more, for whatever reason. */
+  /** Called when the stream is closed in both directions, for whatever reason. */
   closed(): void {
     if (this.isClosed) return
     this.isClosed = true
