@@ -1,4 +1,4 @@
-/** Each component as a process of its own over TLS: one of two acts; when it is killed, or sleeps too long, the other does, and it alone. */
+/** Each component as a separate process over TLS: one of two is active; when it is killed or stalls too long, only the other is. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -104,7 +104,7 @@ function argsOf(part: Part, replica: number, port: number): string[] {
     '--allocate-node-cidrs=true',
     '--cluster-cidr=10.244.0.0/16',
     '--service-cluster-ip-range=10.96.0.0/16',
-    // The node of this test has no kubelet that would say anything.
+    // The node of this test has no kubelet that reports a status.
     '--node-monitor-grace-period=1h',
     '--node-startup-grace-period=1h',
   ]
@@ -211,7 +211,7 @@ test('HA-04 a component’s own port serves health without credentials, and othe
   }
 })
 
-test('HA-04 the port speaks TLS as the flags say, and tells the metrics that they leave', { skip }, async () => {
+test("HA-04 flags configure the port's TLS and filter its metrics", { skip }, async () => {
   const metricsOf = async (part: Part) => (await ask(await leader(part), '/metrics', pki('admin'))).body
   assert.doesNotMatch(await metricsOf('scheduler'), /process_open_fds/)
   assert.match(await metricsOf('controller-manager'), /\nprocess_open_fds \d+\n/)

@@ -40,7 +40,7 @@ test('SCH-14 pods of a second profile are scheduled', { skip }, async () => {
 test('CTL-22 controllers go by their flags, and one that is switched off does nothing', { skip }, async () => {
   assert.match(await cluster.must(['get', 'nodes', '-o', 'jsonpath={.items[*].spec.podCIDR}']), /^10\.244\.\d+\.\d+\/27$/)
   await cluster.must(['create', 'deployment', 'd', '--image=i'])
-  // That of replica sets works: had the other made one, it would have pods.
+  // The ReplicaSet controller runs: a ReplicaSet of the Deployment controller would have pods.
   await cluster.mustWith(JSON.stringify(replicaSet), ['create', '-f', '-'])
   const ready = () => cluster.must(['get', 'rs', 'r', '-o', 'jsonpath={.status.readyReplicas}'])
   await eventually('the pod of the replica set is ready', 60_000, ready, (text) => text === '1')

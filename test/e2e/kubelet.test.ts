@@ -339,7 +339,7 @@ const commands = [
   { name: 'never reads its input', script: 'echo done; exit 7', input: 'drips' as const, output: Buffer.from('done\n'), exitCode: 7 },
 ]
 
-test('KUB-17 ARC-05 four commands at a time keep their output and status, also when input comes after their end', options, async () => {
+test('KUB-17 ARC-05 four concurrent commands keep their output and status, also with input after their end', options, async () => {
   await streamsPod()
   await withServer(async (port, tls) => {
     const run = async ({ script, input, ...wanted }: (typeof commands)[number]) => {

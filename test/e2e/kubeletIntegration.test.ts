@@ -249,7 +249,7 @@ test('ARC-12 KUB-16 a static pod runs from a file, and its mirror pod shows its 
   }
 })
 
-test('KUB-16 static pods come from a URL as well; one that does not answer changes nothing', async () => {
+test('KUB-16 static pods are read from a URL too, and a URL that does not answer changes nothing', async () => {
   const asked: (string | undefined)[] = []
   let answer: { status: number; body: string } = {
     status: 200,

@@ -210,7 +210,7 @@ test('KUB-15 what a plugin refuses is an UnexpectedAdmissionError', options, asy
   )
 })
 
-test('KUB-17 the pod resources API says who has which CPUs and devices', options, async () => {
+test('KUB-17 the pod resources API lists the CPUs and devices of each container', options, async () => {
   const service = connectUnixService(podResourcesProto, 'v1.PodResourcesLister', `unix:${directory()}/pod-resources/kubelet.sock`)
   try {
     const { podResources } = await service.call<{ podResources: { name: string; containers: object[] }[] }>('List', {}, 5_000)
@@ -318,7 +318,7 @@ for (const version of ['v1', 'v1beta1'] as const) {
   })
 }
 
-test('DRA-03 a pod whose driver is not there waits and says why', options, async () => {
+test('DRA-03 a pod whose driver is not registered waits, with an event', options, async () => {
   api.put('resourceclaims', { ...claim('lonely', 'waits') })
   const wanting = pod('waits', {}, 'exit 0', { resourceClaims: [{ name: 'c', resourceClaimName: 'lonely' }] })
   api.put('pods', wanting)
@@ -422,7 +422,7 @@ test('KUB-22 RES-02 a pod that asks as a whole is resized as a whole', options, 
   assert.equal(containerId('whole'), id)
 })
 
-test('KUB-14 the node says what it enforces: kubepods has its limits, and the burstable class its shares', options, async () => {
+test('KUB-14 kubepods has the limits of allocatable, and the burstable class its shares', options, async () => {
   const nodeEvents = api.list<Event>('events').filter(({ involvedObject }) => involvedObject?.kind === 'Node')
   assert.ok(nodeEvents.some(({ reason, message }) => reason === 'NodeAllocatableEnforced' && message === 'Updated Node Allocatable limit across pods'))
   assert.ok(nodeEvents.some(({ reason }) => reason === 'CgroupV1'))

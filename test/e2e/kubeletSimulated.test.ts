@@ -93,7 +93,7 @@ test('KUB-01 the node registers complete and renews its lease', () =>
     assert.equal(renewals() - before, 6)
   }))
 
-test('KUB-26 a pod runs, is ready and says so, with events in order', () =>
+test('KUB-26 a pod runs and its status is Ready, with events in order', () =>
   withKubelet(async ({ api, clock }) => {
     api.put('pods', pod('web'))
     await clock.advance(5_000)
@@ -376,7 +376,7 @@ test('a pod past its activeDeadlineSeconds fails', () =>
     assert.deepEqual([phase, reason], ['Failed', 'DeadlineExceeded'])
   }))
 
-test('KUB-05 an exit that a rule says so of restarts all containers in their place: counts grow, the sandbox and its address stay', () =>
+test('KUB-05 an exit that matches a RestartAllContainers rule restarts all containers: counts grow, the sandbox and its address stay', () =>
   withKubelet(async ({ api, clock, runtime }) => {
     const restartPolicyRules = [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [42] } }]
     const containers = [

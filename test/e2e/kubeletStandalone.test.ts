@@ -1,4 +1,4 @@
-/** `skiff kubelet` without an API server: it runs the pods of a directory and of a URL on a containerd of its own, and serves what it knows of them. */
+/** `skiff kubelet` without an API server: it runs the pods of a directory and of a URL on a containerd of its own, and serves their status. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -223,7 +223,7 @@ test('SVC-11 SVC-10 a Service with a trafficDistribution keeps traffic in the zo
   ])
   await cluster.must(['label', 'node', one, 'topology.kubernetes.io/zone=a'])
   await cluster.must(['label', 'node', two, 'topology.kubernetes.io/zone=b'])
-  // As upstream's, slices take up what nodes say of their zone when their service is looked at again.
+  // As upstream, slices get a node's new zone only when their service is synced again.
   await cluster.must(['annotate', 'service', 'same-zone', 'looked-at=again'])
   await answersOf('same-zone', [['web-1'], ['web-2']])
   await cluster.must(['label', 'node', one, 'topology.kubernetes.io/zone-'])
@@ -312,7 +312,7 @@ const containerOf = (pod: string) =>
   cluster.must(['get', 'pod', pod, '-o', 'jsonpath={.status.containerStatuses[0].containerID} {.status.containerStatuses[0].ready}'])
 const execWorks = async (pod: string) => (await cluster.kubectl(['exec', pod, '--', 'true'])).code
 
-test('CRI-08 agent and containerd killed at once come back; the pod serves meanwhile and is still the same', options, async () => {
+test('CRI-08 agent and containerd restart after both are killed, and the pod keeps serving with the same processes', options, async () => {
   const earlier = await containerOf('web-2')
   const ip = await podIp('web-2')
   const killed = { agent: await pidOf('node'), containerd: await pidOf('containerd') }
@@ -333,7 +333,7 @@ test('CRI-08 agent and containerd killed at once come back; the pod serves meanw
     () => execWorks('web-2'),
     (code) => code === 0,
   )
-  // The kubelet that has just started probes once before it says that the pod is ready.
+  // A restarted kubelet probes once before it reports the pod ready.
   await eventually(
     'the same container to be ready',
     10_000,
@@ -342,7 +342,7 @@ test('CRI-08 agent and containerd killed at once come back; the pod serves meanw
   )
 })
 
-test('a node that dies as a whole becomes Unknown and comes back with skiff start, and its pods run again', options, async () => {
+test('a node whose processes all die becomes Unknown, and runs its pods again after skiff start', options, async () => {
   const earlier = await containerOf('web-2')
   const init = await pidOf('init')
   assert.ok(init > 1)

@@ -14,7 +14,7 @@ import { startServerProcess } from './fuzz/serverProcess.ts'
 const heapMegabytes = 512
 const mostResidentBytes = 900 * 1024 * 1024
 const parallel = 64
-/** A client that cancels watches comes back on new connections now and then. */
+/** A client that cancels watches opens new connections now and then. */
 const perConnection = 5_000
 /** Enough to look at. */
 const mostKinds = 20

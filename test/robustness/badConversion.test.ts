@@ -72,7 +72,7 @@ for (const { name, answers, want } of attempts) {
   })
 }
 
-test('CRD-04 while a conversion webhook says nothing, others are answered, and who goes away stops waiting', async () => {
+test('CRD-04 while a conversion webhook does not answer, other requests are served, and a cancelled request stops waiting', async () => {
   silent = []
   answer = (response) => {
     silent.push(response)

@@ -5,7 +5,7 @@ import { type Custom, type Family, fails, says } from './steps.ts'
 
 const namespace = 'describing'
 
-/** Resource and name, what has to be said, and the first kubectl that says it so. */
+/** Resource and name, the wanted output, and the first kubectl version with that output. */
 const described: readonly [what: string, want: readonly RegExp[], since?: number][] = [
   ['componentstatuses etcd-0', [/Name: +etcd-0/, /Type: +Healthy/]],
   ['configmaps settings', [/Name: +settings\n/, /Data\n====\na:\n----\n1\n/]],

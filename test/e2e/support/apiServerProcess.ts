@@ -34,7 +34,7 @@ export async function startApiServer(flags: readonly string[]): Promise<ApiServe
   }
 }
 
-/** What it says later is read too, and dropped. */
+/** Later output is read and dropped, so that the pipe does not fill. */
 function portOf(child: ChildProcess): Promise<number> {
   let text = ''
   return new Promise((resolve, reject) => {

@@ -58,7 +58,7 @@ test('ADM-02: what webhooks do is noted', () =>
     ])
   }))
 
-test('ADM-07: a policy that wants to is asked again when a webhook changes the object after it', () =>
+test('ADM-07: a policy with reinvocationPolicy IfNeeded runs again when a webhook changes the object after it', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     hooks.on('/late', ({ object }) => (object.data.late ? { allowed: true } : jsonPatch([{ op: 'add', path: '/data/late', value: 'yes' }])))
@@ -75,7 +75,7 @@ test('ADM-07: a policy that wants to is asked again when a webhook changes the o
     }
   }))
 
-test('ADM-06: parameters are custom resources, in the version that the policy names; their definition may come later', () =>
+test('ADM-06: parameters are custom resources, in the version that the policy names, and their definition may be created later', () =>
   withCluster(async (cluster) => {
     const { api, request } = cluster
     const spec = {

@@ -94,7 +94,7 @@ test('RES-03 of ten services that become node ports at once a quota lets as many
     assert.equal(items.filter(({ spec }: { spec: { type: string } }) => spec.type === 'NodePort').length, 3)
   }))
 
-test('RES-03 of ten pods that are resized at once a quota lets grow as many as fit, and every container still says what it takes', () =>
+test('RES-03 a quota admits as many of ten concurrent resizes as fit, and every container keeps its requests', () =>
   withCluster(async (cluster) => {
     const { request } = cluster
     const containers = (cpu: string) => [{ name: 'a', image: 'i', resources: { requests: { cpu } } }]

@@ -112,7 +112,7 @@ async function tryCase({ hooks, request }: AdmissionCluster, { kind = 'validatin
   }
 }
 
-test('ADM-02: answers that do not count fail closed or open, as the webhook says', () =>
+test('ADM-02: an invalid answer refuses or admits the request, by the failurePolicy', () =>
   withCluster(async (cluster) => {
     const wrong: string[] = []
     for (const one of cases) {
@@ -133,7 +133,7 @@ test('ADM-02: a patch that does not apply is never ignored', () =>
     assert.deepEqual([code, message], [500, 'Internal error occurred: Unable to remove nonexistent key: none: missing value'])
   }))
 
-test('ADM-02: a webhook that hangs is waited for as long as it says, no longer', () =>
+test('ADM-02: a webhook that hangs is awaited for its timeoutSeconds, no longer', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     hooks.on('/bad', () => 'hang')

@@ -49,7 +49,7 @@ const aggregatedDiscovery = async () => {
   return body.items.find((item: { metadata: { name: string } }) => item.metadata.name === 'wardle.example.com')?.versions[0]
 }
 
-test('API-28 requests below the group-version go to the extension server, and its refusals come back', async () => {
+test('API-28 requests below the group-version go to the extension server, and its refusals are returned', async () => {
   const body = JSON.stringify({ metadata: { name: 'a' } })
   const created = await rawHttp(listener, { method: 'POST', path: flunders, body, headers: { 'content-type': 'application/json' } })
   assert.deepEqual([created.status, JSON.parse(created.body.toString()).metadata.annotations], [201, { user: 'test-admin' }])
@@ -162,7 +162,7 @@ test('API-28 kubectl finds and lists the resource by its short name', { skip: wi
   kubectl.remove()
 })
 
-test('API-28 a server that goes away is unavailable and its discovery stale; when it comes back so does all else', async () => {
+test('API-28 a stopped server is unavailable and its discovery stale, until it is restarted', async () => {
   const { port } = sample
   await sample.stop()
   const first = await rawHttp(listener, { path: flunders })

@@ -67,7 +67,7 @@ function whoAmI(certificate: KeyPair, headers: Record<string, string | string[]>
 
 const asked = { 'x-remote-user': 'jane', 'x-remote-uid': '42', 'x-remote-group': ['dev', 'ops, night'], 'x-remote-extra-example.org%2fteam': 'blue' }
 
-test('AUN-06 a front proxy says who asks; each group header is one group', async () => {
+test('AUN-06 a front proxy sets the user by headers, and each group header is one group', async () => {
   assert.deepEqual(await whoAmI(await issue(proxyCa, 'front-proxy-client'), asked), {
     user: { username: 'jane', uid: '42', groups: ['dev', 'ops, night', 'system:authenticated'], extra: { 'example.org/team': ['blue'] } },
   })

@@ -82,7 +82,7 @@ test('API-20 a request that takes too long is answered with a timeout', async (t
     .clientAs(jane)
     .of(configMaps)
     .create({ metadata: { namespace: 'default', name: 'a' } })
-  // The timer of a test does not keep the process alive by itself.
+  // A test's timer is unreferenced, so it alone does not keep the process alive.
   const alive = setTimeout(() => {}, 5_000)
   t.after(() => clearTimeout(alive))
   await assert.rejects(call, (error) => isStatus(error, 'Timeout') && error.code === 504)

@@ -39,7 +39,7 @@ async function overHttp2(listener: TestListener, path: string, token: string): P
   return { status: Number(headers[':status']), goaway: connectionEnds }
 }
 
-test('API-23 by chance an HTTP/2 client is asked to come back on a new connection, with its answer', async () => {
+test('API-23 with --goaway-chance an HTTP/2 client gets its answer and GOAWAY', async () => {
   const namespace = '/api/v1/namespaces/default'
   await withServer({ config: { goawayChance: 1 } }, async (listener) =>
     assert.deepEqual(await overHttp2(listener, namespace, listener.token), { status: 200, goaway: true }),

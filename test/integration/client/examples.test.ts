@@ -1,4 +1,4 @@
-/** The examples of docs/examples/client, run as they stand; those of docs/examples/operator bring their own tests. */
+/** The examples of docs/examples/client, run as they stand; those of docs/examples/operator have their own tests. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import fs from 'node:fs'
@@ -76,7 +76,7 @@ test('user need 49: the example of leader election hands over at once on a stop,
   assert.equal((await cluster.client.of(leases).get(lock)).spec?.holderIdentity, '')
 })
 
-test('user need 50: the example for pods connects with what the kubeconfig says, and counts', { timeout: 60_000 }, async () => {
+test('user need 50: the example for pods connects with the kubeconfig, and counts pods', { timeout: 60_000 }, async () => {
   const folder = fs.mkdtempSync('/tmp/skiff-example-')
   const kubeconfig = path.join(folder, 'config')
   fs.writeFileSync(kubeconfig, await cluster.kubeconfig(), { mode: 0o600 })

@@ -16,7 +16,7 @@ import { startTestApiServer } from '#testing/apiServer'
 import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 
-/** One address in front of servers that come and go; while there is none, connections are refused by being closed. */
+/** One address in front of servers that start and stop; while there is none, connections are closed. */
 async function address() {
   let port: number | undefined
   const sockets = new Set<net.Socket>()

@@ -1,4 +1,4 @@
-/** Volumes come to nodes and leave them through the real API server; a stand-in does the driver's attaching. */
+/** Attaching and detaching volumes through the real API server; the test plays the driver. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'

@@ -31,7 +31,7 @@ const update = ({ client }: TestCluster, image: string) =>
   client.of(daemonSets).patch({ namespace, name: 'agent' }, 'strategic', { spec: { template: template(image) } })
 const imagesOf = async (cluster: TestCluster) => (await agents(cluster)).map(({ spec }) => spec.containers[0]?.image?.split(':')[1])
 
-test('CTL-06 minReadySeconds: ready pods count as available when their time has come, without any other cause', () =>
+test('CTL-06 with minReadySeconds a ready pod becomes available after that time, without another event', () =>
   withDaemonSet({ minReadySeconds: 30 }, async (cluster) => {
     await cluster.until(async () => (await statusOf(cluster)).numberReady === 3)
     const readyMs = cluster.clock.monotonicMs()

@@ -8,7 +8,7 @@ import { eventually, startTestCluster } from './cluster.ts'
 
 const namespace = 'default'
 
-/** Waits until the metrics say of a series what they should. */
+/** Waits until a series has the wanted value. */
 const teller = (metrics: PrometheusMetrics) => (series: string, value: number) =>
   eventually(async () => {
     const line = metrics

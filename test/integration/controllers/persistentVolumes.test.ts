@@ -56,7 +56,7 @@ const untilGone = (name: string) =>
       ),
   )
 
-test('STO-04 STO-05 a claim gets the smallest volume that suffices, both say so, and the volume is released with the claim', async () => {
+test('STO-04 STO-05 a claim is bound to the smallest volume that suffices, and the volume is released with the claim', async () => {
   await addVolume('small', { storageClassName: 'static' })
   await addVolume('large', { storageClassName: 'static', capacity: { storage: '5Gi' } })
   await untilVolume('small', 'Available')

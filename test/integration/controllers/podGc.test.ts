@@ -7,7 +7,7 @@ import { eventually, startTestCluster } from './cluster.ts'
 const namespace = 'default'
 const containers = [{ name: 'c', image: 'a' }]
 
-test('CTL-20 pods that were deleted before they got a node, and those of a node out of service, end at once', async () => {
+test('CTL-20 pods that were deleted before they got a node, and those of a node out of service, are deleted at once', async () => {
   const cluster = await startTestCluster({ podsRun: false, controllers: ['podgc'] })
   try {
     await cluster.manager.setEnabled('podgc', false)

@@ -7,7 +7,7 @@ import { eventually, startTestCluster } from './cluster.ts'
 const namespace = 'default'
 const widgets = namespaced<{ apiVersion: string; kind: string; metadata: { name?: string; namespace?: string } }>('example.com', 'v1', 'widgets', 'Widget')
 
-test('CTL-18 usage is counted as objects come, change and go, and limits follow the spec', async () => {
+test('CTL-18 usage follows creations, changes and deletions, and limits follow the spec', async () => {
   const cluster = await startTestCluster({ podsRun: false })
   const { client } = cluster
   try {

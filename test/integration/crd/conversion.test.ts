@@ -105,7 +105,7 @@ test('CRD-04 without conversion versions differ in their name, their fields and 
   await api.close()
 })
 
-test('CRD-04 a new storage version: what was stored before is read, and rewritten by a write that changes nothing', async () => {
+test('CRD-04 with a new storage version older objects are readable, and an update without changes rewrites them', async () => {
   const api = await startTestApiServer()
   const client = plain(api.client)
   const crd = await establish(api.client, hosts({ strategy: 'None' }))

@@ -157,7 +157,7 @@ for (const [name, code, ...sent] of streamErrors)
     const peer = await TestPeer.connect(server)
     const { payload } = await peer.send(...sent).of(frameType.rstStream, 1)
     assert.equal(payload.readUInt32BE(0), code)
-    // What was on its way to the stream meanwhile does no harm.
+    // Frames that the client sent before it saw the reset are ignored.
     peer.send(data(1, 'late'), windowUpdateFrame(1, 1), rstStreamFrame(1, 8), headers(1, block([['late', 'x']])), headers(5, get('/')))
     await peer.end(5)
     assert.equal(peer.body(5).toString(), 'x')

@@ -187,7 +187,7 @@ test('KUB-17 anonymous requests are refused unless allowed, and a bad token is n
   })
 })
 
-test('KUB-17 without debugging handlers exec, logs and profiles say that they are disabled', async () => {
+test('KUB-17 without debugging handlers exec, logs and profiles are answered as disabled', async () => {
   const off = { auth: { mode: 'AlwaysAllow' }, config: { enableDebuggingHandlers: false } } as const
   await withServer(off, async ({ get }) => {
     for (const path of ['/exec/a/b/c', '/run/a/b/c', '/containerLogs/a/b/c', '/runningpods/', '/logs/', '/debug/pprof/', '/portForward/a/b']) {
@@ -205,7 +205,7 @@ test('KUB-17 without debugging handlers exec, logs and profiles say that they ar
   })
 })
 
-test('KUB-17 what is only read is refused to other methods, and says which one it wants', async () => {
+test('KUB-17 a path refuses other methods, with the allowed one in the Allow header', async () => {
   await withServer({ auth: { mode: 'AlwaysAllow' } }, async ({ get }) => {
     for (const path of ['/pods', '/runningpods/', '/stats/summary', '/containerLogs/a/b/c', '/logs/']) {
       assert.deepEqual(await get(path, { cert: person, method: 'POST' }), { code: 405, body: '405: Method Not Allowed', allow: 'GET' }, path)
@@ -268,7 +268,7 @@ test('AUZ-09 a failed authorization of the first subresource ends the request, w
   })
 })
 
-test('KUB-17 streams that come as WebSockets are counted, others are not', () => {
+test('KUB-17 streams over WebSocket are counted, others are not', () => {
   const metrics = createRecordedMetrics()
   const note = createStreamMetrics(metrics)
   const upgrade = 'websocket'

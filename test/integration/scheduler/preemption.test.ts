@@ -46,7 +46,7 @@ async function eventOf(name: string, reason: string) {
   throw new Error(`no event ${reason} of ${name}`)
 }
 
-test('SCH-13 several victims go, and the pod comes as soon as the last is gone', async () => {
+test('SCH-13 several victims are deleted, and the pod is bound when the last is gone', async () => {
   await addNode(own.api.client, newNode('a', small))
   own.scheduler = startScheduler(own.api.client)
   const low = Array.from({ length: 5 }, (_, i) => `low-${i}`)
@@ -94,7 +94,7 @@ const futile: { name: string; pod: Pod; message: string }[] = [
       '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
   },
   {
-    name: 'its policy says never',
+    name: 'its preemptionPolicy is Never',
     pod: newPod('waits', '900m', { priority: 10, preemptionPolicy: 'Never' }),
     message: '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.',
   },
@@ -111,7 +111,7 @@ for (const { name, pod, message } of futile) {
   })
 }
 
-test('SCH-13 a place made for a pod is not taken by a less important one that comes meanwhile', async () => {
+test('SCH-13 room made by preemption is not given to a later pod of lower priority', async () => {
   await addNode(own.api.client, newNode('a', small))
   own.scheduler = startScheduler(own.api.client)
   await create(newPod('low', '900m', { priority: 1 }))

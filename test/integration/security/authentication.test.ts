@@ -107,7 +107,7 @@ describe('AUN-06 tokens of a file', () => {
   })
 })
 
-describe('AUN-06 a front proxy says who asks', () => {
+describe('AUN-06 a front proxy sets the user by headers', () => {
   const forged = { 'x-remote-user': 'root', 'x-remote-group': 'system:masters', 'x-user': 'root' }
 
   test('all it says', async () => {

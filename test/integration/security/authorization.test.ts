@@ -176,7 +176,7 @@ describe('AUZ-06 answers of a webhook', () => {
     )
   })
 
-  test('what is no answer counts as none, and is said', async () => {
+  test('an invalid answer counts as no opinion, and is in evaluationError', async () => {
     await webhook.answer({ '/ask': { text: '{"kind":"Pod","apiVersion":"v1"}' } })
     const { evaluationError, ...rest } = await may(api, 'carl', 'get', 'pods')
     assert.deepEqual(rest, { allowed: false, reason: everything })
@@ -234,7 +234,7 @@ describe('AUN-01 requests without a credential under AlwaysAllow', () => {
   }
 })
 
-test('AUN-01 a server does not start, both --anonymous-auth and the configuration file say whether anonymous requests pass', async () => {
+test('AUN-01 a server does not start, if both --anonymous-auth and the configuration file set anonymous authentication', async () => {
   const file = ssl.file('anonymous.yaml', 'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\nanonymous: {enabled: false}\n')
   for (const flag of ['--anonymous-auth=true', '--anonymous-auth=false', '--anonymous-auth']) {
     await assert.rejects(
@@ -292,7 +292,7 @@ describe('AUZ-06 a configuration file', () => {
     }
   })
 
-  test('an error of a condition is what the failure policy says', async () => {
+  test('an error of a match condition is handled by the failure policy', async () => {
     const matchConditions = [{ expression: "request.resourceAttributes.namespace == 'a'" }]
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf({ matchConditions }) }]))
     try {
@@ -304,7 +304,7 @@ describe('AUZ-06 a configuration file', () => {
     }
   })
 
-  test('a webhook that cannot be reached denies when the policy says so', async () => {
+  test('an unreachable webhook denies with failurePolicy Deny', async () => {
     await webhook.answer({})
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf() }]))
     try {

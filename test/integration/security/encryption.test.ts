@@ -315,7 +315,7 @@ describe('KMS v2', () => {
     assert.equal((await plugin.tell({})).Decrypt - between.Decrypt, 1)
   })
 
-  test('values written by another server are decrypted as they come, in order', async () => {
+  test('watch events of values written by another server are decrypted in order', async () => {
     const { start } = lasting()
     const config = rule(['secrets'], kms('plug', socket))
     const [one, two] = [await start(config), await start(config)]
@@ -334,7 +334,7 @@ describe('KMS v2', () => {
     await Promise.all([one.close(), two.close()])
   })
 
-  test('a plugin that is away fails what it is needed for; when it comes back all is well', async () => {
+  test('requests that need a stopped plugin fail, and succeed after its restart', async () => {
     const { start } = lasting()
     const later = path.join(folder, 'later.sock')
     const config = rule(['secrets'], kms('later', later))

@@ -85,7 +85,7 @@ describe('AUN-03 an external signer', () => {
     assert.deepEqual([part(next, 0).kid, await statusOf(next), await statusOf(before)], ['two', 201, 201])
     assert.deepEqual((await published()).keys, ['one ES256 sig', 'two ES256 sig'])
     await signer.tell({ keys: [{ id: 'two' }], dataSeconds: 1_700_000_200 })
-    // As often as it says: in 300 seconds at the latest.
+    // At the signer's interval, which is 300 seconds.
     await clock.advance(300_000)
     const deadline = Date.now() + 60_000
     while ((await statusOf(before)) !== 401 && Date.now() < deadline) await new Promise((resolve) => setImmediate(resolve))

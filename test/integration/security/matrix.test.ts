@@ -106,7 +106,7 @@ async function aggregate(): Promise<void> {
   }
 }
 
-// What RBAC's documentation says a rule means.
+// The meaning of a rule by RBAC's documentation.
 
 interface Question {
   readonly verb: string
@@ -173,7 +173,7 @@ function identities({ clusterBindings, bindings: local }: Policy): UserInfo[] {
   for (const { metadata, subjects = [] } of [...clusterBindings, ...local]) {
     for (const { kind, name, namespace } of subjects) {
       if (kind === 'User') add(user(name))
-      // Its members may do everything, whatever the roles say.
+      // Its members are allowed everything, without any role.
       else if (kind === 'Group' && name !== 'system:masters') add({ name: `member of ${name}`, groups: [name] })
       else if (kind === 'ServiceAccount') add(account(namespace ?? metadata?.namespace ?? '', name))
     }
@@ -277,7 +277,7 @@ test('AUZ-01 the server allows exactly what the RBAC objects mean', { timeout: 5
   assert.ok(everybody.length >= 60 && served.length >= 100 && allowed > 1000 && allowed < asked / 2, 'the matrix no longer covers what it should')
 })
 
-test('AUZ-01 real requests fare as the RBAC objects say', async (context) => {
+test('AUZ-01 real requests are allowed or refused by the RBAC objects', async (context) => {
   const policy = await readPolicy()
   const served = (await servedResources()).filter(({ subresource }) => !subresource)
   const everybody = identities(policy)

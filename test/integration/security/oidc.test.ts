@@ -272,7 +272,7 @@ ${second}`
   })
 })
 
-describe('what cannot be meant keeps the server from starting', () => {
+describe('an invalid configuration keeps the server from starting', () => {
   const start = (flags: readonly string[]) =>
     startServerWithFlags(flags).then(
       async (api) => {

@@ -228,7 +228,7 @@ describe('AUN-03 tokens of secrets', () => {
     assert.deepEqual(tracking.data, { since: today })
   })
 
-  test('warn when they were made by themselves, and are refused when marked', async () => {
+  test('give a warning when they were created automatically, and are refused when labelled invalid', async () => {
     await write('PATCH', '/api/v1/namespaces/default/serviceaccounts/app', { secrets: [{ name: 'old' }] })
     assert.match(
       String((await call(token)).headers.warning),

@@ -1,4 +1,4 @@
-/** A webhook that is asked about bearer tokens, over TLS (AUN-05): what it is sent, what its answers come to, how long they hold, and trouble. */
+/** A webhook that is asked about bearer tokens, over TLS (AUN-05): its requests, its answers, their caching, and failures. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { createPrometheusMetrics } from '#main/prometheus'

@@ -138,7 +138,7 @@ test('user need 18: a namespace full of all sorts of objects is gone within two 
   }),
 )
 
-test('user need 18: a namespace that cannot go says what is left, and whose finalizer holds it', () =>
+test('user need 18: the status of a stuck namespace lists the remaining objects and finalizers', () =>
   withCluster({ nodes: 0 }, async ({ client, clock }) => {
     await client.of(namespaces).create({ metadata: { name: 'stuck' }, spec: {} })
     const held = { namespace: 'stuck', name: 'held' }

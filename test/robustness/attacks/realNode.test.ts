@@ -17,7 +17,7 @@ const skip = obstacleToCluster(true)
 const options = { skip, timeout: 120_000 }
 const name = 'attacked'
 const image = 'web-app:1.0'
-/** Its user is a number, and no container says another. */
+/** The pod's user is a number, and no container sets another. */
 const userImage = 'web-app:user'
 let cluster: LocalCluster
 let namespace: string

@@ -28,11 +28,11 @@ export interface ServerUnderAttack {
   readonly ca: string
   /** One request on a connection of its own. */
   as(person: Person | undefined, method: string, path: string, body?: unknown, more?: HttpsCall): Promise<HttpsAnswer>
-  /** What is held in memory once all garbage is gone. */
+  /** Bytes in memory after a garbage collection. */
   heldBytes(): Promise<number>
   /** The 99th percentile and median of alice's latency in milliseconds during the attack, and the number of her requests. */
   beside(attack: () => Promise<unknown>): Promise<{ readonly p99: number; readonly median: number; readonly requests: number }>
-  /** Fails when the server does not end by itself, in order. */
+  /** Fails when the server does not exit cleanly. */
   stop(): Promise<void>
 }
 

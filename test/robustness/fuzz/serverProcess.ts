@@ -14,7 +14,7 @@ export interface ServerProcess {
   peakBytes(): number
   /** What it logged as errors. */
   errors(): string
-  /** Fails when the server does not end by itself, in order. */
+  /** Fails when the server does not exit cleanly. */
   stop(): Promise<void>
   /** For tests that failed: at once. */
   kill(): void

@@ -23,7 +23,7 @@ export interface HistoryKind {
   readonly unconditional: boolean
   /** Whether it knows strategic merge. */
   readonly strategic: boolean
-  /** The name of the field that `change` sets, as managedFields say it. */
+  /** The name of the field that `change` sets, as in managedFields. */
   readonly changed: string
   /** What an object has beyond its metadata. */
   make(mark: number, chance: Chance): object

@@ -57,7 +57,7 @@ export class Pages {
   readonly #selected: Selected
   readonly #revision: number
   readonly #limit: number
-  /** What is still to come. */
+  /** The objects that later pages must have. */
   #left: Any[]
   token = ''
 
@@ -93,7 +93,7 @@ export class Pages {
   }
 }
 
-/** Items of a list may leave out what the list says. */
+/** Items of a list may leave out apiVersion and kind. */
 function bare(object: Any): Any {
   const { apiVersion: _, kind: __, ...rest } = object
   return rest

@@ -13,7 +13,7 @@ export interface Change {
   readonly key: string
   /** Undefined: deleted. */
   readonly object: Any
-  /** What was there before. */
+  /** The previous object. */
   readonly previous: Any
   readonly atMs: number
 }

@@ -21,7 +21,7 @@ const minWatchSeconds = 86_400
 const takeOverMs = ({ leaseDurationMs, retryPeriodMs }: LeaseTimes) => leaseDurationMs + 2 * retryPeriodMs * 2.2
 type LeaseTimes = Pick<ReturnType<typeof defaultLease>, 'leaseDurationMs' | 'renewDeadlineMs' | 'retryPeriodMs'>
 const upstreams: LeaseTimes = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
-/** `--leader-elect-lease-duration=8s --leader-elect-renew-deadline=5s --leader-elect-retry-period=1s`: within 15 s, come what may. */
+/** `--leader-elect-lease-duration=8s --leader-elect-renew-deadline=5s --leader-elect-retry-period=1s`: within 15 s in any case. */
 const shorter: LeaseTimes = { leaseDurationMs: 8_000, renewDeadlineMs: 5_000, retryPeriodMs: 1_000 }
 const components = ['kube-controller-manager', 'kube-scheduler'] as const
 type ComponentName = (typeof components)[number]

@@ -124,7 +124,7 @@ test('KUB-13 of pods that use more than they asked for the least important goes,
   assert.deepEqual(found.filter(isOfBefore).map(identity), before_)
 })
 
-test('KUB-13 an evicted pod stays evicted when the kubelet is killed and comes back, and the others keep their processes', options, async () => {
+test('KUB-13 an evicted pod stays evicted when the kubelet is killed and restarts, and the others keep their processes', options, async () => {
   const before_ = (await node.pods()).map(identity)
   await node.killKubelet()
   await node.startKubelet()

@@ -137,7 +137,7 @@ test('CRI-08 the control plane and the agent killed at once: the pods are the sa
   assert.deepEqual([byName(await pods()), await processes()], [before_, processesBefore])
 })
 
-test('CRI-08 containerd killed alone: it comes back, the containers keep their processes, no request fails, and exec works again', options, async () => {
+test('CRI-08 containerd restarts after it is killed, the containers keep their processes, no request fails, and exec works again', options, async () => {
   const found = await pods()
   const processesBefore = await processes()
   const stopPolling = poll()

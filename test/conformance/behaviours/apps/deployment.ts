@@ -1,4 +1,4 @@
-/** Deployments: how they come, change, go back and are cleaned up after. Upstream: test/e2e/apps/deployment.go. */
+/** Deployments: creation, rollout, rollback and deletion. Upstream: test/e2e/apps/deployment.go. */
 import assert from 'node:assert/strict'
 import type { Deployment, DeploymentSpec } from '#api/gen/types/apps.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -112,7 +112,7 @@ export const deployment: BehaviourGroup = {
       run: async (context) => {
         await create(context, 1, { minReadySeconds: 1 })
         await complete(context, 1)
-        // The second never comes up; the third takes over from it.
+        // The second revision never becomes ready; the third replaces it.
         await roll(context, 'two', absent)
         await context.eventually(
           'the second replica set',

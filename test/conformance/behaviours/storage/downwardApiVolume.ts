@@ -35,7 +35,7 @@ function read(context: BehaviourContext, volume: Volume, input: PodInput = {}, s
   return context.outputOf({ script, ...input, container, spec: { volumes: [volume] } })
 }
 
-/** Without a limit of its own the container may use what the node has. */
+/** Without a limit the container may use the node's allocatable resources. */
 function nodeDefault(name: string, make: MakeVolume, of: 'cpu' | 'memory'): Behaviour {
   return {
     name,
@@ -53,7 +53,7 @@ function nodeDefault(name: string, make: MakeVolume, of: 'cpu' | 'memory'): Beha
   }
 }
 
-/** What is written of labels or annotations follows them. */
+/** The file follows changes of labels or annotations. */
 function follows(name: string, make: MakeVolume, of: 'labels' | 'annotations'): Behaviour {
   return {
     name,

@@ -113,7 +113,7 @@ export function updateReflected(source: Source): Behaviour {
   }
 }
 
-/** Volumes of objects that come, change and go while the pod runs. */
+/** Volumes of objects that are created, changed and deleted while the pod runs. */
 export function optionalReflected(source: Source, name: string): Behaviour {
   return {
     name,

@@ -175,7 +175,7 @@ placements('SCH-05', 'NodeAffinity', [
     code: 'UnschedulableAndUnresolvable',
   },
   {
-    name: 'both what the profile adds and what the pod wants',
+    name: 'a node must match the added affinity of the profile and that of the pod',
     pod: wanting(requires(labels(has('gen', 'In', '20')))),
     nodes: world,
     args: { addedAffinity: requires(labels(has('foo', 'Exists'))) },

@@ -21,7 +21,7 @@ export interface Case {
   readonly args?: unknown
   /** Names of the nodes that fit, in any order; `''`: none. */
   readonly fits?: string
-  /** What each node that fits is given, after normalizing, before the weight; 'skip': the plugin has nothing to say. */
+  /** The normalized score of each node that fits, before the weight; 'skip': the plugin skips scoring. */
   readonly scores?: Readonly<Record<string, number>> | 'skip'
   /** Why no node fits, and whether preemption might help. */
   readonly message?: string

@@ -144,7 +144,7 @@ placements('SCH-08', 'PodTopologySpread', [
   },
   spread('soft constraints keep nobody out', [soft(zone)], 'aaaa', 'a b x y'),
   {
-    name: 'what the profile wants for pods of a service',
+    name: 'default constraints apply to pods of a service',
     pod: pod({ labels: { app: 'web' } }),
     nodes: four,
     placed: web$('ab'),
@@ -220,7 +220,7 @@ placements('SCH-08', 'PodTopologySpread', [
     nodeSelector: { [zone]: '2' },
   }),
   {
-    name: 'score: pods of a service, as all profiles want it',
+    name: 'score: system default constraints spread pods of a service',
     pod: pod({ labels: { app: 'web' } }),
     nodes: four,
     placed: web$('aab'),

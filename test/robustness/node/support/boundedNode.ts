@@ -39,7 +39,7 @@ export interface BoundedNodeOptions {
   readonly kubelet: Readonly<Record<string, unknown>>
 }
 
-/** The file system is a file that the mount's loop device gives back by itself. */
+/** The file system is a file; its loop device is detached with the mount. */
 async function mountBounded(file: string, directory: string, bytes: number, inodes?: number): Promise<void> {
   fs.mkdirSync(directory, { recursive: true })
   fs.writeFileSync(file, '')
@@ -174,7 +174,7 @@ export class BoundedNode {
     const { directory, cgroupRoot, namespace } = this.containerd
     const below = (dir: string) => (fs.existsSync(dir) ? fs.readdirSync(dir) : [])
     const mounts = fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
-    // Not readdir: what is just being removed would end it.
+    // Not readdir: it would fail on a directory that is removed meanwhile.
     const find = async (...words: string[]) => (await exec.run('find', words)).stdout.split('\n').filter(Boolean)
     const hierarchies = below('/sys/fs/cgroup').map((hierarchy) => path.join('/sys/fs/cgroup', hierarchy, cgroupRoot))
     const links = await exec.run('ip', ['-n', namespace, '-o', 'link', 'show', 'type', 'veth'])
