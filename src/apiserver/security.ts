@@ -41,7 +41,7 @@ export interface SecurityDeps {
   readonly serviceAccountKey: string
   /** Host and port at which clients outside reach this server; absent: unknown. */
   readonly externalAddress?: string | undefined
-  /** Signs and verifies tokens in place of a local key. */
+  /** Signs them, and says what verifies them, in place of any key. */
   readonly externalSigner?: ExternalSigner | undefined
   /** Settings of the authenticators; absent: those of a server without flags. */
   readonly authentication?: AuthenticationSettings | undefined

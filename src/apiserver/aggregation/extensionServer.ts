@@ -37,7 +37,7 @@ export interface ExtensionServerDeps {
   readonly trust?: Pick<Trust, 'requestHeader'> | undefined
   /** Default true. */
   readonly rejectForwardingRedirects?: boolean | undefined
-  /** Called when a request could not reach the extension server: the APIService may not be available any more. */
+  /** Told when a request found nobody: the APIService may not be available any more. */
   onUnreachable?(name: string): void
 }
 
@@ -71,7 +71,7 @@ const idleTimeoutMs = 60_000
 
 export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServers {
   const { reader, random, ownEndpoints } = deps
-  // One pool: it keys its connections by address, server name and certificates.
+  // One pool: connections are told apart by address, server name and certificates.
   const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdleConnections, timeout: idleTimeoutMs })
   const backendFor = (apiService: Frozen<APIService>, path: string, user: UserInfo): Backend => {
     const { service = { namespace: '', name: '' } } = apiService.spec

@@ -4,7 +4,7 @@ import { inSlices, withWorkers } from './fairLoop.ts'
 
 const numbers = (length: number) => Array.from({ length }, (_, index) => index)
 
-/** How many items were done by each turn of the event loop during `work`. */
+/** How many items were done at each turn of the event loop while `work` went on. */
 async function doneAtTurns(count: number, work: (done: (item: number) => void) => Promise<void>): Promise<{ turns: number[]; all: number[] }> {
   const all: number[] = []
   const turns: number[] = []

@@ -30,7 +30,7 @@ export async function withWorkers<T>(items: readonly T[], workers: number, work:
       } catch (error) {
         failures.push(error)
       }
-      // All workers pause together: if one continued, the event loop would still be blocked.
+      // All pause together: while one worker went on, nobody else would have a turn.
       await pause
     }
   }

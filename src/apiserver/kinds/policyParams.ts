@@ -67,7 +67,7 @@ interface ReadTarget {
   readonly resource: string
 }
 
-/** The permission that is required when the parameters' resource is unknown. */
+/** The resources that the author must be able to read if the parameters' resource is unknown. */
 const anything: ReadTarget = { apiGroup: '*', apiVersion: '*', resource: '*' }
 
 function resourceOf(paramKind: Frozen<ParamKind>, reader: ObjectReader): ReadTarget & { readonly problem?: string } {

@@ -1,6 +1,6 @@
 /**
- * The allocations of one write (L3): new addresses and ports are allocated before the write and released when it fails; those no longer used are
- * released once the write is stored.
+ * The allocations of one write (L3): new addresses and ports are taken before the write and released if it fails; unused ones are released
+ * once the write is stored.
  * Upstream: pkg/registry/core/service/storage/alloc.go (v1.36).
  */
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
@@ -72,7 +72,7 @@ export class Allocation implements Reservation {
       if (ip === undefined) got.push(await this.#nextIp(family as IpFamily))
       else {
         got.push(ip)
-        // Validation reports a text that is no address.
+        // Validation reports a text that is not an address.
         if (before.includes(ip) || ipFamily(ip) === undefined) continue
         const fault = await addresses.allocate(ip, serviceRef(service), dryRun)
         if (fault) this.#errors.push(fieldError.invalid(specPath.child('clusterIPs'), [...asked], `failed to allocate IP ${ip}: ${fault}`))

@@ -1,5 +1,5 @@
 /**
- * Computes the address families of a service (L3, pure) from the client's request, the given addresses and the cluster's families.
+ * The address families of a service (L3, pure), from the client's request, the service's addresses and the cluster's ranges.
  * Upstream: pkg/registry/core/service/storage/alloc.go initIPFamilyFields, trimFieldsForDualStackDowngrade (v1.36).
  */
 import type { Service, ServiceSpec } from '#api/gen/types/core.v1'
@@ -51,7 +51,7 @@ function keepsPreference(spec: ServiceSpec, old: Frozen<ServiceSpec> | undefined
   return same(spec.clusterIPs, old.clusterIPs) && same(spec.ipFamilies, old.ipFamilies)
 }
 
-/** In a downgrade to SingleStack, families or addresses that still are the two old ones are cut to the first. */
+/** A request for a single family that repeats both earlier families keeps only the first. */
 function trimDowngrade(spec: ServiceSpec, old: Frozen<ServiceSpec> | undefined): void {
   if (!old || old.ipFamilyPolicy === 'SingleStack' || spec.ipFamilyPolicy !== 'SingleStack') return
   if (old.clusterIPs?.length === 2 && same(spec.clusterIPs, old.clusterIPs)) spec.clusterIPs = old.clusterIPs.slice(0, 1)

@@ -67,7 +67,7 @@ export class IpAllocator {
     throw internalError(new Error('failed to allocate a serviceIP: range is full'))
   }
 
-  /** Releases an address, unless another service owns it by now. The repair loop releases an address for which this fails. */
+  /** Releases an address, unless it belongs to another service by now. The repair loop releases addresses for which this fails. */
   async release(ip: string, service: ServiceRef): Promise<void> {
     const parent = this.#reader?.get<IPAddress>(ipAddresses, '', ip)?.spec?.parentRef
     if (parent && (parent.namespace !== service.namespace || parent.name !== service.name)) return
@@ -121,7 +121,7 @@ export function serviceRanges(cidr: string): readonly IpRange[] {
   return found
 }
 
-/** A range that is being deleted allocates no addresses; one without a Ready condition does. */
+/** Whether a range allocates addresses. One that is being deleted does not; one without a Ready condition does. */
 function isReady({ metadata, status }: Frozen<ServiceCIDR>): boolean {
   return !metadata.deletionTimestamp && (findCondition(status?.conditions, 'Ready')?.status ?? 'True') === 'True'
 }

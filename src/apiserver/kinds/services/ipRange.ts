@@ -9,7 +9,7 @@ export function familyOf(text: string): IpFamily {
   return parseIp(text)?.family === 6 ? 'IPv6' : 'IPv4'
 }
 
-/** Far more addresses than services; keeps the arithmetic in plain numbers. */
+/** More addresses than a cluster can have services. The limit keeps the arithmetic in plain numbers. */
 const maxSize = 2 ** 32
 const maxStatic = 256
 /** How many taken addresses are passed over before a band counts as full. */
@@ -27,7 +27,7 @@ export class IpRange {
     const block = parseCidr(cidr)
     if (!block) return undefined
     const bits = (block.family === 4 ? 32 : 128) - block.prefixLength
-    // The network's own address is not assignable; nor is the broadcast address of IPv4.
+    // The network's own address is never allocated, nor is the broadcast address of IPv4.
     const size = Math.min(2 ** bits, maxSize) - (block.family === 4 ? 2 : 1)
     return size > 0 ? new IpRange(formatCidr(block), block.family === 4 ? 'IPv4' : 'IPv6', networkAddress(block).value + 1n, size) : undefined
   }

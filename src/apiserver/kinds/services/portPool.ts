@@ -1,6 +1,6 @@
 /**
- * The pool that services take node ports from (L3). Used ports are read from the watch cache, so that all API servers over one store agree; a write
- * reserves its ports until the cache has them.
+ * The pool that services take node ports from (L3). What is in use is read off the watch cache, so that every API server over one store
+ * agrees; what a write is about to use is reserved until the cache has it.
  * Upstream: pkg/registry/core/service/portallocator.
  */
 import type { Random } from '#base/random'

@@ -1,4 +1,4 @@
-/** Reads addresses and ports from a service's spec (L3, pure). */
+/** Addresses and ports in a service's spec (L3, pure). */
 import type { Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { ServiceRef } from './ipAllocator.ts'

@@ -19,7 +19,7 @@ test('a pool gives every port once, the static band last, and takes back what is
   assert.equal(pool.next(), 130)
 })
 
-test('a used or reserved port is taken, and a port beyond the range is outside', () => {
+test('SVC-02 the pool refuses ports that are in use, reserved or outside of its range', () => {
   const pool = new PortPool({ first: 10, size: 20 }, seededRandom(5))
   pool.use(12)
   pool.use(12)
@@ -34,7 +34,7 @@ test('a used or reserved port is taken, and a port beyond the range is outside',
   assert.equal(pool.check(12), 'free')
 })
 
-test('a range tries each of its addresses once, static ones last', () => {
+test('SVC-01 a range tries each of its addresses once, those for static use last', () => {
   const range = IpRange.parse('192.168.7.9/25')
   assert.ok(range)
   assert.deepEqual([range.cidr, range.family, range.first], ['192.168.7.0/25', 'IPv4', '192.168.7.1'])

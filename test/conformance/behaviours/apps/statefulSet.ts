@@ -74,9 +74,9 @@ export const statefulSet: BehaviourGroup = {
         await context.waitForPod('web-0', 'is not ready', (pod) => !isReady(pod))
         const { metadata } = await change(context, { replicas: 0 })
         await observed(metadata.generation)
-        assert.equal((await members(context)).length, 3, 'no pod is deleted while one is not ready')
+        assert.equal((await members(context)).length, 3, 'nobody goes before the broken one is well')
         await mendPod(context, 'web-0')
-        await status(context, 'no pods are left', ({ replicas }) => replicas === 0)
+        await status(context, 'nobody is left', ({ replicas }) => replicas === 0)
       },
     },
     {
@@ -89,7 +89,7 @@ export const statefulSet: BehaviourGroup = {
         await change(context, { replicas: 3 })
         await status(context, 'three, the first of them not ready', ({ replicas, readyReplicas }) => replicas === 3 && readyReplicas === 2)
         await change(context, { replicas: 0 })
-        await status(context, 'no pods are left', ({ replicas }) => replicas === 0)
+        await status(context, 'nobody is left', ({ replicas }) => replicas === 0)
       },
     },
     {
@@ -97,7 +97,7 @@ export const statefulSet: BehaviourGroup = {
       run: async (context) => {
         const [node = ''] = context.nodes
         const port = { ports: [{ containerPort: 21017, hostPort: 21017 }] }
-        // Another pod holds the host port on the node that both name: the kubelet refuses the second.
+        // Somebody else holds the port on the node that both ask for by name: the kubelet refuses the second.
         await context.readyPod({ name: 'holder', ...sleeper, container: port, spec: { nodeName: node } })
         await create(context, 1, { template: templateOf(labels, { ...sleeper, container: port, spec: { nodeName: node } }) })
         const failed = await context.eventually(
@@ -175,7 +175,7 @@ export const statefulSet: BehaviourGroup = {
             ([seen, count]) => seen.join() === wanted.join() && count === 3,
           )
         }
-        // A pod with an ordinal below the partition is recreated at the old revision.
+        // Who falls out before the partition comes back as it was.
         await change(context, partition(3))
       },
     },
