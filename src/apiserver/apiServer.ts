@@ -77,7 +77,7 @@ export interface ApiServerDeps {
   readonly healthChecks?: readonly HealthCheck[] | undefined
   /** Run once at start, after the system namespaces exist; readiness waits for them (RBAC's bootstrap policy). */
   readonly postStartHooks?: readonly ((transport: Transport, signal: AbortSignal) => Promise<void>)[] | undefined
-  /** What `kubectl get componentstatuses` shows beside the store. */
+  /** The components that `kubectl get componentstatuses` lists in addition to the store. */
   readonly components?: (() => readonly ComponentHealth[]) | undefined
   /** Texts of the OpenAPI documents; absent: none. */
   readonly describe?: Describe | undefined
@@ -124,18 +124,18 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly proxyClient?: Pick<BackendTls, 'cert' | 'key'> | undefined
   /** Default true: a redirect of an extension API server is answered with 502, not forwarded. */
   readonly rejectForwardingRedirects?: boolean | undefined
-  /** How extension API servers recognise this server and its users. Absent: they are not told. */
+  /** Published for extension API servers, so that they can verify this server and its users. Absent: not published. */
   readonly trust?: Trust | undefined
 }
 
 export interface ApiServer {
   readonly handle: Handler
   readonly registry: Registry
-  /** What is served at this moment; more APIs are added here. */
+  /** The APIs that are served now; more are added here. */
   readonly catalog: Catalog
   readonly reader: ObjectReader
   listen(options: ListenOptions): Promise<Listener>
-  /** In process, no encoding; the caller is vouched for. Objects come frozen and by reference. */
+  /** An in-process transport without encoding or authentication. Returned objects are frozen and shared with the cache. */
   transport(user: UserInfo, userAgent: string): Transport
   /** Resolves when the first start is finished: caches filled, system objects there, post-start hooks done. */
   readonly started: Promise<void>
@@ -287,7 +287,7 @@ function latch(): { readonly started: Promise<void>; done(): void; isDone(): boo
   }
 }
 
-/** Who ends without a word has announced it thereby. */
+/** The signal aborts when the shutdown is announced, or when the server stops without an announcement. */
 function shutdownNotice(clock: Clock, stopping: AbortSignal, delayMs = 0): { readonly signal: AbortSignal; announce(): Promise<void> } {
   const ending = abortScope(stopping)
   return {
@@ -394,7 +394,7 @@ function storeHealth(registry: Registry): ComponentHealth {
   return { name: 'etcd-0', problem: registry.cacher.revision > 0 ? undefined : 'the watch caches are not filled yet' }
 }
 
-/** Upstream's names for what must be well before traffic may come. */
+/** Upstream's names of the readiness checks for filled caches. */
 function cachesFilled(registry: Registry): HealthCheck {
   return { name: 'etcd', check: () => (registry.cacher.revision > 0 ? undefined : 'the watch caches are not filled yet') }
 }

@@ -39,19 +39,19 @@ export interface SecurityDeps {
   readonly metrics?: Metrics | undefined
   /** PEM, private: signs service account tokens, unless the settings name a key. */
   readonly serviceAccountKey: string
-  /** Host and port at which clients outside find this server; absent: nobody knows. */
+  /** Host and port at which clients outside reach this server; absent: unknown. */
   readonly externalAddress?: string | undefined
   /** How connections to webhooks at addresses of the cluster are made; absent: by this process. */
   readonly reach?: Reach | undefined
   /** Signs them, and says what verifies them, in place of any key. */
   readonly externalSigner?: ExternalSigner | undefined
-  /** Who is believed to be whom; absent: as a server without flags does. */
+  /** Settings of the authenticators; absent: those of a server without flags. */
   readonly authentication?: AuthenticationSettings | undefined
-  /** Who is asked what users may do; absent: the node authorizer and RBAC. */
+  /** Settings of the authorizers; absent: the node authorizer and RBAC. */
   readonly authorization?: AuthorizationSettings | undefined
   /** Which plugins admit, and how; absent: as kubeadm has it. */
   readonly admission?: AdmissionSettings | undefined
-  /** Common names of front proxies, unless the settings say more of them; empty: any that their authority signed. Absent: none is believed. */
+  /** Common names of trusted front proxies, unless the settings have them; empty: any name signed by their authority. Absent: none is trusted. */
   readonly frontProxyNames?: readonly string[] | undefined
 }
 

@@ -3,7 +3,7 @@
  * Real and simulated nodes are this same kubelet over another RuntimeService. Upstream: kubelet/kubelet.go (v1.36).
  */
 import { abortScope } from '#base/abortScope'
-import type { Component, Component } from '#base/component'
+import type { Component } from '#base/component'
 import { pods } from '#client/builtIn'
 import { type KubeletConfig, kubeletConfig } from './core/config.ts'
 import { type FrozenPod, isStaticPod } from './core/containers.ts'

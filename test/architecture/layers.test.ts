@@ -176,7 +176,7 @@ test('every folder of a room is in the table', () => {
   }
 })
 
-test('biome.json is what the layer table says', () => {
+test('biome.json is generated from the layer table', () => {
   const before = fs.readFileSync(path.join(root, 'biome.json'), 'utf8')
   const printed = execFileSync(process.execPath, ['--import', 'tsx', 'scripts/layers.mjs', '--print'], { cwd: root, encoding: 'utf8' })
   assert.deepEqual(JSON.parse(before), JSON.parse(printed))

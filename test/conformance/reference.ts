@@ -1,6 +1,6 @@
 /**
- * Finds upstream's reference files of v1.36, which stand beside the project and are no part of it: shared/reference next to the root, or one
- * folder further up (a work tree). Tests that need them are skipped by name where they are missing.
+ * Finds upstream's reference files of v1.36, which are no part of the project: shared/reference next to the root, or one folder further up (a work
+ * tree). Tests that need a missing file are skipped, with its name.
  */
 import fs from 'node:fs'
 import path from 'node:path'
@@ -12,7 +12,7 @@ export function reference(name: string): string | undefined {
   return ['..', '../..'].map((up) => path.join(root, up, 'shared/reference', name)).find((candidate) => fs.existsSync(candidate))
 }
 
-/** What `node:test` is told about a test that cannot run without the file. */
+/** The options for `node:test` of a test that needs the file. */
 export function skipWithout(file: string | undefined, name: string): { skip: string | false } {
-  return { skip: file === undefined ? `${name} is not beside the project` : false }
+  return { skip: file === undefined ? `${name} is not next to the project` : false }
 }

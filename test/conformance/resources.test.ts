@@ -163,7 +163,7 @@ async function formsOf([groupVersion, , , kind]: ResourceRow, one: string, made:
   const { group, version } = parseGroupVersion(groupVersion)
   const schema = schemaFor(group, version, kind)
   assert.ok(schema)
-  // What is asked for in this process has no nulls; on the wire absent lists and times are null, as upstream.
+  // In-process answers have no nulls; on the wire absent lists and times are null, as upstream.
   const wire = withNils(made as KubeObject)
   assert.deepEqual(await readJson(one), wire)
   const owned = (made.metadata.managedFields ?? []).flatMap(({ fieldsV1 }) => Object.keys(fieldsV1?.['f:spec'] ?? {}))

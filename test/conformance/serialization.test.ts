@@ -1,5 +1,5 @@
 /**
- * Objects as JSON and as protobuf, byte for byte: upstream's vectors of v1.36 where they are beside the project, and a small set of our own.
+ * Objects as JSON and as protobuf, byte for byte: upstream's vectors of v1.36 if they are present, and a small set of our own.
  * Every vector of a kind that can be created is also posted in both forms to a real server, which must understand both and say the same.
  * The `after_roundtrip` files show what a later release's types keep of an object of v1.36; v1.36 itself keeps everything.
  */

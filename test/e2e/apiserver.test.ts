@@ -79,7 +79,7 @@ test('API-32 its flags are those that it was given', { skip }, () => {
   assert.match(kubectl('jane', 'get', '--raw', '/flagz').stdout, /\nmax-requests-inflight=123\n/)
 })
 
-test('node ports come from the range, and events go after the time, that the flags say', { skip }, async () => {
+test('flags set the range of node ports and the TTL of events', { skip }, async () => {
   const wanted = [1, 2].map((n) => kubectl('jane', 'create', 'service', 'nodeport', `s${n}`, '--tcp=80', '-o', 'jsonpath={.spec.ports[0].nodePort}').stdout)
   assert.deepEqual(wanted.sort(), ['31000', '31001'])
   assert.match(kubectl('jane', 'create', 'service', 'nodeport', 's3', '--tcp=80').stderr, /failed to allocate a nodePort: range is full/)
@@ -116,7 +116,7 @@ test('SDR-07 certificate files that change are taken up without a restart, half 
   assert.equal(kubectl('jane', 'get', 'configmap', 'a', '-o', 'name').stdout, 'configmap/a\n')
 })
 
-test('what cannot be used is named, all of it, and ends with 2', { skip }, () => {
+test('invalid flags are all reported, and the exit code is 2', { skip }, () => {
   const wrong = ['--secure-port=99999', '--service-cluster-ip-range=x', '--tls-cert-file=a', '--goaway-chance=1']
   const { status, stderr } = spawnSync(process.execPath, [skiffBin, 'apiserver', ...wrong], { encoding: 'utf8' })
   assert.equal(status, 2)

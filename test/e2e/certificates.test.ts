@@ -1,4 +1,4 @@
-/** Certificates renewed under a cluster that runs: no process is restarted, and nobody notices but by looking. */
+/** Certificates are renewed while the cluster runs: no process restarts, and no client is interrupted. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'

@@ -1,4 +1,4 @@
-/** Each component as a process of its own over TLS: one of two acts; when it is killed, or sleeps too long, the other does, and it alone. */
+/** Each component as a separate process over TLS: one of two is active; when it is killed or stalls too long, only the other is. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -104,7 +104,7 @@ function argsOf(part: Part, replica: number, port: number): string[] {
     '--allocate-node-cidrs=true',
     '--cluster-cidr=10.244.0.0/16',
     '--service-cluster-ip-range=10.96.0.0/16',
-    // The node of this test has no kubelet that would say anything.
+    // The node of this test has no kubelet that reports a status.
     '--node-monitor-grace-period=1h',
     '--node-startup-grace-period=1h',
   ]
@@ -195,7 +195,7 @@ test('HA-04 of two processes of each component one leads, and together they work
   }
 })
 
-test('HA-04 a component’s own port tells everybody its health, and the rest those who may', { skip }, async () => {
+test('HA-04 a component’s own port serves health without credentials, and other paths with authorization', { skip }, async () => {
   for (const part of ['scheduler', 'controller-manager'] as const) {
     for (const one of running[part]) {
       for (const url of ['/healthz', '/livez', '/readyz']) assert.deepEqual(await ask(one, url), { status: 200, body: 'ok' }, `${part} ${url}`)
@@ -211,7 +211,7 @@ test('HA-04 a component’s own port tells everybody its health, and the rest th
   }
 })
 
-test('HA-04 the port speaks TLS as the flags say, and tells the metrics that they leave', { skip }, async () => {
+test("HA-04 flags configure the port's TLS and filter its metrics", { skip }, async () => {
   const metricsOf = async (part: Part) => (await ask(await leader(part), '/metrics', pki('admin'))).body
   assert.doesNotMatch(await metricsOf('scheduler'), /process_open_fds/)
   assert.match(await metricsOf('controller-manager'), /\nprocess_open_fds \d+\n/)
@@ -241,7 +241,7 @@ test('HA-04 a leader that is killed, and one that sleeps too long, are followed 
   assert.equal(changes.length, 1, `writers of bindings and pods: ${schedulers}`)
 })
 
-/** Whose certificate the writes of schedulers showed, in their order; leases do not count: those show who tries. */
+/** The certificates of schedulers' writes, in order. Leases are left out: schedulers that do not lead write them, too. */
 function auditedWriters(): string[] {
   const lines = fs.readFileSync(at('audit.log'), 'utf8').split('\n').filter(Boolean)
   return lines.flatMap((line) => {
@@ -251,7 +251,7 @@ function auditedWriters(): string[] {
   })
 }
 
-test('HA-04 told to stop, a leader gives the lease up and ends with 0', { skip }, async () => {
+test('HA-04 a stopped leader releases its lease and exits with 0', { skip }, async () => {
   const leading = await leader('scheduler')
   leading.child.kill('SIGTERM')
   assert.equal(await leading.ended(), 0, leading.log)

@@ -1,4 +1,4 @@
-/** A local cluster whose controllers and scheduler are told otherwise: skiff up --kube-controller-manager-arg, --kube-scheduler-arg. */
+/** A local cluster with flags for its components: skiff up --kube-controller-manager-arg, --kube-scheduler-arg. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -40,7 +40,7 @@ test('SCH-14 pods of a second profile are scheduled', { skip }, async () => {
 test('CTL-22 controllers go by their flags, and one that is switched off does nothing', { skip }, async () => {
   assert.match(await cluster.must(['get', 'nodes', '-o', 'jsonpath={.items[*].spec.podCIDR}']), /^10\.244\.\d+\.\d+\/27$/)
   await cluster.must(['create', 'deployment', 'd', '--image=i'])
-  // That of replica sets works: had the other made one, it would have pods.
+  // The ReplicaSet controller runs: a ReplicaSet of the Deployment controller would have pods.
   await cluster.mustWith(JSON.stringify(replicaSet), ['create', '-f', '-'])
   const ready = () => cluster.must(['get', 'rs', 'r', '-o', 'jsonpath={.status.readyReplicas}'])
   await eventually('the pod of the replica set is ready', 60_000, ready, (text) => text === '1')
@@ -55,7 +55,7 @@ const replicaSet = {
   spec: { replicas: 1, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } } },
 }
 
-test('feature gates are counted as asked for, and one without effect is told of; what there is not is refused', { skip }, async () => {
+test('feature gates are in the metrics, one without effect is logged, and an unknown one is refused', { skip }, async () => {
   const metrics = await cluster.must(['get', '--raw', '/metrics'])
   for (const line of [
     'name="WatchList",stage="BETA"} 1',

@@ -1,6 +1,6 @@
 /**
- * A change of the encryption key that dies in the middle (API-22, SDR-02): the server is killed while every secret is written anew under the new
- * first key. Whatever it was killed at, the next start reads all of them, what was acknowledged is under the new key, and nothing lies open.
+ * A change of the encryption key that is interrupted (API-22, SDR-02): the server is killed while every secret is rewritten under the new first
+ * key. Wherever it was killed, the next start reads all secrets, acknowledged writes are under the new key, and no value is in plain text.
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
@@ -111,7 +111,7 @@ async function assertAllRead({ kubectl }: Server): Promise<void> {
   )
 }
 
-test('API-22 SDR-02 kill -9 in the middle of a key change: every secret reads, none lies open, and the change goes on', {
+test('API-22 SDR-02 after kill -9 in the middle of a key change every secret is readable, none is in plain text, and the change completes', {
   skip,
   timeout: 120_000,
 }, async () => {

@@ -114,7 +114,7 @@ test('API-10 label, annotate and selectors', options, async () => {
   assert.equal(await cluster.must(['get', 'pods', '--field-selector', 'status.phase=Pending', '-o', 'name']), '')
 })
 
-test('API-08 wait hears of the condition', options, async () => {
+test('API-08 kubectl wait returns when the condition is met', options, async () => {
   assert.match(await cluster.must(['wait', '--for=condition=Available', 'deployment/web-app', '--timeout=30s']), /deployment.apps\/web-app condition met/)
   const watching = cluster.follow(['get', 'configmap', 'settings', '-w', '--no-headers'])
   await watching.until(/settings/)
@@ -123,7 +123,7 @@ test('API-08 wait hears of the condition', options, async () => {
   watching.end()
 })
 
-test('AUZ-07 auth can-i, --list and as somebody else', options, async () => {
+test('AUZ-07 auth can-i, with --list and --as', options, async () => {
   assert.equal(await cluster.must(['auth', 'can-i', 'delete', 'nodes']), 'yes')
   assert.match(await cluster.must(['auth', 'can-i', '--list']), /\*\.\* +\[\] +\[\] +\[\*\]/)
   const other = await cluster.kubectl(['auth', 'can-i', 'list', 'pods', '--as=nobody'])

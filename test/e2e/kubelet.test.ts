@@ -219,7 +219,7 @@ test('KUB-08 a deletion does not wait for the long grace of a probe’s kill', o
   await until('stubborn is gone', () => status('stubborn') === undefined, 15_000)
 })
 
-test('KUB-02 KUB-05 a container that is killed restarts; the runtime tells of its end, not of commands in it', options, async () => {
+test('KUB-02 KUB-05 a killed container restarts, and the runtime reports its exit, but not the exit of exec commands', options, async () => {
   api.put('pods', pod('restarts', 'sleep 1000', { restartPolicy: 'Always' }))
   await phase('restarts', 'Running')
   const told: string[] = []
@@ -239,7 +239,7 @@ test('KUB-02 KUB-05 a container that is killed restarts; the runtime tells of it
   assert.equal(container?.lastState?.terminated?.exitCode, 137)
 })
 
-test('KUB-09 an out-of-memory kill is told as such', options, async () => {
+test('KUB-09 an out-of-memory kill has the reason OOMKilled', options, async () => {
   api.put('pods', pod('greedy', 'head -c 100m /dev/zero | tail', {}, { resources: { limits: { memory: '16Mi' } } }))
   await phase('greedy', 'Failed')
   assert.equal(status('greedy')?.containerStatuses?.[0]?.state?.terminated?.reason, 'OOMKilled')
@@ -339,7 +339,7 @@ const commands = [
   { name: 'never reads its input', script: 'echo done; exit 7', input: 'drips' as const, output: Buffer.from('done\n'), exitCode: 7 },
 ]
 
-test('KUB-17 ARC-05 four commands at a time keep their output and status, also when input comes after their end', options, async () => {
+test('KUB-17 ARC-05 four concurrent commands keep their output and status, also with input after their end', options, async () => {
   await streamsPod()
   await withServer(async (port, tls) => {
     const run = async ({ script, input, ...wanted }: (typeof commands)[number]) => {
@@ -468,7 +468,7 @@ test('KUB-25 logs -f of a fast writer loses no line while its log is rotated and
       .trimEnd()
       .split('\n')
       .map((line) => Number(line.slice('line-'.length)))
-    // Whoever comes after a rotation begins with the newest file, as upstream; from there on nothing may be missing.
+    // As upstream, a reader that starts after a rotation begins with the newest file; from there on no line may be missing.
     const [first = 0] = numbers
     assert.ok(first < 3000, String(first))
     assert.deepEqual(

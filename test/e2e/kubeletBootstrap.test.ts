@@ -1,6 +1,6 @@
 /**
- * `skiff kubelet` as a process beside `skiff apiserver` and `skiff controller-manager`: it joins with a bootstrap token, gets certificates from the
- * cluster, honours its configuration file with drop-ins and flags, and runs a pod on a containerd of its own.
+ * `skiff kubelet`, `skiff apiserver` and `skiff controller-manager` as separate processes: the kubelet joins with a bootstrap token, gets certificates
+ * from the cluster, honours its configuration file with drop-ins and flags, and runs a pod on a containerd of its own.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -195,7 +195,7 @@ test('KUB-23 a kubelet joins with a bootstrap token, and keeps the certificate t
   assert.match(fs.readFileSync(at('kubelet.conf'), 'utf8'), /client-certificate: .*kubelet-client-current\.pem/)
 })
 
-test('KUB-23 serverTLSBootstrap: the port shows a certificate of its own until the cluster’s is approved', { skip, timeout: 120_000 }, async () => {
+test('KUB-23 with serverTLSBootstrap the port has a self-signed certificate until the cluster’s is approved', { skip, timeout: 120_000 }, async () => {
   const open = await eventually(
     'the port is open',
     withinMs,

@@ -1,4 +1,4 @@
-/** A containerd of its own in a network namespace of its own, below a temporary directory (tests only); taken down without a trace. */
+/** A containerd of its own in a network namespace of its own, below a temporary directory (tests only); removed completely at the end. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { access, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -129,7 +129,7 @@ async function stopAll(directory: string, namespace: string, child: ChildProcess
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // It ended by itself meanwhile.
+      // It has exited meanwhile.
     }
   }
   const mounter = createMounter(exec)

@@ -43,7 +43,7 @@ async function withNodes(
       nodeIPs: [`192.0.2.${index}`],
       syncFrequencyMs: 0,
       relistPeriodMs: 0,
-      // Files are told by the kernel: nobody waits for this.
+      // The kernel reports changed files, so no test waits for this interval.
       fileCheckFrequencyMs: 60_000,
       httpCheckFrequencyMs: 50,
       staticPodURL: options.staticPodURL ?? '',
@@ -112,7 +112,7 @@ test('KUB-26 KUB-12 pods of the real API server run on a simulated node, report,
     )
   }))
 
-test('KUB-12 what somebody else writes over a status is put right; what is theirs to write stays', () =>
+test('KUB-12 the kubelet restores its fields of a status that another client overwrites, and keeps foreign conditions', () =>
   withNodes(1, async ({ client }) => {
     const readinessGates = [{ conditionType: 'x/ready' }]
     await client.of(pods).create(pod('web', 'sim-0', { readinessGates }) as Pod)
@@ -121,7 +121,7 @@ test('KUB-12 what somebody else writes over a status is put right; what is their
     const conditions = [{ type: 'x/ready', status: 'True' }]
     const containerStatuses = [{ name: 'main', image: 'other', imageID: '', ready: true, restartCount: 99, state: {} }]
     await client.of(pods).patch(ref('web'), 'strategic', { status: { phase: 'Unknown', conditions, containerStatuses } }, { subresource: 'status' })
-    const web = await until('web is told right again', async () => {
+    const web = await until('the status of web is restored', async () => {
       const found = await client.of(pods).get(ref('web'))
       const isReady = found.status.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
       return of(found)?.restartCount === 0 && isReady && found
@@ -208,7 +208,7 @@ test('KUB-01 KUB-18 a kubelet needs no more than a node may: RBAC, node authoriz
   )
 })
 
-test('ARC-12 KUB-16 a static pod runs from a file, its mirror tells of it, comes back when deleted, and goes with the file', async () => {
+test('ARC-12 KUB-16 a static pod runs from a file, and its mirror pod shows its status, is recreated when deleted, and goes with the file', async () => {
   const staticPodPath = await mkdtemp(join(tmpdir(), 'static-'))
   const file = join(staticPodPath, 'web.yaml')
   const manifest = 'apiVersion: v1\nkind: Pod\nmetadata: {name: static-web}\nspec:\n  containers: [{name: main, image: example.com/app:1}]\n'
@@ -249,7 +249,7 @@ test('ARC-12 KUB-16 a static pod runs from a file, its mirror tells of it, comes
   }
 })
 
-test('KUB-16 static pods come from a URL as well; one that does not answer changes nothing', async () => {
+test('KUB-16 static pods are read from a URL too, and a URL that does not answer changes nothing', async () => {
   const asked: (string | undefined)[] = []
   let answer: { status: number; body: string } = {
     status: 200,

@@ -72,7 +72,7 @@ test('KUB-15 devices of a plugin that is gone stay known for five minutes, then 
   }),
 )
 
-test('KUB-15 devices come from the NUMA node that the topology manager has chosen; what is not there is refused in words', options, () =>
+test("KUB-15 devices are allocated from the topology manager's NUMA node, and a missing device is refused with a reason", options, () =>
   withRegistry(async ({ directory, registry }) => {
     const devices = await createDeviceManager(registry, [0, 1], noCheckpoint(), assert.fail)
     const pod = (uid: string, count: string): Pod =>
@@ -144,7 +144,7 @@ test('KUB-15 registrations that cannot be are refused', options, () =>
   }),
 )
 
-test('DRA-01 the ResourceSlices of a driver that stays away for 30 seconds are deleted, those of one that comes back are not', async () => {
+test('DRA-01 the ResourceSlices of a driver that is gone for 30 seconds are deleted, and kept if it reconnects before', async () => {
   const clock = new VirtualClock()
   const api = new KubeletApi(() => clock.now())
   const deleted: ApiRequest[] = []

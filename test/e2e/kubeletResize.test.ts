@@ -18,7 +18,7 @@ interface Tools {
   readonly api: KubeletApi
   readonly clock: VirtualClock
   resize(name: string, cpu: string): void
-  /** The lines of /metrics that tell of resizes, but those that count nothing. */
+  /** The lines of /metrics about resizes, without those that are zero. */
   metrics(): string[]
   status(name: string): Frozen<Pod>['status'] | undefined
 }

@@ -119,7 +119,7 @@ const cpusOf = async (name: string, group: string) =>
   (await readFile(`/sys/fs/cgroup/cpuset${containerd.cgroupRoot}/kubepods/${group}pod0000-${name}/${containerId(name)}/cpuset.cpus`, 'utf8')).trim()
 const gone = (name: string) => until(`${name} is gone`, () => status(name) === undefined)
 
-test('KUB-15 the static policy gives a Guaranteed container CPUs that nobody else runs on, over a restart of the kubelet too', options, async () => {
+test('KUB-15 the static policy gives a Guaranteed container exclusive CPUs, also after a restart of the kubelet', options, async () => {
   api.put('pods', pod('sharing', {}))
   await runs('sharing')
   const shared = await cpusOf('sharing', 'besteffort/')
@@ -175,7 +175,7 @@ test('KUB-15 a device plugin in its own process: the node has its devices, a con
   assert.deepEqual(Data.RegisteredDevices, { [widget]: ['w0', 'w1', 'w2'] })
 })
 
-test('KUB-15 a device that falls ill is told in the pod and the node; pods that want more than is left are refused', options, async () => {
+test('KUB-15 an unhealthy device shows in the pod and the node, and pods that request more than is left are refused', options, async () => {
   devices.tell({ unhealthy: ['w1'] })
   await until('the node has fewer', () => node()?.allocatable?.[widget] === '2')
   assert.equal(node()?.capacity?.[widget], '3')
@@ -210,7 +210,7 @@ test('KUB-15 what a plugin refuses is an UnexpectedAdmissionError', options, asy
   )
 })
 
-test('KUB-17 the pod resources API says who has which CPUs and devices', options, async () => {
+test('KUB-17 the pod resources API lists the CPUs and devices of each container', options, async () => {
   const service = connectUnixService(podResourcesProto, 'v1.PodResourcesLister', `unix:${directory()}/pod-resources/kubelet.sock`)
   try {
     const { podResources } = await service.call<{ podResources: { name: string; containers: object[] }[] }>('List', {}, 5_000)
@@ -318,7 +318,7 @@ for (const version of ['v1', 'v1beta1'] as const) {
   })
 }
 
-test('DRA-03 a pod whose driver is not there waits and says why', options, async () => {
+test('DRA-03 a pod whose driver is not registered waits, with an event', options, async () => {
   api.put('resourceclaims', { ...claim('lonely', 'waits') })
   const wanting = pod('waits', {}, 'exit 0', { resourceClaims: [{ name: 'c', resourceClaimName: 'lonely' }] })
   api.put('pods', wanting)
@@ -373,7 +373,7 @@ test('KUB-22 a resize that is too large waits; the pod runs on with what it has'
   assert.deepEqual(entries['0000-grows'], { ContainerResources: { main: limitsOf('200m', '64Mi') }, PodLevelResources: null })
 })
 
-test('KUB-22 RES-06 memory that is in use is not taken away: the resize says so, and goes on once there is room', options, async () => {
+test('KUB-22 RES-06 a memory limit below current usage is refused with an error, and the resize is retried after usage drops', options, async () => {
   const holds = pod(
     'holds',
     {},
@@ -422,7 +422,7 @@ test('KUB-22 RES-02 a pod that asks as a whole is resized as a whole', options, 
   assert.equal(containerId('whole'), id)
 })
 
-test('KUB-14 the node says what it enforces: kubepods has its limits, and the burstable class its shares', options, async () => {
+test('KUB-14 kubepods has the limits of allocatable, and the burstable class its shares', options, async () => {
   const nodeEvents = api.list<Event>('events').filter(({ involvedObject }) => involvedObject?.kind === 'Node')
   assert.ok(nodeEvents.some(({ reason, message }) => reason === 'NodeAllocatableEnforced' && message === 'Updated Node Allocatable limit across pods'))
   assert.ok(nodeEvents.some(({ reason }) => reason === 'CgroupV1'))

@@ -93,7 +93,7 @@ test('KUB-01 the node registers complete and renews its lease', () =>
     assert.equal(renewals() - before, 6)
   }))
 
-test('KUB-26 a pod runs, is ready and says so, with events in order', () =>
+test('KUB-26 a pod runs and its status is Ready, with events in order', () =>
   withKubelet(async ({ api, clock }) => {
     api.put('pods', pod('web'))
     await clock.advance(5_000)
@@ -313,7 +313,7 @@ test('KUB-06 failing probes: readiness takes the pod out, liveness restarts it',
   )
 })
 
-test('KUB-03 while a slow image is pulled the pod is told to have its sandbox', () =>
+test('KUB-03 PodReadyToStartContainers is True while a slow image is pulled', () =>
   withKubelet(
     async ({ api, clock }) => {
       api.put('pods', pod('slow'))
@@ -326,7 +326,7 @@ test('KUB-03 while a slow image is pulled the pod is told to have its sandbox', 
     { pullDelayMs: 30_000 },
   ))
 
-test('KUB-03 without a network only pods of the node’s own network start, and the others are told why', () => {
+test('KUB-03 without a network only pods with hostNetwork start, and the others get an event', () => {
   let isReady = true
   const condition = () => ({ type: 'NetworkReady', status: isReady, reason: isReady ? '' : 'NetworkPluginNotReady', message: isReady ? '' : 'no plugin' })
   const status = async () => ({ conditions: [{ type: 'RuntimeReady', status: true, reason: '', message: '' }, condition()], handlers: [] })
@@ -350,7 +350,7 @@ test('KUB-03 without a network only pods of the node’s own network start, and 
   )
 })
 
-test('KUB-09 a pod that others have ended is stopped, and its end stays as they told it', () =>
+test('KUB-09 a pod whose phase another client set to Failed is stopped, and keeps that status', () =>
   withKubelet(async ({ api, clock, runtime }) => {
     api.put('pods', pod('lost'))
     await clock.advance(10_000)
@@ -376,7 +376,7 @@ test('a pod past its activeDeadlineSeconds fails', () =>
     assert.deepEqual([phase, reason], ['Failed', 'DeadlineExceeded'])
   }))
 
-test('KUB-05 an exit that a rule says so of restarts all containers in their place: counts grow, the sandbox and its address stay', () =>
+test('KUB-05 an exit that matches a RestartAllContainers rule restarts all containers: counts grow, the sandbox and its address stay', () =>
   withKubelet(async ({ api, clock, runtime }) => {
     const restartPolicyRules = [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [42] } }]
     const containers = [

@@ -1,4 +1,4 @@
-/** `skiff kubelet` without an API server: it runs the pods of a directory and of a URL on a containerd of its own, and serves what it knows of them. */
+/** `skiff kubelet` without an API server: it runs the pods of a directory and of a URL on a containerd of its own, and serves their status. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,7 +34,7 @@ const manifest = (name: string) => ({
   spec: { terminationGracePeriodSeconds: 1, containers: [{ name: 'main', image: busybox, imagePullPolicy: 'Never', command: ['sleep', '3600'] }] },
 })
 
-/** Whoever does not show both values of the header gets nothing. */
+/** A request without both values of the header gets no manifest. */
 function serveManifest(pod: object): http.Server {
   return http.createServer((request, response) => {
     response.statusCode = request.headers['x-who'] === 'node, n1' ? 200 : 403
@@ -111,13 +111,13 @@ const nowRunning = (...wanted: string[]) =>
     (pods) => names(pods).join() === wanted.join(),
   )
 
-test('KUB-16 without an API server the pods of a directory and of a URL run, and the kubelet tells of them', { skip, timeout: 120_000 }, async () => {
+test('KUB-16 without an API server the pods of a directory and of a URL run, and /pods lists them', { skip, timeout: 120_000 }, async () => {
   const pods = await nowRunning('from-file-n1', 'from-url-n1')
   assert.ok(pods.every(({ status }) => status.containerStatuses?.[0]?.ready === true && status.podIP !== undefined))
   assert.ok(log.split('\n').every((line) => line === '' || typeof JSON.parse(line) === 'object'))
 })
 
-test('KUB-16 without an API server a pod goes with its file, and nothing of it is left', { skip, timeout: 120_000 }, async () => {
+test('KUB-16 without an API server a pod ends with its file, and its sandbox is removed', { skip, timeout: 120_000 }, async () => {
   fs.rmSync(at('manifests/a.json'))
   await nowRunning('from-url-n1')
   const cri = connectCri(containerd.socket)

@@ -57,7 +57,7 @@ test('KUB-25 a simulated pod answers logs and exec', options, async () => {
   assert.equal(exec.code, 0, exec.stderr)
 })
 
-test('SCH-03 a pod too big for every node stays Pending and says why', options, async () => {
+test('SCH-03 a pod too large for every node stays Pending, with the reason in its condition', options, async () => {
   await cluster.mustWith(
     JSON.stringify({
       apiVersion: 'v1',

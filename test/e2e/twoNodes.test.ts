@@ -84,7 +84,7 @@ const get = (pod: string, host: string) => inPod(pod, 'wget', '-q', '-O', '-', `
 const podIp = (pod: string) => cluster.must(['get', 'pod', pod, '-o', 'jsonpath={.status.podIP}'])
 const nodePort = (of: string) => cluster.must(['get', 'service', of, '-o', 'jsonpath={.spec.ports[0].nodePort}'])
 
-/** What the host gets, with IPv4 addresses as such; the empty text when nobody answers. */
+/** The answer that the host gets, with mapped IPv4 addresses in IPv4 form; empty when there is none. */
 async function fromHost(host: string): Promise<string> {
   try {
     return (await (await fetch(`http://${host}/cgi-bin/who`, { signal: AbortSignal.timeout(1500) })).text()).trim()
@@ -93,13 +93,13 @@ async function fromHost(host: string): Promise<string> {
   }
 }
 
-/** Who answered, and whom it saw asking. */
+/** The pod that answered, and the source address that it saw. */
 function parse(answer: string): { who: string; source: string } {
   const [who = '', source = ''] = answer.split(' ')
   return { who, source: source.replace(/[[\]]|::ffff:/g, '') }
 }
 
-/** Names of those who answer some requests. */
+/** Names of the pods that answer some requests. */
 async function answering(times: number, ask: () => Promise<string>): Promise<string[]> {
   const seen = new Set<string>()
   for (let i = 0; i < times; i++) seen.add(parse(await ask()).who)
@@ -207,7 +207,7 @@ test('SVC-10 affinity keeps a client with its pod; local policies keep traffic o
   assert.equal(parse(await fromHost(`127.0.0.1:${port}`)).who, 'web-1')
 })
 
-test('SVC-11 SVC-10 a Service that wants traffic near keeps it in the zone, or on the node, while there is somebody', options, async () => {
+test('SVC-11 SVC-10 a Service with a trafficDistribution keeps traffic in the zone or on the node, while there are endpoints', options, async () => {
   const [one, two] = nodeNames as [string, string]
   const answersOf = (of: string, want: readonly string[][]) =>
     eventually(
@@ -224,7 +224,7 @@ test('SVC-11 SVC-10 a Service that wants traffic near keeps it in the zone, or o
   ])
   await cluster.must(['label', 'node', one, 'topology.kubernetes.io/zone=a'])
   await cluster.must(['label', 'node', two, 'topology.kubernetes.io/zone=b'])
-  // As upstream's, slices take up what nodes say of their zone when their service is looked at again.
+  // As upstream, slices get a node's new zone only when their service is synced again.
   await cluster.must(['annotate', 'service', 'same-zone', 'looked-at=again'])
   await answersOf('same-zone', [['web-1'], ['web-2']])
   await cluster.must(['label', 'node', one, 'topology.kubernetes.io/zone-'])
@@ -313,7 +313,7 @@ const containerOf = (pod: string) =>
   cluster.must(['get', 'pod', pod, '-o', 'jsonpath={.status.containerStatuses[0].containerID} {.status.containerStatuses[0].ready}'])
 const execWorks = async (pod: string) => (await cluster.kubectl(['exec', pod, '--', 'true'])).code
 
-test('CRI-08 agent and containerd killed at once come back; the pod serves meanwhile and is still the same', options, async () => {
+test('CRI-08 agent and containerd restart after both are killed, and the pod keeps serving with the same processes', options, async () => {
   const earlier = await containerOf('web-2')
   const ip = await podIp('web-2')
   const killed = { agent: await pidOf('node'), containerd: await pidOf('containerd') }
@@ -334,7 +334,7 @@ test('CRI-08 agent and containerd killed at once come back; the pod serves meanw
     () => execWorks('web-2'),
     (code) => code === 0,
   )
-  // The kubelet that has just started probes once before it says that the pod is ready.
+  // A restarted kubelet probes once before it reports the pod ready.
   await eventually(
     'the same container to be ready',
     10_000,
@@ -343,7 +343,7 @@ test('CRI-08 agent and containerd killed at once come back; the pod serves meanw
   )
 })
 
-test('a node that dies as a whole becomes Unknown and comes back with skiff start, and its pods run again', options, async () => {
+test('a node whose processes all die becomes Unknown, and runs its pods again after skiff start', options, async () => {
   const earlier = await containerOf('web-2')
   const init = await pidOf('init')
   assert.ok(init > 1)

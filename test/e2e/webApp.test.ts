@@ -241,7 +241,7 @@ test('AUN-08 a pod reaches the API, and its own token may do only what it may', 
   const ca = path.join(cluster.dir, 'pod-ca.crt')
   await fs.writeFile(ca, await read('ca.crt'))
   const server = await cluster.must(['config', 'view', '--minify', '-o', 'jsonpath={.clusters[0].cluster.server}'])
-  // A kubeconfig of its own: the administrator's certificate must not come along.
+  // An empty kubeconfig: the administrator's certificate must not be sent.
   const asPod = ['--kubeconfig', '/dev/null', '--server', server, '--certificate-authority', ca, '--token', await read('token')]
   assert.match(await cluster.must([...asPod, 'get', '--raw', '/version']), /"gitVersion": ?"v1\.36/)
   // What `kubectl auth whoami` does, which kubectl has only since 1.27.

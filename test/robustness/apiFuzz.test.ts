@@ -14,7 +14,7 @@ import { startServerProcess } from './fuzz/serverProcess.ts'
 const heapMegabytes = 512
 const mostResidentBytes = 900 * 1024 * 1024
 const parallel = 64
-/** A client that cancels watches comes back on new connections now and then. */
+/** A client that cancels watches opens new connections now and then. */
 const perConnection = 5_000
 /** Enough to look at. */
 const mostKinds = 20
@@ -56,7 +56,7 @@ test(`API-02 no request of a fuzzer is answered with 5xx, and none harms the ser
   await server.stop()
 })
 
-/** A new connection now and then; an old one is closed when its last answer is there, which nobody waits for. */
+/** Opens a new connection now and then; the old one is closed in the background after its last answer. */
 class Connections {
   readonly #connect: () => Promise<Http2Connection>
   #current: { readonly connection: Promise<Http2Connection>; used: number; inFlight: number } | undefined
@@ -101,7 +101,7 @@ function send(connection: Http2Connection, { method, path, headers, body }: Fuzz
   return connection.request({ method, path, accept, contentType, headers: more, body, statusOnly: isWatch(path) })
 }
 
-/** Of a watch there is no end to wait for. */
+/** A watch has no end to wait for. */
 function isWatch(path: string): boolean {
   return /[?&]watch=|\/watch\//.test(path)
 }
@@ -166,7 +166,7 @@ const upstreamsOwn = [
   /strconv\.ParseUint: parsing /,
   // pkg/registry/core/service/storage/alloc.go allocIPs, NewInternalError: the fuzzer takes the only range away.
   /failed to allocate a serviceIP: range is full/,
-  // pkg/util/node GetPreferredNodeAddress, from pkg/kubelet/client: a node that told no address yet.
+  // pkg/util/node GetPreferredNodeAddress, from pkg/kubelet/client: a node without an address in its status.
   /no preferred addresses found/,
   // apiserver/pkg/storage/errors.go NewTooLargeResourceVersionError: a revision of the future is waited for, three seconds long.
   /Too large resource version/,
@@ -175,7 +175,7 @@ const upstreamsOwn = [
 function isExpected({ proxied, path }: FuzzRequest, { status, body }: LoadAnswer): boolean {
   // Streams and proxies reach for kubelets and pods, of which there are none.
   if (proxied && (status === 502 || status === 503)) return true
-  // A client that gives a request hardly any time is told so.
+  // A request with a very short timeout gets 504.
   if (status === 504 && /[?&]timeout=/.test(path)) return true
   return upstreamsOwn.some((words) => words.test(body))
 }

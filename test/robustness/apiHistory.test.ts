@@ -41,7 +41,7 @@ function noCounts(): HistoryCounts {
   return { writes: 0, accepted: 0, compactions: 0, events: 0, opened: 0, resumed: 0, expired: 0, ended: 0, lists: 0, pages: 0 }
 }
 
-/** Runs a history; when it fails, says which beginning of it is the shortest that does. */
+/** Runs a history; when it fails, reports its shortest prefix that fails. */
 async function explore(t: TestContext, create: () => Promise<HistoryWorld>, historySeed: number, size: HistorySize, counts: HistoryCounts): Promise<void> {
   const failure = await attempt(create, historySeed, size, counts)
   if (!failure) return

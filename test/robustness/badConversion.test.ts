@@ -1,6 +1,6 @@
 /**
- * Conversion webhooks that misbehave: silent ones, talkative ones, ones that answer nonsense. Whoever asks for what they should convert is told so;
- * everybody else is answered meanwhile, and the objects stay as they are.
+ * Conversion webhooks that misbehave: they do not answer, answer without end, or answer nonsense. Requests that need the conversion fail, other
+ * requests are served meanwhile, and the stored objects do not change.
  */
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
@@ -19,7 +19,7 @@ const mebibyte = Buffer.alloc(1024 * 1024, 0x20)
 let api: TestApiServer
 let hook: Server
 let answer: (response: ServerResponse) => void = () => {}
-/** Whose connection the webhook keeps without a word. */
+/** Responses that the webhook holds without an answer. */
 let silent: ServerResponse[] = []
 
 before(async () => {
@@ -64,7 +64,7 @@ const attempts: readonly { readonly name: string; readonly answers: (response: S
   { name: 'a hundred mebibytes', answers: (response) => pour(response, 100), want: /too large/ },
 ]
 for (const { name, answers, want } of attempts) {
-  test(`CRD-04 a conversion webhook that answers ${name} is told on`, async () => {
+  test(`CRD-04 a conversion webhook that answers ${name} fails the request`, async () => {
     answer = answers
     const client = plain(api.client)
     for (const asked of [path('v2', 'a'), path('v2')]) await assert.rejects(client.request('GET', asked), want)
@@ -72,7 +72,7 @@ for (const { name, answers, want } of attempts) {
   })
 }
 
-test('CRD-04 while a conversion webhook says nothing, others are answered, and who goes away stops waiting', async () => {
+test('CRD-04 while a conversion webhook does not answer, other requests are served, and a cancelled request stops waiting', async () => {
   silent = []
   answer = (response) => {
     silent.push(response)

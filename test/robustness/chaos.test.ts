@@ -1,5 +1,5 @@
 /**
- * One workload of each kind, changed in the middle, under faults that follow from a seed: once they are over the cluster comes to rest as asked.
+ * One workload of each kind, changed in the middle, under faults that follow from a seed: once they are over the cluster reaches the desired state.
  * A few seeds; SKIFF_CHAOS=N or N-M tries those.
  */
 import assert from 'node:assert/strict'
@@ -38,7 +38,7 @@ async function checkUpdated(client: Client): Promise<void> {
 }
 
 for (const seed of seedsOf(process.env.SKIFF_CHAOS)) {
-  test(`X10 X11 workloads changed in the middle of chaos come to rest as asked (SKIFF_CHAOS=${seed})`, { timeout: 10 * 60_000 }, async () => {
+  test(`X10 X11 workloads that change during faults reach the desired state (SKIFF_CHAOS=${seed})`, { timeout: 10 * 60_000 }, async () => {
     const cluster = await startCluster({ seed, nodes: 3 })
     try {
       const { client, until } = cluster

@@ -1,7 +1,7 @@
 /**
- * What is large leaves others served: while 100,000 objects are listed, 300 definitions are made in a row, or a namespace of 10,000 objects is emptied,
- * somebody else reads over HTTP, one request after the other. Proven by how many answers there are and how far the large thing got between two of
- * them, never by the clock.
+ * Large requests do not starve small ones: while 100,000 objects are listed, 300 definitions are created in a row, or a namespace of 10,000 objects
+ * is emptied, another client reads over HTTP, one request after the other. The tests count its answers and the progress of the large request
+ * between two of them, never time.
  */
 import assert from 'node:assert/strict'
 import { request } from 'node:https'
@@ -30,7 +30,7 @@ async function seed(store: Store, namespace: string, count: number): Promise<voi
 const waitForAll = (api: TestApiServer, namespace: string, count: number) =>
   until('all are there', async () => (await api.client.of(configMaps).list({ namespace })).items.length === count, 60_000)
 
-/** Somebody who reads until told to stop; `seen` is called with each answer. */
+/** A client that reads until it is stopped; `seen` is called with each answer. */
 function reader(listener: TestListener, seen: () => void) {
   let stopped = false
   const over = (async () => {
@@ -59,7 +59,7 @@ test('API-02 lists of 100,000 objects, in every form, leave others served', { ti
   await seed(api.store, 'default', count)
   await waitForAll(api, 'default', count)
   const forms = [
-    // Forms that are made anew for each request are made before the answer begins; the others go out as they are kept.
+    // Forms that are not cached are encoded before the answer begins; the others are sent from the cache.
     { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1', anew: true },
     { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1', anew: true },
     { accept: 'application/yaml', anew: true },
@@ -124,7 +124,7 @@ test('CRD-01 300 definitions made in a row leave others served', { timeout: 300_
   const meanwhile = row.length - before
   await other.stop()
   t.diagnostic(`${before} answers, at most ${widest(row)} definitions between two; ${meanwhile} while the documents were made`)
-  // Both ask over connections of their own, so that they should take turns; what definitions cost afterwards is nobody's turn.
+  // Both clients have their own connection, so they should take turns; work on definitions after their answers is not counted.
   assert.ok(widest(row) <= 10, `${widest(row)} definitions between two answers`)
   assert.ok(meanwhile >= 10, `${meanwhile} answers while the documents were made`)
 })

@@ -76,7 +76,7 @@ test('API-13 a body of unknown and duplicate fields is warned of a hundred times
   assert.equal(text(strict).match(/unknown field/g)?.length, 100)
 })
 
-test('API-04 of a million faults the first thousand are told', { timeout: withinMs }, async () => {
+test('API-04 a refusal lists the first thousand of many faults', { timeout: withinMs }, async () => {
   const keys = many(20_000, (index) => `"a/${index}":""`).join()
   const answer = await send('POST', configMaps, configMap('faults', `"data":{${keys}}`))
   assert.equal(answer.status, 422)
@@ -153,7 +153,7 @@ test('API-11 thousands of managers are folded in time in proportion', { timeout:
   assert.equal(answer.status, 201, text(answer).slice(0, 300))
 })
 
-test('API-02 a body of more objects than anybody needs is refused before they are looked at', { timeout: withinMs }, async () => {
+test('API-02 a body with too many objects is refused before they are validated', { timeout: withinMs }, async () => {
   const containers = `[${many(900_000, () => '{}').join(',')}]`
   const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":${containers}}}`
   const attempts = [

@@ -13,12 +13,12 @@ import { startServerProcess } from './fuzz/serverProcess.ts'
 const parallel = 32
 /** Well-formed requests before the bad one. */
 const mostBefore = 8
-/** How long a body that never comes is waited for. */
+/** How long the server waits for a body that is never sent. */
 const requestTimeoutMs = 2_000
 const idleTimeoutMs = 250
 const closedWithinMs = 60_000
 const mostResidentBytes = 600 * 1024 * 1024
-/** What the server says before any handler is asked: it cannot read the request, does not know the client, or waited for too long. */
+/** Answers before any handler runs: the request cannot be read, the client is not authenticated, or the wait was too long. */
 const beforeHandlers: ReadonlySet<number> = new Set([400, 401, 403, 408, 413, 431])
 
 const { seed, requests } = fuzzRun(10_000)

@@ -1,4 +1,4 @@
-/** The embedded store on a full disk: writes are refused as noSpace, nothing acknowledged is lost, reads and deletions go on. */
+/** The embedded store on a full disk: writes are refused as noSpace, no acknowledged write is lost, reads and deletions succeed. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

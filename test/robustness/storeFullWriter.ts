@@ -1,4 +1,4 @@
-/** Fills the disk under an embedded store, and says what still works: one JSON object on stdout. Runs where storeFull.test.ts mounted a small disk. */
+/** Fills the disk under an embedded store, and reports what still works: one JSON object on stdout. Runs where storeFull.test.ts mounted a small disk. */
 import { noLog } from '#base/log'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { isStoreError } from '#store/storeError'

@@ -35,7 +35,7 @@ test('ETC-10 ETC-06 kill -9 loses no acknowledged write and no watched revision'
     const stored = new Map(kvs.map((kv) => [kv.key, kv.modRevision]))
     for (const [key, at] of acknowledged) assert.equal(stored.get(key), at, `${key} was acknowledged`)
     for (const { key, value } of kvs) assert.equal(Buffer.from(value).toString(), key.repeat(8))
-    // Every key is written once, so the watch up to here must have been told of exactly the oldest keys, in order.
+    // Every key is written once, so the watch up to here must have delivered exactly the oldest keys, in order.
     const inOrder = kvs.map((kv) => ({ revision: kv.modRevision, key: kv.key })).sort((a, b) => a.revision - b.revision)
     assert.deepEqual(watched, inOrder.slice(0, watched.length))
     await store.close()

@@ -1,5 +1,5 @@
 /**
- * Runs other people's clients against Skiff: each folder beside this file is one program with an executable `run`. It starts a simulated cluster per
+ * Runs other people's clients against Skiff: each folder next to this file is one program with an executable `run`. It starts a simulated cluster per
  * suite and gives the program KUBECONFIG, SKIFF (the command), SKIFF_HOME, CLUSTER (its name) and WORK (a directory for build results). An exit code
  * of 0 passes, 77 skips (the last line of output is the reason: a toolchain is missing), any other fails.
  *

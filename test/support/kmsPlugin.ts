@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import path from 'node:path'
 
 export interface KmsPlugin {
-  /** Changes what it says of itself; answers how often it was called. */
+  /** Changes the plugin's reported state; resolves with how often it was called. */
   tell(change: { readonly keyId?: string; readonly healthz?: string }): Promise<{ readonly Encrypt: number; readonly Decrypt: number }>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** What a pod's status says, in short, for tests. */
+/** A short text of a pod's status, for tests. */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 

@@ -30,7 +30,7 @@ export function issuerDocuments(url: string, keys: readonly IssuerKey[]): Record
 
 export const idToken = (key: IssuerKey, claims: object): string => signToken(claims, key)
 
-/** A token whose header says how it was signed, whatever the signature is. */
+/** A token with any algorithm in its header, whatever the signature is. */
 export function forgedToken(header: object, claims: object, signature: (signed: string) => string): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const signed = `${encode(header)}.${encode(claims)}`

@@ -21,7 +21,7 @@ export interface WebhookRequest {
   readonly peer: string | undefined
 }
 
-/** The response of the review; or the whole answer, where a test wants another one; or 'hang'. */
+/** The response of the review; or the whole answer, if a test needs another one; or 'hang'. */
 export type Respond = (request: Json, url: string) => Json | RawAnswer | 'hang'
 
 export class RawAnswer {

@@ -1,5 +1,5 @@
 /**
- * The parts of the aggregation layer put together (L3): what has to be there before the server is ready, and what runs with it.
+ * Assembles the aggregation layer (L3): the state that readiness waits for, and the loops that run with the server.
  * Upstream: kube-aggregator's post-start hooks in pkg/apiserver/apiserver.go.
  */
 import { type AggregatorDeps, runAggregator } from './aggregator.ts'
@@ -7,7 +7,7 @@ import { createAutoRegister } from './autoRegister.ts'
 import { keepTrust, publishTrust, type Trust } from './trustConfigMap.ts'
 
 export interface AggregationLayerDeps extends AggregatorDeps {
-  /** Absent: extension servers are not told how to recognise this server and its users. */
+  /** Published for extension servers, so that they can verify this server and its users. Absent: not published. */
   readonly trust?: Trust | undefined
 }
 

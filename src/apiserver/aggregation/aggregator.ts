@@ -157,7 +157,7 @@ class Aggregator {
     this.#documents.keep(left as readonly Frozen<APIService>[])
   }
 
-  /** One of five tries is enough: endpoints are chosen by chance, and one of them may be about to go. */
+  /** One success of five is enough: each try picks a random endpoint, and one of them may be terminating. */
   async #probe(apiService: Frozen<APIService>, signal: AbortSignal): Promise<Availability> {
     const attempt = () => this.#within(probeTimeoutMs, signal, (limited) => this.#probeOnce(apiService, limited))
     try {

@@ -1,6 +1,6 @@
 /**
- * Keeps one APIService per group-version that this server answers itself (L3), so that `kubectl get apiservices` shows them all and their
- * priorities are stated: the compiled-in ones are put right once per start, those of custom resources always.
+ * Keeps one APIService per group-version that this server answers itself (L3), so that `kubectl get apiservices` shows them all with
+ * their priorities: built-in ones are restored once per start, those of custom resources always.
  * Upstream: kube-aggregator/pkg/controllers/autoregister, pkg/controlplane/controller/crdregistration.
  */
 import { builtInGroupVersions, groupVersionKey } from '#api/discovery/resources'

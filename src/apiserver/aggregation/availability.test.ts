@@ -29,7 +29,7 @@ const cases = [
   },
   { name: 'no slices', reader: readerOf(clusterIp), want: ['EndpointsNotFound', 'cannot find endpointslices for service/svc in "ns"'] },
   {
-    name: 'nobody ready',
+    name: 'no ready endpoint',
     reader: readerOf(clusterIp, [slice([{ addresses: ['10.0.0.1'], conditions: { ready: false } }])]),
     want: ['MissingEndpoints', 'endpointslices for service/svc in "ns" have no addresses with port name "https"'],
   },
@@ -42,7 +42,7 @@ const cases = [
   { name: 'an external name', reader: readerOf(service({ type: 'ExternalName', externalName: 'x' })), want: undefined },
 ]
 for (const { name, reader, want } of cases) {
-  test(`API-28 what objects say against an APIService: ${name}`, () => {
+  test(`API-28 availability of an APIService by its Service and EndpointSlices: ${name}`, () => {
     const found = objectsAgainst(reader, apiService)
     assert.deepEqual(found && [found.reason, found.message], want)
     if (found) assert.equal(found.status, 'False')

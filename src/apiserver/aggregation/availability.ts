@@ -17,7 +17,7 @@ export function failedDiscoveryCheck(message: string): Availability {
   return unavailable('FailedDiscoveryCheck', message)
 }
 
-/** What already the objects say against it; undefined when only asking the server can tell. */
+/** The reason why the Service or its endpoints make it unavailable; undefined when the server must be probed. */
 export function objectsAgainst(reader: ObjectReader, apiService: Frozen<APIService>): Availability | undefined {
   const reference = apiService.spec.service
   if (!reference) return undefined

@@ -15,7 +15,7 @@ import type { ExtensionServers, Fetched } from './extensionServer.ts'
 import { type DiscoveryList, factsOfDiscovery, factsOfResourceList, openApiPart, parseDocument, type ResourceList } from './foreignDocuments.ts'
 import { portOf } from './serviceResolver.ts'
 
-/** What is known of one group-version. */
+/** The cached documents of one group-version. */
 export interface GroupVersionDocuments {
   readonly resources: readonly ResourceFacts[]
   readonly openApiV2?: JsonSchema | undefined
@@ -38,7 +38,7 @@ interface Known {
   reach: string
 }
 
-/** Who asks for documents. Upstream asks for OpenAPI as system:aggregator. */
+/** The users in whose name documents are fetched. Upstream fetches OpenAPI as system:aggregator. */
 export const aggregatorUser: UserInfo = { name: 'system:kube-aggregator', groups: ['system:masters'] }
 const openApiUser: UserInfo = { name: 'system:aggregator', groups: [] }
 const refreshMs = 60_000

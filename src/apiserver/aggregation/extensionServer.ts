@@ -1,6 +1,6 @@
 /**
- * Talking to extension API servers (L3): over TLS that the APIService says how to check, with the front proxy's certificate, on behalf of the
- * user who asked or of the aggregator itself.
+ * Calls extension API servers (L3): over TLS, verified as the APIService specifies, with the front proxy's certificate, on behalf of the request's
+ * user or of the aggregator itself.
  * Upstream: kube-aggregator/pkg/apiserver/handler_proxy.go.
  */
 import type { APIService } from '#api/gen/types/apiregistration.v1'

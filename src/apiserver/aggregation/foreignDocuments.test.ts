@@ -8,7 +8,7 @@ const wanted = {
   subresources: [{ name: 'scale', kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' }, verbs: ['get'], connect: false, parameters: [] }],
 }
 
-test('API-28 both forms of discovery say the same', () => {
+test('API-28 both forms of discovery give the same facts', () => {
   const scale = { group: 'autoscaling', version: 'v1', kind: 'Scale' }
   const thing = { group: 'g', version: 'v1', kind: 'Thing' }
   const aggregated = {

@@ -1,5 +1,5 @@
 /**
- * What extension servers say of themselves (L3), read into this server's terms: discovery of either form, and their part of OpenAPI v2.
+ * Reads the documents of extension servers into this server's types (L3): discovery of either form, and their part of OpenAPI v2.
  * Pure. Upstream: kube-aggregator/pkg/apiserver/handler_discovery.go, kube-openapi/pkg/aggregator (FilterSpecByPaths).
  */
 import type { ResourceFacts, SubresourceFacts } from '#api/discovery/resources'
@@ -65,7 +65,7 @@ export function factsOfDiscovery(list: DiscoveryList, group: string, version: st
   })
 }
 
-/** The same from the plain form, where subresources stand beside their resources. */
+/** The same from the plain form, which lists subresources as entries next to their resources. */
 export function factsOfResourceList(list: ResourceList, group: string, version: string): ResourceFacts[] {
   const all = listOf(objectOf(list).resources).slice(0, 2 * maxResources)
   const subresources = new Map<string, SubresourceFacts[]>()

@@ -32,7 +32,7 @@ export function resolveService(reader: ObjectReader, random: Random, reference: 
   const { namespace = '', name = '' } = reference
   const wanted = portOf(reference)
   const service = reader.get<KubeObject>(services, namespace, name) as Frozen<Service> | undefined
-  // The singular is upstream's: its lister says so, and people search for the text.
+  // The singular is upstream's: its lister uses it, and people search for the text.
   if (!service) throw notFound({ group: '', resource: 'service' }, name)
   const { type = 'ClusterIP', externalName, ports = [] } = service.spec ?? {}
   if (type === 'ExternalName') return { host: externalName ?? '', port: wanted }

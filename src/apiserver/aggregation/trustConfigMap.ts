@@ -1,6 +1,6 @@
 /**
- * Publishes how extension API servers know this server and its users (L3): the ConfigMap extension-apiserver-authentication in kube-system.
- * Put right when somebody changes or deletes it.
+ * Publishes how extension API servers verify this server and its users (L3): the ConfigMap extension-apiserver-authentication in kube-system.
+ * Restored when it is changed or deleted.
  * Upstream: pkg/controlplane/controller/clusterauthenticationtrust.
  */
 import type { KubeObject } from '#api/machinery/meta'

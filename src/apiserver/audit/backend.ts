@@ -12,7 +12,7 @@ export interface AuditBackend {
   close(): Promise<void>
 }
 
-/** Counts and tells of events that could not be written down. */
+/** Counts and logs events that could not be written. */
 export type ReportLoss = (plugin: 'buffered' | 'log' | 'truncate' | 'webhook', error: string, lost: readonly AuditEvent[]) => void
 
 export function lossReporter(metrics: Metrics, log: Logger): ReportLoss {
@@ -26,7 +26,7 @@ export function lossReporter(metrics: Metrics, log: Logger): ReportLoss {
   }
 }
 
-/** In upstream's mode `blocking`, what does more than write a file: a request waits for it, but goes on when it fails. */
+/** For backends other than a file in upstream's mode `blocking`: a request waits for the backend, but does not fail with it. */
 export function ignoringErrors(backend: AuditBackend): AuditBackend {
   return {
     process(events) {

@@ -61,7 +61,7 @@ test('API-21 batches go when they are full, or when the first of them has waited
   assert.deepEqual(batches[1], ['d'])
 })
 
-test('API-21 what finds the buffer full is lost, and told; closing writes the rest down', async () => {
+test('API-21 a full buffer drops the event and reports it, and closing writes the buffered events', async () => {
   const clock = new VirtualClock()
   const { batches, lost, backend, reportLoss } = recording()
   const batch = createBatchBackend(backend, { ...config, bufferSize: 2, maxBatchSize: 100 }, clock, reportLoss)
@@ -102,7 +102,7 @@ test('API-21 events that are too large lose their bodies, or are left out; batch
   assert.deepEqual([requestObject, annotations], [undefined, { 'audit.k8s.io/truncated': 'true' }])
 })
 
-test('API-21 the log has a line for each event, as JSON or as text; what cannot be written is told', () => {
+test('API-21 the log has one line per event, as JSON or as text, and a failed write is reported', () => {
   const { lost, reportLoss } = recording()
   const lines: string[] = []
   const writer = { write: (text: string) => void lines.push(text), close: () => Promise.resolve() }

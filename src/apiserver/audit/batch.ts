@@ -8,7 +8,7 @@ import type { AuditEvent } from './event.ts'
 
 export interface BatchConfig {
   readonly bufferSize: number
-  /** 1: events are handed on as they come. */
+  /** 1: events are passed on without batching. */
   readonly maxBatchSize: number
   readonly maxBatchWaitMs: number
   /** Batches a second, and how many at once after a rest; absent: no limit. */
@@ -27,7 +27,7 @@ export function createBatchBackend(delegate: AuditBackend, config: BatchConfig, 
   let closed = false
   const isDue = () => buffer.length >= maxBatchSize || (closed && buffer.length > 0)
   const send = async () => {
-    // Events that come one by one go on together when more are there.
+    // With a batch size of 1, all buffered events are sent together.
     const batch = buffer.splice(0, Math.max(maxBatchSize, maxBatchSize === 1 ? buffer.length : 0))
     await throttle?.()
     const done = Promise.resolve(delegate.process(batch))

@@ -1,4 +1,4 @@
-/** Bodies as the audit log shows them (L3): JSON, without managed fields where the policy says so; stored objects by the bytes they have. */
+/** Bodies in the audit log (L3): JSON, without managed fields if the policy omits them; stored objects reuse their encoded bytes. */
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYaml } from '#api/machinery/yaml'
 import type { Answer } from '../core/answer.ts'
@@ -9,7 +9,7 @@ export function objectText(object: object, omitManagedFields: boolean): string {
   return JSON.stringify(omitManagedFields ? withoutManagedFields(object) : object)
 }
 
-/** Patches are shown as they were sent; those of YAML as the JSON that they mean. Undefined: there is none, or it is no JSON. */
+/** The patch as it was sent; a YAML patch as JSON. Undefined: there is none, or it is no JSON. */
 export function patchText(body: RequestBody): string | undefined {
   if (body.type === 'value') return body.value === undefined ? undefined : JSON.stringify(body.value)
   const text = body.bytes.toString('utf8')
@@ -24,7 +24,7 @@ function parsed(read: () => string): string | undefined {
   }
 }
 
-/** Undefined: what was answered is no object. */
+/** Undefined: the answer is no object. */
 export function responseText(answer: Answer, omitManagedFields: boolean): string | undefined {
   switch (answer.type) {
     case 'object':

@@ -1,6 +1,6 @@
 /**
- * One entry of the audit log (L3): audit.k8s.io/v1 Event. What it says is fixed when it is made; its text is made when somebody wants it, which
- * for a batch is after the request. Bodies are texts already, or are taken from the answer as they are.
+ * One entry of the audit log (L3): audit.k8s.io/v1 Event. Its content is fixed at creation; its JSON text is made on first use, which for a
+ * batch is after the request. Request bodies are JSON texts already; response bodies are taken from the answer unchanged.
  * Upstream: apiserver/pkg/apis/audit/v1/types.go, pkg/audit/format.go.
  */
 import { formatMicroTime } from '#base/time'
@@ -12,7 +12,7 @@ export type AuditLevel = (typeof auditLevels)[number]
 export const auditStages = ['RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic'] as const
 export type AuditStageName = (typeof auditStages)[number]
 
-/** What the policy says about a request that leaves a trace. */
+/** The policy's rule for an audited request. */
 export interface AuditRule {
   readonly level: Exclude<AuditLevel, 'None'>
   readonly omitStages: ReadonlySet<AuditStageName>
@@ -65,7 +65,7 @@ export interface ResponseStatus {
   readonly code?: number | undefined
 }
 
-/** What all events of a request say. Their texts are made once, by the first that is written. */
+/** The facts that all events of a request share. Their texts are made once, for the first event that is written. */
 export class RequestFacts {
   readonly texts: AuditTexts
   readonly level: AuditLevel
@@ -99,7 +99,7 @@ export class RequestFacts {
     return this.#head
   }
 
-  /** From the URI to what it is about, the end of the stage before it. Most requests say it twice. */
+  /** The members from requestURI to objectRef. Cached, because most requests have two events. */
   asked(objectRef: ObjectReference | undefined): string {
     if (this.#asked === undefined || this.#askedAbout !== objectRef) {
       const { texts, verb, user, origin, userAgent } = this
@@ -170,7 +170,7 @@ function eventJson(fields: EventFields): string {
   return annotations ? `${text},"annotations":{${annotationsText(annotations, texts)}}}` : `${text}}`
 }
 
-/** What a request says that is made in another's name, in the place of {@link RequestFacts.asked}. */
+/** The members of an impersonated request, in place of {@link RequestFacts.asked}. */
 function impersonatedText({ request, impersonatedUser, impersonationConstraint, objectRef }: EventFields): string {
   const { texts, requestURI, verb, user, origin, userAgent } = request
   let text = `","requestURI":${quote(requestURI)},"verb":${quote(verb)},"user":${user ? texts.user(user) : '{}'}`
@@ -188,7 +188,7 @@ function annotationsText(annotations: Readonly<Record<string, string>>, texts: A
   return text
 }
 
-/** Most say no more than a code. */
+/** Most statuses have only a code, whose text is cached. */
 function statusText(status: ResponseStatus): string {
   return status.status === undefined && status.message === undefined ? `{"metadata":{},"code":${status.code}}` : JSON.stringify(status)
 }

@@ -1,5 +1,5 @@
 /**
- * What is known of one audited request, while it goes on (L3): handlers add the object and annotations; each stage becomes an event.
+ * Collects what the audit log records of one request (L3): handlers add the object and annotations; each stage becomes an event.
  * Upstream: apiserver/pkg/audit context.go and request.go.
  */
 import { formatDuration } from '#api/machinery/duration'
@@ -22,7 +22,7 @@ export class AuditRecord implements RequestAudit {
   #objectRef: ObjectReference | undefined
   #requestObject: string | undefined
   #annotations: Record<string, string> | undefined
-  /** An event says them: the next one goes into a copy. */
+  /** True when an event refers to the annotations: the next change copies them. */
   #areShared = false
   #spentMs: Partial<Record<LatencyLayer, number>> | undefined
 
@@ -74,7 +74,7 @@ export class AuditRecord implements RequestAudit {
     if (this.rule.level !== 'Metadata') this.#requestObject = patchText(body)
   }
 
-  /** Of what took long, how long: for operators who look for it. */
+  /** Annotates a slow request with the durations of its parts, as upstream does for operators. */
   noteLatency(nowMs: number): void {
     const tookMs = nowMs - this.#request.receivedMs
     if (tookMs <= slowMs || this.#request.info?.verb === 'watch') return

@@ -1,5 +1,5 @@
 /**
- * Where a request came from (L3): what proxies say in X-Forwarded-For and X-Real-Ip, and the peer, who cannot lie about itself.
+ * The source addresses of a request (L3): those in X-Forwarded-For and X-Real-Ip, and the peer's, which cannot be forged.
  * Upstream: apimachinery/pkg/util/net SourceIPs.
  */
 import { isIP } from 'node:net'

@@ -10,7 +10,7 @@ import { AuditTexts } from './texts.ts'
 const user: UserInfo = { name: 'ännë "x"', uid: 'u', groups: ['g'] }
 const rule: AuditRule = { level: 'Metadata', omitStages: new Set(), omitManagedFields: false }
 
-test('API-21 texts that are kept say what they would say made anew, however many there are', () => {
+test('API-21 a cached text equals the text made without the cache, whatever the number of callers', () => {
   const texts = new AuditTexts()
   const origin = texts.origin({ headers: {}, remoteAddress: '10.0.0.1' })
   const agents = [undefined, ...Array.from({ length: 6 }, (_, i) => `agent "${i}"`), 'long'.repeat(200)]
@@ -27,7 +27,7 @@ test('API-21 texts that are kept say what they would say made anew, however many
   }
 })
 
-test('API-21 each event says what it is about, and who asks, as it was then', () => {
+test('API-21 each event has its own object reference and user, even if the objects change afterwards', () => {
   const texts = new AuditTexts()
   const info = { isResourceRequest: true, verb: 'create', resource: 'pods', namespace: 'a', name: '', apiGroup: '', apiVersion: 'v1', subresource: '' }
   const request = Object.assign(requestOf(), { info, user, originalUser: user, admissionAnnotations: [] })

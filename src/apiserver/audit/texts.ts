@@ -1,6 +1,6 @@
 /**
- * JSON texts that audit events repeat (L3): users, addresses, agents, reasons and the second of a time are said by thousands of events each, and
- * are made once. Bounded: whoever is forgotten is made again.
+ * Caches JSON texts that audit events repeat (L3): users, addresses, agents, reasons and the second of a time are the same in thousands of events.
+ * Bounded: an evicted text is made again.
  */
 import { formatTime } from '#base/time'
 import type { ServerRequest, UserInfo } from '../core/request.ts'
@@ -8,7 +8,7 @@ import { sourceIps } from './sourceIps.ts'
 
 export interface Origin {
   readonly ips: readonly string[]
-  /** The member of an event, with its comma; empty where nobody knows. */
+  /** The event's member `sourceIPs`, with its comma; empty where the addresses are unknown. */
   readonly json: string
 }
 
@@ -18,7 +18,7 @@ const mostKept = 2048
 /** Up to this length, looking at each character is cheaper than calling the JSON writer. */
 const longestLookedAt = 256
 
-/** How somebody asks: from where, with what, and for what. */
+/** What requests of one caller have in common: the verb, the source addresses and the user agent. */
 interface Caller {
   readonly verb: string
   readonly origin: Origin
@@ -26,7 +26,7 @@ interface Caller {
   readonly json: string
 }
 
-/** Of each user; more than these are made again. */
+/** Callers cached for each user; the texts of further ones are made each time. */
 const mostCallers = 4
 
 export class AuditTexts {
@@ -52,7 +52,7 @@ export class AuditTexts {
     return json
   }
 
-  /** As `,"verb":…,"user":…,"sourceIPs":…,"userAgent":…`, of somebody who asks in their own name. */
+  /** As `,"verb":…,"user":…,"sourceIPs":…,"userAgent":…`, for a request without impersonation. */
   caller(verb: string, user: UserInfo | undefined, origin: Origin, userAgent: string | undefined): string {
     if (!user || (userAgent && userAgent.length > longestKept)) return this.#callerOf(verb, user ? this.user(user) : '{}', origin, userAgent)
     let callers = this.#callers.get(user)
@@ -99,7 +99,7 @@ export class AuditTexts {
     return origin
   }
 
-  /** For what many events say word by word. */
+  /** The quoted text, cached because many events contain it. */
   quoted(text: string): string {
     if (text.length > longestKept) return JSON.stringify(text)
     let json = this.#quoted.get(text)
@@ -125,7 +125,7 @@ export class AuditTexts {
   }
 }
 
-/** What was put together is many strings to V8, which it would put together again in each text that says it. */
+/** Flattens a concatenated string: V8 would flatten it again in each text that contains it. */
 function inOnePiece(text: string): string {
   return Buffer.from(text).toString()
 }

@@ -1,13 +1,13 @@
 /**
- * Keeps the audit events of one turn of the event loop and hands them on together (L3): a log is written once, however many requests came in at
- * the same time. Whoever answers a request asks for it first, so that no client learns what is not written down; at the latest it happens when
- * the turn is over.
+ * Collects the audit events of one turn of the event loop and passes them on together (L3): a log is written once, however many requests arrived
+ * at the same time. The server flushes before it answers a request, so that no client gets an answer that is not logged; at the latest the end of
+ * the turn flushes.
  */
 import { append } from '#base/extremes'
 import type { AuditBackend } from './backend.ts'
 import type { AuditEvent } from './event.ts'
 
-/** @param delegate tells of its losses itself, and does not wait */
+/** @param delegate reports its own losses, and does not wait */
 export function createTurnEnd(delegate: AuditBackend): AuditBackend {
   let kept: AuditEvent[] = []
   const flush = () => {

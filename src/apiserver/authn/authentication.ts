@@ -1,6 +1,6 @@
 /**
- * Authentication put together (L3): every way to say who asks, in upstream's order, the issuer of service account tokens, and what others need to
- * verify those. What needs the running server (writing down the use of tokens) begins with `start`.
+ * Assembles authentication (L3): all authenticators in upstream's order, the issuer of service account tokens, and the documents to verify these.
+ * `start` begins the work that needs the running server: recording the use of tokens.
  * Upstream: pkg/kubeapiserver/authenticator/config.go (v1.36).
  */
 import type { Clock } from '#base/clock'
@@ -46,7 +46,7 @@ export interface AuthenticationDeps {
   readonly metrics: Metrics
   /** PEM, private: signs service account tokens unless the settings name another. */
   readonly serviceAccountKey: string
-  /** Host and port at which clients outside find this server; absent: nobody knows. */
+  /** Host and port at which clients outside reach this server; absent: unknown. */
   readonly externalAddress?: string | undefined
   /** Signs in place of any key. */
   readonly externalSigner?: ExternalSigner | undefined
@@ -77,7 +77,7 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
     ...(settings.tokenFile ? [tokenFileAuthenticator(settings.tokenFile, apiAudiences)] : []),
     ...serviceAccountAuthenticators(deps, { accounts, keySet, apiAudiences, recordUse }),
     ...(settings.bootstrapTokens ? [bootstrapTokenAuthenticator(reader, clock, apiAudiences)] : []),
-    // After those of service accounts: an issuer may have to be asked about a token, they never are.
+    // After those of service accounts: these are local, while an issuer may have to be called.
     ...(jwt ? [cachedTokens(jwt, { clock, metrics, successTtlMs: tokenSuccessTtlMs, failureTtlMs: 0, cachesErrors: true })] : []),
     ...(settings.webhook ? [webhookTokens(deps, settings.webhook, apiAudiences)] : []),
   ]
@@ -117,7 +117,7 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
 
 const keySetUrlAt = (address: string | undefined) => address && `https://${address}${keySetPath}`
 
-/** What signs and verifies when nobody else is named to do it. */
+/** Signs and verifies with local keys; used where no external signer is configured. */
 function ownKeys({ serviceAccountKey }: AuthenticationDeps, accounts: ServiceAccountSettings): { readonly signer: TokenSigner; readonly keySet: KeySet } {
   const key = signingKey(accounts.signingKey ?? serviceAccountKey)
   return { signer: keySigner(key), keySet: staticKeys(accounts.keys?.flatMap(verificationKeys) ?? [key]) }
@@ -133,7 +133,7 @@ function jwtAuthenticators(
   return reloadingAuthenticators(deps, jwt, disallowedIssuers)
 }
 
-/** Both its yes and its no hold as long as the settings say. */
+/** Caches acceptances and refusals for the configured time. */
 function webhookTokens(deps: AuthenticationDeps, webhook: WebhookTokenSettings, apiAudiences: readonly string[]): TokenAuthenticator {
   const ttl = { successTtlMs: webhook.cacheTtlMs, failureTtlMs: webhook.cacheTtlMs, cachesErrors: false }
   return cachedTokens(webhookTokenAuthenticator(deps, webhook, apiAudiences), { clock: deps.clock, metrics: deps.metrics, ...ttl })
@@ -149,7 +149,7 @@ interface AccountParts {
   readonly recordUse: Parameters<typeof legacyClaims>[0]['recordUse']
 }
 
-/** Of tokens of old, and of those of today. */
+/** One for legacy tokens of secrets, one for tokens of the TokenRequest API. */
 function serviceAccountAuthenticators(
   { reader, clock, metrics }: AuthenticationDeps,
   { accounts, keySet, apiAudiences, recordUse }: AccountParts,

@@ -39,7 +39,7 @@ const claims: TokenClaims = {
   'kubernetes.io': { namespace: 'ns', serviceaccount: { name: 'app', uid: 'sa-1' }, pod: { name: 'p', uid: 'pod-1' }, node: { name: 'n', uid: 'node-1' } },
 }
 
-/** A world with the service account, and the pod unless told otherwise. */
+/** A reader that finds the service account, and the pod unless it is undefined. */
 function reader(pod: { uid: string; deletionTimestamp?: string } | undefined, accountUid = 'sa-1'): ObjectReader {
   const objects: Record<string, object | undefined> = { 'serviceaccounts/ns/app': { uid: accountUid }, 'pods/ns/p': pod }
   const get = ({ resource }: { resource: string }, namespace: string, name: string) => {
@@ -111,7 +111,7 @@ for (const { name, token, reader: world = reader(livePod), audiences = ['api'], 
 
 const request = (headers: Record<string, string>, peer?: ServerRequest['peerCertificate']) => ({ headers, peerCertificate: peer }) as unknown as ServerRequest
 
-test('AUN-01 a bad credential is never anonymous; none is; a good one beside a bad one counts', async () => {
+test('AUN-01 a bad credential is refused, no credential is anonymous, and a good one wins over a bad one', async () => {
   const tokens = [accounts(reader(livePod), [ours])]
   const union = unionAuthenticator([x509Authenticator(clock), bearerTokenAuthenticator(tokens, ['api'])])
   const decide = async (one: ServerRequest) => {

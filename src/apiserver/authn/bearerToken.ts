@@ -1,6 +1,6 @@
 /**
  * Finds the bearer token of a request (L3), in the header or, for browsers' WebSockets, in a subprotocol, and asks the token authenticators.
- * A token that nobody knows is refused. Upstream: apiserver/pkg/authentication/request/{bearertoken,websocket}.
+ * A token that no authenticator accepts is refused. Upstream: apiserver/pkg/authentication/request/{bearertoken,websocket}.
  */
 
 import { tokenOfProtocols } from '#streaming/offeredProtocols'
@@ -29,7 +29,7 @@ function remarked(result: TokenResult, request: ServerRequest): Exclude<TokenRes
   return result
 }
 
-/** The first that authenticates wins; a refusal counts only when nobody does. */
+/** The first authenticator that accepts the token wins; a refusal counts only when none does. */
 export function authenticateToken(
   authenticators: readonly TokenAuthenticator[],
   token: string,
@@ -50,7 +50,7 @@ function bearerToken({ headers, warnings }: ServerRequest): string | { readonly 
   return carried && 'token' in carried ? carried.token : carried
 }
 
-/** Every request comes here: a regular expression would look at each character of a long token. */
+/** Runs for every request: no regular expression, which would scan each character of a long token. */
 function ofHeader(authorization: string, warnings: string[]): string | undefined {
   const text = authorization.trim()
   if (text.slice(0, scheme.length).toLowerCase() !== scheme) return undefined

@@ -47,7 +47,7 @@ function isLive(expiration: string, nowMs: number): boolean {
   return expiration === '' || (parseTime(expiration) ?? 0) > nowMs
 }
 
-/** Undefined when one of them is not a bootstrapper's group: such a secret could name system:masters. */
+/** Undefined if a group does not begin with system:bootstrappers: the secret could name system:masters. */
 function extraGroups(text: string): string[] | undefined {
   const groups = text === '' ? [] : text.split(',').map((group) => group.trim())
   return groups.every((group) => extraGroup.test(group)) ? [...new Set(groups)].sort() : undefined

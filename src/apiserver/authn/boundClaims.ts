@@ -1,5 +1,5 @@
 /**
- * Whom a token of the TokenRequest API names, and whether what it is bound to still lives (L3).
+ * Reads the service account that a token of the TokenRequest API names, and checks that the objects it is bound to still exist (L3).
  * Upstream: pkg/serviceaccount/claims.go, go-jose's jwt.Claims.Validate (v1.36).
  */
 import type { KubeObject } from '#api/machinery/meta'

@@ -1,6 +1,6 @@
 /**
- * Whom a token of a secret names (L3): those of old, which do not expire. The secret must still hold the token; its use is written down on the
- * secret, once a day, and one that was marked invalid is refused.
+ * Reads the service account of a legacy token (L3), which is stored in a secret and does not expire. The secret must still hold the token. Its
+ * last use is recorded in a label there, once a day; a token whose secret is labelled invalid is refused.
  * Upstream: pkg/serviceaccount/legacy.go (v1.36).
  */
 import { timingSafeEqual } from 'node:crypto'

@@ -14,7 +14,7 @@ import { dayOf, lastUsedLabel } from './legacyClaims.ts'
 export const trackingConfigMap = 'kube-apiserver-legacy-service-account-token-tracking'
 const configMaps = '/api/v1/namespaces/kube-system/configmaps'
 
-/** Resolves when the ConfigMap says a day; a text in it that is none is replaced. @throws Status when the API refuses */
+/** Resolves when the ConfigMap holds a date; an invalid one is replaced. @throws Status when the API refuses */
 export async function keepTrackingSince(transport: Transport, clock: Clock, signal: AbortSignal): Promise<void> {
   const data = { since: dayOf(clock.now()) }
   try {

@@ -1,5 +1,5 @@
 /**
- * Believes a front proxy who it says is asking (L3): X-Remote-User and its like count only on connections whose certificate was signed by the
+ * Authenticates by the headers of a front proxy (L3): X-Remote-User and its like count only on connections whose certificate was signed by the
  * authority for front proxies, with one of the allowed common names.
  * Upstream: apiserver/pkg/authentication/request/headerrequest.
  */

@@ -1,7 +1,7 @@
 /**
  * Authenticates service accounts by their tokens (L3). Signatures are remembered in a bounded cache; times, audiences and the
- * objects a token is bound to are looked at each time, so that a deleted pod's token is dead at once.
- * Whom a token names is ./boundClaims.ts and, for tokens of secrets, ./legacyClaims.ts. Upstream: pkg/serviceaccount/jwt.go (v1.36).
+ * objects a token is bound to are checked each time, so that a deleted pod's token is refused at once.
+ * ./boundClaims.ts reads a token's claims; for tokens of secrets, ./legacyClaims.ts does. Upstream: pkg/serviceaccount/jwt.go (v1.36).
  */
 import { LruCache } from '#base/lruCache'
 import type { UserInfo } from '../core/request.ts'
@@ -9,10 +9,10 @@ import { keyIdOf, peekClaims, verifySignature } from '../tokens/jwt.ts'
 import { type KeySet, keysFor } from '../tokens/keySet.ts'
 import type { TokenAuthenticator, TokenRemarks, TokenResult } from './tokenAuthenticator.ts'
 
-/** What the world says of a token whose signature was good, at this moment. */
+/** Checks a token with a valid signature against the time and the bound objects. */
 export type ClaimsCheck = () => ({ readonly user: UserInfo } & TokenRemarks) | ({ readonly user?: undefined; readonly reason: string } & TokenRemarks)
 
-/** Reads the claims of a token that one of our keys signed; a text says what is wrong with them for good. */
+/** Reads the claims of a token that one of our keys signed; a text is the reason why they can never be valid. */
 export type ClaimsReader = (claims: Readonly<Record<string, unknown>>, token: string) => ClaimsCheck | string
 
 export interface ServiceAccountOptions {
@@ -20,7 +20,7 @@ export interface ServiceAccountOptions {
   readonly issuers: readonly string[]
   readonly apiAudiences: readonly string[]
   readonly claims: ClaimsReader
-  /** Called for each use of a token without audiences: they are tokens of old. */
+  /** Called for each use of a legacy token, which has no audiences. */
   readonly onLegacyToken?: (() => void) | undefined
 }
 
@@ -29,7 +29,7 @@ interface VerifiedToken {
   readonly audiences: readonly string[] | undefined
   readonly subject: string
   readonly check: ClaimsCheck
-  /** Of the last time that it was meant for just these audiences. */
+  /** The audiences that were last asked for, and those of them that the token is meant for. */
   meant?: { readonly wanted: readonly string[]; readonly audiences: readonly string[] }
 }
 
@@ -92,7 +92,7 @@ function decide(options: ServiceAccountOptions, token: VerifiedToken, wanted: re
 function meantAudiences(token: VerifiedToken, wanted: readonly string[], apiAudiences: readonly string[]): readonly string[] {
   if (token.meant?.wanted === wanted) return token.meant.audiences
   const audiences = (token.audiences ?? apiAudiences).filter((one) => wanted.includes(one))
-  // Requests all want the server's own list; those of reviews come and go.
+  // Ordinary requests all use the server's own list; reviews bring their own lists.
   if (wanted === apiAudiences) token.meant = { wanted, audiences }
   return audiences
 }

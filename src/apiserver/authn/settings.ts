@@ -36,7 +36,7 @@ export interface ServiceAccountSettings {
 export interface AuthenticationSettings {
   /** Absent or empty: the issuers of service account tokens. */
   readonly apiAudiences?: readonly string[] | undefined
-  /** Absent: nobody is let in without a name. No paths: everywhere. */
+  /** Absent: anonymous requests are refused. No paths: they are allowed on all paths. */
   readonly anonymous?: { readonly paths: readonly string[] } | undefined
   readonly bootstrapTokens: boolean
   /** Absent: no front proxy is believed. */
@@ -58,7 +58,7 @@ export const standardRequestHeaders = {
   extraHeaderPrefixes: ['X-Remote-Extra-'],
 } as const
 
-/** What a server without flags does, and a local cluster beside: bootstrap tokens let nodes join. */
+/** The settings of a server without flags, plus bootstrap tokens, with which nodes join a local cluster. */
 export const defaultAuthentication: AuthenticationSettings = {
   anonymous: { paths: [] },
   bootstrapTokens: true,

@@ -1,7 +1,7 @@
 /** Authenticators of bearer tokens (L3): asked for requests and for TokenReviews. Upstream: apiserver/pkg/authentication/authenticator. */
 import type { UserInfo } from '../core/request.ts'
 
-/** What an authenticator has to say beside its decision: to the client, and to the audit log by key. */
+/** What an authenticator adds to its decision: warnings for the client, and annotations of the audit event by key. */
 export interface TokenRemarks {
   readonly warnings?: readonly string[] | undefined
   readonly annotations?: Readonly<Record<string, string>> | undefined
@@ -16,11 +16,11 @@ export type TokenResult =
 
 export interface TokenAuthenticator {
   readonly name: string
-  /** `audiences`: at least one of them must be meant; the result says which. */
+  /** `audiences`: the token must be meant for at least one of them; the result has these. */
   authenticateToken(token: string, audiences: readonly string[]): Promise<TokenResult> | TokenResult
 }
 
-/** An authenticator whose tokens say nothing of audiences: they are meant for the API server's own. Upstream: authenticator/audagnostic.go. */
+/** Wraps an authenticator whose tokens have no audiences: they are meant for the API server's own. Upstream: authenticator/audagnostic.go. */
 export function audienceAgnostic(
   name: string,
   apiAudiences: readonly string[],

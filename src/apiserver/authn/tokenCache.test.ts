@@ -21,7 +21,7 @@ function counted(cachesErrors: boolean, failureTtlMs: number) {
   return { clock, asked, cache: cachedTokens(authenticator, { clock, metrics: noMetrics, successTtlMs: 10_000, failureTtlMs, cachesErrors }) }
 }
 
-test('a good token is asked for once in its time, and once for requests that come together', async () => {
+test('a good token is checked once per cache period, and once for concurrent requests', async () => {
   const { clock, asked, cache } = counted(false, 0)
   const [first, second] = await Promise.all([cache.authenticateToken('good', ['a']), cache.authenticateToken('good', ['a'])])
   assert.deepEqual([first, second], [{ decision: 'authenticated', user, audiences: ['a'] }, first])

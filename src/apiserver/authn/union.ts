@@ -1,6 +1,6 @@
 /**
  * Asks several authenticators (L3): the first that authenticates wins; when none does, one bad credential is enough to refuse.
- * So a good token beside a foreign certificate passes, and a bad credential alone never becomes anonymous.
+ * So a good token together with a foreign certificate passes, and a bad credential alone never becomes anonymous.
  * Upstream: apiserver/pkg/authentication/request/union, pkg/authentication/token/union.
  */
 import { aggregateReasons } from '../core/reasons.ts'

@@ -15,7 +15,7 @@ import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
 export interface WebhookTokenSettings {
   /** From the kubeconfig: its server is the very URL to post to. */
   readonly transport: Omit<HttpTransportOptions, 'clock'>
-  /** Of the TokenReview. */
+  /** Version of the TokenReview. */
   readonly version: 'v1' | 'v1beta1'
   readonly cacheTtlMs: number
 }
@@ -26,7 +26,7 @@ export interface WebhookTokenDeps {
   readonly log: Logger
 }
 
-/** Of one look-up, all attempts together. */
+/** Bounds one look-up, all attempts together. */
 const timeoutMs = 30_000
 
 export function webhookTokenAuthenticator(

@@ -51,7 +51,7 @@ function read({ raw }: PeerCertificate): Known {
   const certificate = new X509Certificate(raw)
   const validToMs = Date.parse(certificate.validTo)
   const found = userOfCertificate(certificate.raw)
-  // As upstream: a certificate without a common name identifies nobody.
+  // As upstream: a certificate without a common name identifies no user.
   if (!found) return { result: undefined, validToMs }
   if (typeof found === 'string') return { result: { decision: 'rejected', reason: found }, validToMs }
   const { name, uid, groups } = found

@@ -48,7 +48,7 @@ describe('AUZ-05 a policy decides', () => {
   }
 })
 
-test('AUZ-05 blank lines and comments say nothing; faults name their line', () => {
+test('AUZ-05 blank lines and comments are skipped, and errors name their line', () => {
   assert.deepEqual(parseAbacPolicies('# a comment\n\n', 'f'), [])
   assert.throws(() => parseAbacPolicies('{}\n{"user":1}', 'f'), /^Error: error reading policy file f, line 2: \{"user":1\}: json: cannot unmarshal number/)
   assert.throws(() => parseAbacPolicies('nonsense', 'f'), /^Error: error reading policy file f, line 1: nonsense: /)

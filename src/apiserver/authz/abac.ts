@@ -1,5 +1,5 @@
 /**
- * Attribute-based access control (L3): a file with a policy a line, read at start; whoever one of them fits is allowed.
+ * Attribute-based access control (L3): a file with one policy per line, read at start; a request that one of them matches is allowed.
  * Upstream: pkg/auth/authorizer/abac, pkg/apis/abac (v0 and v1beta1).
  */
 import type { UserInfo } from '../core/request.ts'
@@ -34,7 +34,7 @@ export function parseAbacPolicies(content: string, file: string): AbacPolicy[] {
   })
 }
 
-/** Lines of old name neither a version nor a kind, and mean everything where they say nothing. */
+/** Lines of v0 have neither an apiVersion nor a kind; a field that is missing there matches everything. */
 function policyOf(value: unknown): AbacPolicy {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('a policy is a JSON object')
   const { apiVersion, kind, spec } = value as { readonly apiVersion?: unknown; readonly kind?: unknown; readonly spec?: unknown }
@@ -71,7 +71,7 @@ function fieldsOf(value: unknown): AbacPolicy {
   }
 }
 
-/** A star stands for everybody who is somebody. */
+/** A star stands for all authenticated users. */
 function forAuthenticated(policy: AbacPolicy): AbacPolicy {
   return policy.user === '*' || policy.group === '*' ? { ...policy, user: '', group: authenticated } : policy
 }

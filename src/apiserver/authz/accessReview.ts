@@ -8,7 +8,7 @@ import type { FieldTerm } from '#api/machinery/fieldSelector'
 import { type LabelRequirement, parseLabelSelector, type SelectorOperator } from '#api/machinery/labelSelector'
 import type { AuthorizationAttributes } from './authorizer.ts'
 
-/** What is empty is left out, as Go does. */
+/** Empty fields are omitted, as in Go's encoding. */
 export function accessReviewSpec(attributes: AuthorizationAttributes): SubjectAccessReviewSpec {
   const { user, verb, isResourceRequest, path } = attributes
   return {
@@ -48,7 +48,7 @@ const operators: Readonly<Partial<Record<SelectorOperator, string>>> = {
   '!': 'DoesNotExist',
 }
 
-/** Those that cannot be said are left out: what is asked then is wider, never narrower. */
+/** Requirements that the API cannot express are left out: the question then is wider, never narrower. */
 function labelRequirements(selector: AuthorizationAttributes['labelSelector']): LabelSelectorRequirement[] {
   const requirements = typeof selector === 'string' ? parsed(selector) : (selector ?? [])
   return requirements.flatMap(({ key, operator, values }) => {

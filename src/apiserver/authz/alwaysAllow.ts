@@ -1,4 +1,4 @@
-/** Everybody may do everything, or nothing (L3). Upstream: apiserver/pkg/authorization/authorizerfactory/builtin.go. */
+/** Allows every request, or denies every request (L3). Upstream: apiserver/pkg/authorization/authorizerfactory/builtin.go. */
 import type { Authorizer } from './authorizer.ts'
 
 export const alwaysAllowAuthorizer: Authorizer = {

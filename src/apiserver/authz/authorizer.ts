@@ -17,7 +17,7 @@ export interface AuthorizationAttributes {
   readonly name: string
   /** What the field selector of a list, watch or deletecollection narrows it to; absent: nothing, or a selector that does not parse. */
   readonly fieldSelector?: readonly FieldTerm[] | undefined
-  /** What the label selector narrows it to: as text, which hardly anybody wants to be parsed, or parsed. */
+  /** The label selector of the request: as text, since few authorizers need it parsed, or parsed. */
   readonly labelSelector?: string | readonly LabelRequirement[] | undefined
 }
 

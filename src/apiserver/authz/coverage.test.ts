@@ -81,7 +81,7 @@ const product = (count: number): PolicyRule => ({
   resourceNames: many('n', count),
 })
 
-test('AUZ-01 coverage compares a product of 60 to the power of four, each verb held by a rule of its own', () => {
+test('AUZ-01 coverage compares a product of 60 to the power of four, with one rule per verb', () => {
   const held = product(60).verbs.map((verb) => ({ ...product(60), verbs: [verb] }))
   assert.deepEqual(uncovered(held, [product(60)]), [])
   const one = { verbs: ['v3'], apiGroups: ['g4'], resources: ['r5'], resourceNames: ['n6'] }

@@ -72,7 +72,7 @@ function* compare(held: readonly Rule[], wanted: readonly Rule[]): Work<Coverage
 const sizeOf = ({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: Rule): number =>
   [verbs, apiGroups, resources, resourceNames, nonResourceURLs].reduce((sum, list) => sum + (list?.length ?? 0), 1)
 
-/** Bounds the work as a whole, and says when others should have their turn. */
+/** Bounds the total work, and tells when to yield to the event loop. */
 class Effort {
   #left = mostSteps
   #share = 0
@@ -90,7 +90,7 @@ class Effort {
     return this.indexed(steps * this.#cost)
   }
 
-  /** What is held needs no bound: the cluster stores it. */
+  /** The user's own rules need no bound: the cluster stores them. */
   indexed(steps: number): boolean {
     this.#share += steps
     if (this.#share < stepsPerTurn) return false

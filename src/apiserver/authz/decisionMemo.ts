@@ -1,6 +1,6 @@
 /**
- * Remembers what was decided about whom (L3), until anything changes that the decisions follow from. Names do not count where no rule looks at
- * them; where one does, nothing is remembered. Bounded: what is forgotten is worked out again.
+ * Caches decisions by user and attributes (L3), until a role or binding changes. The key leaves out the object's name: where a rule depends on the
+ * name, the decision is not cached. Bounded: an evicted decision is computed again.
  */
 import { LruCache } from '#base/lruCache'
 import type { UserInfo } from '../core/request.ts'

@@ -39,9 +39,9 @@ export type WebhookResult = 'success' | 'error' | 'timeout'
 export interface WebhookAuthorizerMetrics {
   /** One round trip. */
   evaluated(result: WebhookResult, durationMs: number): void
-  /** The request goes on to the next authorizer although the webhook could not be asked. */
+  /** The request continues with the next authorizer although the webhook could not be asked. */
   failedOpen(result: WebhookResult): void
-  /** The match conditions were looked at. */
+  /** The match conditions were evaluated. */
   matched(durationMs: number, outcome: 'matches' | 'excluded' | 'error'): void
 }
 

@@ -14,7 +14,7 @@ const allow: AuthorizationDecision = { decision: 'allow', reason: '' }
 const noOpinion: AuthorizationDecision = { decision: 'noOpinion', reason: '' }
 const refuse = (reason: string): AuthorizationDecision => ({ decision: 'noOpinion', reason })
 
-/** The node a kubelet's identity stands for: system:node:<name> in system:nodes. @returns undefined for everybody else. */
+/** The node a kubelet's identity stands for: system:node:<name> in system:nodes. @returns undefined for all other users. */
 export function nodeOf(user: UserInfo): string | undefined {
   const prefix = 'system:node:'
   return user.name.startsWith(prefix) && user.groups.includes('system:nodes') ? user.name.slice(prefix.length) : undefined
@@ -85,7 +85,7 @@ function updateClaimStatus(attributes: AuthorizationAttributes, node: string, gr
   return related('persistentvolumeclaim', attributes, node, graph)
 }
 
-/** Tokens for its pods, and the accounts themselves, which plugins that pull images are told about. */
+/** Tokens for its pods, and the accounts themselves, whose annotations credential providers for images get. */
 function authorizeServiceAccount(attributes: AuthorizationAttributes, node: string, graph: NodeGraph): AuthorizationDecision {
   const { verb, subresource, namespace, name } = attributes
   if (verb === 'get' && subresource === '') return related('serviceaccount', attributes, node, graph)
@@ -109,7 +109,7 @@ function authorizeCsiNode({ verb, subresource, name }: AuthorizationAttributes, 
   return verb === 'create' || name === node ? allow : refuse('can only access CSINode with the same name as the requesting node')
 }
 
-/** Only slices of the node: by name, or many at once by a selector that names the node. What a new slice says is admission's to look at. */
+/** Only slices of the node: by name, or many at once by a selector that names the node. Admission checks the node of a new slice. */
 function authorizeResourceSlice(attributes: AuthorizationAttributes, node: string, graph: NodeGraph): AuthorizationDecision {
   if (attributes.subresource !== '') return refuse('cannot authorize ResourceSlice subresources')
   switch (attributes.verb) {

@@ -1,6 +1,6 @@
 /**
- * What is related to which node (L3): secrets, config maps, claims, accounts and resource claims through the pods that run there, volumes through
- * claims, secrets of volumes through both. Kept from changes, so that a question is a look-up, however many pods there are.
+ * Relates objects to nodes (L3): secrets, config maps, claims, accounts and resource claims through the pods that run there, volumes through claims,
+ * secrets of volumes through both. Updated on changes, so that a query is a look-up, however many pods there are.
  * Upstream: plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go (v1.36), which keeps vertices and edges.
  */
 import type { PersistentVolume, Pod } from '#api/gen/types/core.v1'

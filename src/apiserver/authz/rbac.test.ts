@@ -59,7 +59,7 @@ const pods = (verbs: string[], resourceNames?: string[]): PolicyRule => ({
 const jane: UserInfo = { name: 'jane', groups: ['dev'] }
 const allowed = 'allow RBAC: allowed by RoleBinding "b/a" of Role "reader" to User "jane"'
 
-test('AUZ-01 what was decided of somebody holds for every name, and for who comes under the same name and groups', () => {
+test('AUZ-01 a cached decision serves all object names, and other users with the same name and groups', () => {
   const { role, bind, decide, lookUps } = setUp()
   role('reader', [pods(['get'])])
   bind('b', 'reader', 'jane')
@@ -86,7 +86,7 @@ test('AUZ-01 a change of any role or binding is heeded at once', () => {
   assert.deepEqual(seen, [missing, allowed, 'noOpinion', allowed, 'noOpinion'])
 })
 
-test('AUZ-01 a rule for some names holds for those alone, whoever was asked about first', () => {
+test('AUZ-01 a rule with resourceNames allows only these, in whatever order names are asked for', () => {
   const { role, bind, decide } = setUp()
   role('reader', [pods(['get'], ['p'])])
   bind('b', 'reader', 'jane')

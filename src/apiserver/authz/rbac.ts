@@ -162,7 +162,7 @@ function createBindingIndex(reader: ObjectReader): { of(subject: string, scope: 
     }
     if (bySubject?.size === 0) index.delete(namespace)
   }
-  // What is indexed, by identity: an update must take out exactly what was put in.
+  // The indexed bindings: an update must remove exactly what was added.
   const current = new Map<string, Binding>()
   const replace = (binding: Binding, present: boolean) => {
     const id = `${binding.metadata.namespace ?? ''}/${binding.metadata.name ?? ''}`

@@ -1,4 +1,4 @@
-/** What authorization is told (L3): which authorizers are asked, in which order, and where the order comes from. */
+/** The settings of authorization (L3): the ordered list of authorizers, and the file that it is read from. */
 import type { HttpTransportOptions } from '#client/httpTransport'
 import type { ConfigFile } from '../core/configFile.ts'
 import type { AbacPolicy } from './abac.ts'
@@ -13,9 +13,9 @@ export interface ConfiguredAuthorizer extends ValidatedAuthorizer {
 export interface AuthorizationSettings {
   /** After system:masters, which may do everything. */
   readonly authorizers: readonly ConfiguredAuthorizer[]
-  /** Of the type ABAC. */
+  /** Policies of the authorizer type ABAC. */
   readonly policies?: readonly AbacPolicy[] | undefined
-  /** Where the list comes from, when it may change. */
+  /** The file with the list, which is reloaded when it changes; absent: flags. */
   readonly file?: AuthorizationFile | undefined
 }
 

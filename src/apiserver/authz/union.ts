@@ -1,6 +1,6 @@
 /**
- * Several authorizers as one (L3): asked in order, the first that allows or denies decides; the reasons and errors of those before it are kept for
- * the case that nobody does. Upstream: apiserver/pkg/authorization/union.
+ * Several authorizers as one (L3): asked in order, the first that allows or denies decides; the reasons and errors of all are reported
+ * when none does. Upstream: apiserver/pkg/authorization/union.
  */
 import { aggregateReasons } from '../core/reasons.ts'
 import type { UserInfo } from '../core/request.ts'

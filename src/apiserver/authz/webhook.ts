@@ -1,6 +1,6 @@
 /**
- * Asks a webhook what somebody may do (L3), as a SubjectAccessReview of either version. Its answers hold for a while; trouble is met with patience,
- * and then by what the failure policy says. Upstream: apiserver/plugin/pkg/authorizer/webhook (v1.36).
+ * Asks a webhook to authorize a request (L3), with a SubjectAccessReview of either version. Its answers are cached; failures are retried, and after
+ * the last attempt the failure policy decides. Upstream: apiserver/plugin/pkg/authorizer/webhook (v1.36).
  */
 import type { SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus } from '#api/gen/types/authorization.v1'
 import { isStatus } from '#api/machinery/status'
@@ -23,7 +23,7 @@ export interface WebhookAuthorizerSettings {
   /** 0: not remembered. */
   readonly authorizedTtlMs: number
   readonly unauthorizedTtlMs: number
-  /** Of one attempt. */
+  /** Bounds one attempt. */
   readonly timeoutMs: number
   readonly decisionOnError: 'noOpinion' | 'deny'
   /** Empty: it is asked about everything. */

@@ -19,7 +19,7 @@ const keepIntervalMs = 10_000
 /** Namespaces and flow control have their turn once a minute. */
 const looksPerRound = 6
 
-/** What is put right of them; the rest is anybody's. */
+/** The fields that are restored; users may change the others. */
 const endpointsFields = ['subsets']
 const sliceFields = ['endpoints', 'ports']
 
@@ -50,7 +50,7 @@ const otherResources: readonly ResourceName[] = [
   { group: 'flowcontrol.apiserver.k8s.io', resource: 'prioritylevelconfigurations' },
 ]
 
-/** Restores what somebody deletes while the server runs, until the signal aborts. Where nothing has changed since a look, the next one is left out. */
+/** Restores bootstrap objects that are changed or deleted while the server runs, until the signal aborts. Skips a round if nothing has changed. */
 export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
   const right: FoundRight = new WeakSet()
   const services = followChanges(deps.reader, serviceResources)

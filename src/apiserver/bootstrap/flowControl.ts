@@ -1,6 +1,6 @@
 /**
- * Keeps the built-in priority levels and flow schemas (L3): what is missing is created; what differs is put right where it is mandatory or
- * marked for automatic updates; what an older version left behind goes. It looks into the watch cache and writes only differences.
+ * Keeps the built-in priority levels and flow schemas (L3): creates missing ones, restores those that are mandatory or marked for automatic updates,
+ * and deletes those of older versions. It reads the watch cache and writes only differences.
  * Upstream: pkg/registry/flowcontrol/{rest,ensurer} (v1.36).
  */
 import type { FlowSchema, PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
@@ -35,7 +35,7 @@ const resources: readonly Resource[] = [
 /** Objects that were found right: they are the cache's own and never change, so that looking once is enough. */
 export type FoundRight = WeakSet<Frozen<Configuration>>
 
-/** Puts all of them right once. @throws Status of a write that fails, unless somebody else was faster. */
+/** Creates or corrects all of them once. @throws Status of a failed write, unless another writer was faster. */
 export async function ensureFlowControl(reader: ObjectReader, transport: Transport, right: FoundRight, signal: AbortSignal): Promise<void> {
   await Promise.all(
     resources.flatMap(({ resource, mandatory, suggested }) => {
@@ -72,7 +72,7 @@ function plan({ mandatory, suggested, stored, path, right }: Wanted): ApiRequest
 
 function ensure(wanted: Configuration, found: Frozen<Configuration> | undefined, isMandatory: boolean, path: string): ApiRequest[] {
   if (!found) return [{ method: 'POST', path, query, body: wanted }]
-  // Without a mark, a first generation says that nobody has changed it.
+  // Without the annotation, generation 1 means that the object is unchanged since its creation.
   const updates = isMandatory || (markOf(found) ?? found.metadata.generation === 1)
   const spec = updates ? specFor(wanted, found) : found.spec
   if (markOf(found) === updates && semanticEqual(spec, found.spec)) return []
@@ -80,7 +80,7 @@ function ensure(wanted: Configuration, found: Frozen<Configuration> | undefined,
   return [{ method: 'PUT', path: `${path}/${found.metadata.name}`, query, body: { ...found, metadata, spec } }]
 }
 
-/** What the exempt level lends is an operator's to say. */
+/** The spec to write; an operator may change what the exempt level lends. */
 function specFor(wanted: Configuration, found: Frozen<Configuration>): unknown {
   const exempt = wanted.kind === 'PriorityLevelConfiguration' && (found as Frozen<PriorityLevelConfiguration>).spec?.exempt
   return exempt && wanted.metadata.name === 'exempt' ? { ...wanted.spec, exempt } : wanted.spec

@@ -28,7 +28,7 @@ export interface ListAnswer {
   readonly kind: string
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string | undefined; readonly remainingItemCount?: number | undefined }
   readonly items: readonly CachedObject[]
-  /** Items say their kind themselves: lists of custom resources. */
+  /** Each item has its apiVersion and kind: lists of custom resources. */
   readonly typedItems?: boolean | undefined
   readonly encoding?: Encoding | undefined
 }
@@ -62,12 +62,12 @@ export interface WatchAnswer extends WatchForm {
   readonly session: WatchSession
   /** How the first event of the stream is shown; absent: as all others. */
   readonly first?: WatchForm | undefined
-  /** The stream ends by itself after this time. */
+  /** The server ends the stream after this time. */
   readonly timeoutMs: number
   readonly encoding?: Encoding | undefined
 }
 
-/** A body that arrives as it comes: logs and plain proxying. */
+/** A body that is streamed from elsewhere: logs and proxied answers. */
 export interface StreamAnswer {
   readonly type: 'stream'
   readonly status: number

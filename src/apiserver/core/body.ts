@@ -66,7 +66,7 @@ export function mediaTypeOf(contentType: string): string {
 
 /**
  * More objects and lists than this in one body are refused: real ones have a hundredth, and each may cost a validation. A body of three
- * megabytes has room for a million, which would hold up everybody for ten seconds.
+ * megabytes has room for a million, which would block all other requests for ten seconds.
  */
 const maxComposites = 100_000
 /** Shorter ones cannot hold that many. */
@@ -155,7 +155,7 @@ export interface BodySource {
   readonly deps: { readonly yaml: YamlThread }
 }
 
-/** A body that can be parsed at once: long YAML has become JSON. `mediaType` is what the body is, when its Content-Type says something else. */
+/** A body that can be parsed synchronously: long YAML was converted to JSON. `mediaType` overrides the Content-Type. */
 export function readyBody({ deps }: BodySource, body: RequestBody, mediaType?: string): RequestBody | Promise<RequestBody> {
   if (body.type === 'value' || !deps.yaml.wants(body.bytes) || (mediaType ?? mediaTypeOf(body.contentType)) !== yamlType) return body
   return deps.yaml.toJson(body.bytes).then((bytes) => ({ type: 'bytes', bytes, contentType: 'application/json' }))
@@ -225,7 +225,7 @@ function reportStrict(request: ServerRequest, object: Record<string, unknown>, p
   append(request.warnings, problems)
 }
 
-/** A body may leave its kind out; one that says something else is refused. */
+/** A body may leave its kind out; another kind is refused. */
 export function checkKind(value: Partial<KubeObject>, expected: ExpectedKind): void {
   const apiVersion = groupVersion(expected)
   if (value.kind === undefined || value.kind === '') value.kind = expected.kind

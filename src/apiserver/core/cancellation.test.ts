@@ -11,7 +11,7 @@ test('a signal that is asked for late tells what happened before', () => {
   assert.deepEqual([cancellation.aborted, cancellation.signal.aborted, cancellation.signal.reason], [true, true, 'gone'])
 })
 
-test('a signal that is asked for early is told', () => {
+test('a signal that is requested before the abort, aborts', () => {
   const cancellation = new Cancellation()
   const { signal } = cancellation
   cancellation.abort('gone')
@@ -42,7 +42,7 @@ test('nothing stays on the outer signal of a request that is over', () => {
 
 const listened: readonly { name: string; run: (told: () => void) => void; want: number }[] = [
   {
-    name: 'is told once',
+    name: 'is called once, for two aborts',
     run: (told) => {
       const cancellation = new Cancellation()
       cancellation.onAbort(told)
@@ -52,7 +52,7 @@ const listened: readonly { name: string; run: (told: () => void) => void; want: 
     want: 1,
   },
   {
-    name: 'is told at once of what happened before',
+    name: 'is called at once, after an abort',
     run: (told) => {
       const cancellation = new Cancellation()
       cancellation.abort('gone')
@@ -61,7 +61,7 @@ const listened: readonly { name: string; run: (told: () => void) => void; want: 
     want: 1,
   },
   {
-    name: 'hears nothing after it left',
+    name: 'is not called, after it was replaced by undefined',
     run: (told) => {
       const cancellation = new Cancellation()
       cancellation.onAbort(told)
@@ -71,7 +71,7 @@ const listened: readonly { name: string; run: (told: () => void) => void; want: 
     want: 0,
   },
   {
-    name: 'hears of the outer signal',
+    name: 'is called, when the outer signal aborts',
     run: (told) => {
       const outer = new AbortController()
       new Cancellation(outer.signal).onAbort(told)
@@ -80,7 +80,7 @@ const listened: readonly { name: string; run: (told: () => void) => void; want: 
     want: 1,
   },
   {
-    name: 'hears nothing of the outer signal when the request is over',
+    name: 'is not called by the outer signal, after release',
     run: (told) => {
       const outer = new AbortController()
       const cancellation = new Cancellation(outer.signal)
@@ -92,7 +92,7 @@ const listened: readonly { name: string; run: (told: () => void) => void; want: 
   },
 ]
 for (const { name, run, want } of listened) {
-  test(`who listens without a signal ${name}`, () => {
+  test(`an onAbort listener ${name}`, () => {
     let times = 0
     run(() => times++)
     assert.equal(times, want)

@@ -1,6 +1,6 @@
 /**
- * Whether the work on a request has still a point (L3): not when the client is gone or the time is over. Most requests are answered before
- * anybody asks, so the AbortSignal is made when it is first wanted: two for each request were a tenth of a GET.
+ * Says whether the work on a request was cancelled (L3), because its client is gone or its time is over. Most requests are answered before the
+ * signal is needed, so the AbortSignal is created on first use: two signals per request took a tenth of a GET's time.
  */
 import { setMaxListeners } from 'node:events'
 
@@ -31,8 +31,8 @@ export class Cancellation {
   }
 
   /**
-   * Who listens instead of a signal, which costs more than a request's short wait is worth. There is one: the next takes its place, undefined
-   * leaves nobody. Told once; at once, when that is how it is already.
+   * Sets a listener, which is cheaper than the signal for a short wait. There is one: the next replaces it, undefined removes it. It is called
+   * once, and immediately if the work is already cancelled.
    */
   onAbort(listener: (() => void) | undefined): void {
     this.#listener = listener

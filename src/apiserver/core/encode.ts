@@ -55,10 +55,10 @@ export async function encodeList(answer: ListAnswer): Promise<EncodedList> {
 
 /** Messages made before the event loop gets its turn. */
 const slice = 200
-/** JSON of items made, or looked at where nobody can tell whether it is there, before the event loop gets its turn. */
+/** Items whose JSON is made before the event loop gets its turn. An item whose JSON may exist already counts, too. */
 const jsonSlice = 500
 
-/** Has the bytes of each item made, so that the row of them costs next to nothing. */
+/** Makes the JSON bytes of each item, so that concatenating them afterwards is cheap. */
 async function prepareJson({ items, typedItems }: ListAnswer, itemHead: Buffer): Promise<void> {
   let made = 0
   for (const item of items) {
@@ -118,7 +118,7 @@ function itemHeadOf({ apiVersion, kind }: ListAnswer): Buffer {
   return Buffer.from(`${JSON.stringify({ apiVersion, kind: kind.slice(0, -'List'.length) }).slice(0, -1)},`)
 }
 
-/** Undefined when the bytes do not begin with the type: their writer had an order of its own. */
+/** Undefined when the bytes do not begin with the type: another writer stored them in another order. */
 function findTail(item: CachedObject, itemHead: Buffer): Uint8Array | undefined {
   const { bytes } = item
   if (bytes.length > itemHead.length && itemHead.compare(bytes, 0, itemHead.length) === 0) item.untypedTail = bytes.subarray(itemHead.length)

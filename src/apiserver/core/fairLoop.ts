@@ -62,7 +62,7 @@ export class Turns {
   }
 }
 
-/** From here on each pass over an object (to decode, validate, compare, encode it) is work enough for a turn of its own. */
+/** From this size on, each pass over an object (decoding, validation, comparison, encoding) gets a separate turn of the event loop. */
 const largeObjectBytes = 64 * 1024
 
 export function isLargeObject(bytes: number): boolean {

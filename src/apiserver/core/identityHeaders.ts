@@ -1,5 +1,5 @@
 /**
- * How the front proxy says for whom it asks (L3), and how an API server behind one reads it: X-Remote-User, -Uid, -Group and -Extra-.
+ * The headers in which a front proxy passes its user, written and read (L3): X-Remote-User, -Uid, -Group and -Extra-.
  * Upstream: client-go/transport (SetAuthProxyHeaders), apiserver/pkg/authentication/request/headerrequest.
  */
 import { badRequest } from '#api/machinery/status'
@@ -40,7 +40,7 @@ export function inLowerCase({ usernameHeaders, uidHeaders, groupHeaders, extraHe
   }
 }
 
-/** The user whom the headers name; undefined when they name none. */
+/** The user that the headers name; undefined when they name none. */
 export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): UserInfo | undefined {
   const first = (of: readonly string[]) => of.map((name) => headerTexts(headers, name)[0] ?? '').find((value) => value !== '')
   const name = first(names.usernameHeaders)
@@ -78,7 +78,7 @@ function escapeKey(key: string): string {
   }).join('')
 }
 
-/** Undone as far as it can be: what is no percent-encoding stays as it is. */
+/** Decodes percent-encoding; an invalid sequence leaves the key unchanged. */
 export function unescapeKey(key: string): string {
   try {
     return decodeURIComponent(key)

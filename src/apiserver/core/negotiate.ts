@@ -50,7 +50,7 @@ function transformationOf({ parameters }: Clause, allow: readonly Transformation
   return as && known ? { as, metaVersion } : undefined
 }
 
-/** How the client wants to be told of errors. What it asks for in vain must not hide what went wrong: it is told in JSON. */
+/** The encoding of errors. An Accept header that cannot be served must not hide the error: it is sent as JSON. */
 export function errorEncoding(request: ServerRequest): Encoding | undefined {
   try {
     return encodingOf(negotiate(request)).encoding

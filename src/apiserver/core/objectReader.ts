@@ -39,7 +39,7 @@ export interface KnownKind {
 export interface ObjectReader {
   get<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace: string, name: string): Frozen<T> | undefined
   list<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace?: string): readonly Frozen<T>[]
-  /** The resource whose objects say that they are of a kind. Absent: this reader knows no kinds. */
+  /** The resource of a kind. Absent: this reader cannot look up kinds. */
   ofKind?(apiVersion: string, kind: string): KnownKind | undefined
   /** Calls back for every change after the call, synchronously with the cache; returns the way to stop. */
   onChange<T extends KubeObject>(

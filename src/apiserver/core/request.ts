@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Cancellation } from './cancellation.ts'
 
-/** Who asks: authentication.k8s.io UserInfo. */
+/** The authenticated user: authentication.k8s.io UserInfo. */
 export interface UserInfo {
   readonly name: string
   readonly uid?: string | undefined
@@ -48,7 +48,7 @@ export interface PeerCertificate {
   readonly raw: Uint8Array
   /** The chain leads to a CA that this server trusts for clients, and the times are right. */
   readonly verified: boolean
-  /** It belongs to a front proxy, by the chain: such a peer says in headers who is asking. */
+  /** The certificate chain ends at the front proxies' authority: the peer may set the identity headers. */
   readonly isFrontProxy?: boolean | undefined
   readonly verifyError?: string | undefined
 }
@@ -83,31 +83,31 @@ export interface ServerRequest {
   receivedMs: number
   /** It came before the server knew all its paths: "not found" would be a guess. */
   pathsIncomplete?: boolean
-  /** How long it may take; undefined: as long as it wants. */
+  /** Time limit of the request; undefined: none. */
   timeoutMs?: number
   info?: RequestInfo
   user?: UserInfo
   /** The authenticated user before impersonation. */
   originalUser?: UserInfo
-  /** How long it took to find out. Absent: nobody writes it down. */
+  /** Duration of authentication. Absent: not measured. */
   authenticationMs?: number
   /** The verb that allowed an impersonation, where it is one of the narrow ones. */
   impersonationConstraint?: string
   auditId?: string
   readonly warnings: string[]
-  /** What the stages want the audit log to say beside their decisions, by key. Absent: nothing. */
+  /** Annotations that stages add to the audit event, by key. Absent: none. */
   auditAnnotations?: Readonly<Record<string, string>>
-  /** What admission notes for the audit log. Set by who writes one; undefined: nobody does. */
+  /** Annotations that admission adds to the audit event. Set by the audit stage; undefined: the request is not audited. */
   admissionAnnotations?: AuditAnnotation[] | undefined
-  /** Takes note for the audit log. Undefined: nobody reads it. */
+  /** Records bodies for the audit log. Undefined: the request is not audited. */
   audit?: RequestAudit | undefined
-  /** Undefined when nobody reads traces. */
+  /** Undefined when tracing is off. */
   readonly trace?: TraceEntry[] | undefined
 }
 
-/** What handlers tell the audit log. Cheap where the policy does not want it. */
+/** Records bodies for the audit log; cheap if the policy does not include them. */
 export interface RequestAudit {
-  /** The object of a body, decoded and defaulted, before anybody changes it. */
+  /** The object of a body, decoded and defaulted, before admission changes it. */
   requestObject(object: object): void
   requestPatch(body: RequestBody): void
   /** The first value of a key stays. */
@@ -135,13 +135,13 @@ export type RequestBody =
   | { readonly type: 'bytes'; readonly bytes: Buffer; readonly contentType: string }
   | { readonly type: 'value'; readonly value: unknown; readonly contentType: string }
 
-/** An object as the cache holds it: its canonical JSON bytes beside the lazily parsed, deep-frozen object. */
+/** An object as the cache holds it: its canonical JSON bytes, and the object, which is parsed on first use and deep-frozen. */
 export interface CachedObject {
   readonly bytes: Uint8Array
   readonly object: Frozen<KubeObject>
   readonly resourceVersion: number
-  /** The bare protobuf message, once somebody has wanted it. */
+  /** The protobuf message without its envelope; set on first use. */
   protobuf?: Uint8Array | undefined
-  /** Where the bytes go on after the type, as items of a list do not repeat it, once somebody has listed it. */
+  /** The bytes after the type, which items of a list do not repeat; set when it is first listed. */
   untypedTail?: Uint8Array | undefined
 }

@@ -56,7 +56,7 @@ export function parseRequestInfo(method: string, path: string, query: ServerRequ
     parts: parts.slice(at + 1),
     verb: meant,
     subresource: name === '' || isByPath ? '' : (parts[at + 2] ?? ''),
-    // Only what was a GET is narrowed by its selector: the body of a POST names an object of its own.
+    // Only a GET takes its name from the field selector: the body of a POST names the object.
     name: name === '' && verb === 'get' ? nameOfSelector(fieldSelector) : name,
     fieldSelector,
     labelSelector,

@@ -36,12 +36,12 @@ export function sameObject(a: object, b: object): boolean {
   return sameFields(metaA, metaB, resourceVersion) && sameFields(a as Fields, b as Fields, metadata)
 }
 
-/** Equal in what metadata.generation counts: everything but metadata and, where it has an endpoint of its own, status. */
+/** Equal in the fields that metadata.generation counts: all but metadata and, if there is a status subresource, status. */
 export function sameSpec(a: object, b: object, withStatus = false): boolean {
   return sameFields(a as Fields, b as Fields, withStatus ? notSpecOrStatus : notSpec)
 }
 
-/** Absent, null and the empty list count as the same, as at most some of them are to Go: where this says no, no reading of nils makes the two equal. */
+/** Treats absent, null and the empty list as equal. Go treats only some of these as equal, so a false is certain and a true is not. */
 export function mayBeEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (isNil(a) || isNil(b)) return isNil(a) && isNil(b)

@@ -46,7 +46,7 @@ export function codeOf(answer: Answer | undefined, error: unknown): number {
   return error instanceof StatusError ? error.code : 500
 }
 
-/** Records what a stage decided, when somebody reads the trace. */
+/** Records what a stage decided, if the request is traced. */
 export function decided(request: ServerRequest, stage: string, decision: string, durationMs: number): void {
   request.trace?.push({ stage, decision, durationMs })
 }

@@ -2,7 +2,7 @@
 import type { StatusError } from '#api/machinery/status'
 import type { Answer, Encoding } from './answer.ts'
 
-/** With a Retry-After header where the error says when to try again. */
+/** With a Retry-After header if the error has retryAfterSeconds. */
 export function statusAnswer(error: StatusError, encoding?: Encoding): Answer {
   const retryAfter = error.details?.retryAfterSeconds
   return {

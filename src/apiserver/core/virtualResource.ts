@@ -1,6 +1,6 @@
 /**
  * Resources that are computed, not stored (L3): the access reviews, TokenReview, and the token subresource of service accounts.
- * The endpoint decodes, defaults, authorizes and admits as for any create; what the answer says is the resource's own work.
+ * The endpoint decodes, defaults, authorizes and admits as for any create; the resource computes the answer.
  * Upstream: rest.Creater implementations without a store, such as pkg/registry/authorization/subjectaccessreview.
  */
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
@@ -34,9 +34,9 @@ export interface TokenIssuer {
     readonly tokenRequest: TokenRequest
     readonly user: UserInfo
     readonly dryRun: boolean
-    /** Tells the client something beside the answer. */
+    /** Adds a warning to the answer. */
     warn(text: string): void
-    /** Notes something for the audit log. */
+    /** Adds an annotation to the audit event. */
     annotate(key: string, value: string): void
   }): Promise<TokenRequest> | TokenRequest
 }

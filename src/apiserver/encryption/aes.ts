@@ -48,7 +48,7 @@ const unauthentic = 'cipher: message authentication failed'
 
 const gcmName = (key: Uint8Array) => `aes-${(key.length * 8) as 128 | 192 | 256}-gcm` as const
 
-/** Random vector, ciphertext padded as PKCS#7 says; nothing is authenticated. @param key of 16, 24 or 32 bytes */
+/** Random vector, ciphertext with PKCS#7 padding; not authenticated. @param key of 16, 24 or 32 bytes */
 export function cbcTransformer(key: Uint8Array): ValueTransformer {
   const name = `aes-${key.length * 8}-cbc`
   return {
@@ -75,7 +75,7 @@ function unpadded(padded: Buffer): Buffer {
   return padded.subarray(0, end)
 }
 
-/** GCM under a key of its own for each value: HKDF-expand of the seed and of 32 random bytes, which precede the value. */
+/** GCM with a separate key for each value: HKDF-expand of the seed and of 32 random bytes, which precede the value. */
 export function extendedNonceGcmTransformer(seed: Uint8Array): ValueTransformer {
   if (seed.length < seedSize) throw new Error(`invalid seed length ${seed.length} used for key generation`)
   return {

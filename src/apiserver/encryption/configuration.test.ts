@@ -1,4 +1,4 @@
-/** What an EncryptionConfiguration may say, in upstream's words, and which transformers it comes to. */
+/** Validation of an EncryptionConfiguration, with upstream's messages, and the transformers that it yields. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noLog } from '#base/log'
@@ -143,7 +143,7 @@ test('a resource that an earlier rule covers is refused', () => {
   assert.throws(() => providers(after('*.', '*.')), /^Error: resource "\*\." is masked by earlier rule "\*\."$/)
 })
 
-test('the closest name decides; nobody names it: plain', () => {
+test('the most specific resource entry decides, and a resource without an entry stays plain', () => {
   const aes = (name: string) => [{ aesgcm: { keys: [key(name)] } }]
   const { transformerFor } = providers(
     file(

@@ -82,7 +82,7 @@ interface WrittenConfiguration {
 const defaultTimeoutMs = 3_000
 const defaultCacheSize = 1_000
 
-/** @throws Error that says why the text cannot be read */
+/** @throws Error with the reason why the text cannot be read */
 export function decodeEncryptionConfiguration(content: string): EncryptionConfiguration {
   const { resources } = decodeConfiguration(content, kinds).value as WrittenConfiguration
   return {

@@ -1,6 +1,6 @@
 /**
- * Encryption at rest as a server has it (L3): what the configuration file comes to, its health, and a new configuration in place of the old one when
- * the file changes. Upstream: apiserver/pkg/server/options/encryptionconfig (config.go, controller/controller.go; v1.36).
+ * Encryption at rest of a server (L3): the transformers of the configuration file, their health checks, and the reload when the file changes.
+ * Upstream: apiserver/pkg/server/options/encryptionconfig (config.go, controller/controller.go; v1.36).
  */
 import { createHash } from 'node:crypto'
 import { type AbortScope, abortScope } from '#base/abortScope'
@@ -158,7 +158,7 @@ class RunningProviders implements ResourceTransformers {
     this.#probe(this.#current, signal)
   }
 
-  /** The old ones go on for what they have under way. */
+  /** The old providers stay open until their pending calls are done. */
   replaceBy(next: Providers): void {
     const old = this.#current
     this.#stop.abort()
@@ -193,7 +193,7 @@ interface ReloadDeps extends ProviderDeps {
   readonly settings: EncryptionSettings
 }
 
-/** Takes over what the file says whenever it changes; what fails is tried again until it succeeds or the file changes. */
+/** Loads the file whenever it changes; a failure is retried until it succeeds or the file changes again. */
 function followFile(running: RunningProviders, deps: ReloadDeps, signal: AbortSignal): void {
   const { file } = deps.settings
   let loaded = deps.settings.content

@@ -1,4 +1,4 @@
-/** Keys that a key management service keeps: what is written under them, and what happens when they change or the service is away. */
+/** Keys of a key management service: values written under them, changed keys, and a service that is down. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noLog } from '#base/log'
@@ -98,7 +98,7 @@ test('nothing is written or read before the service has answered', async () => {
   assert.throws(() => transformer.toStorage(plain, context), /^Error: got unexpected nil transformer$/)
 })
 
-test('writing asks nobody; reading asks once for a key, also when many ask at once', async () => {
+test('writing does not call the service, and reading calls it once per key, also for concurrent reads', async () => {
   const { kms, state } = service()
   const first = setup(kms)
   assert.equal(await first.probe.check(), undefined)
@@ -128,7 +128,7 @@ test('a key that changed makes values stale; the new one writes', async () => {
   assert.deepEqual(text(await transformer.fromStorage(transformer.toStorage(plain, context), context)), [plain.toString(), false])
 })
 
-test('while the service is away, values are read for ever and written for three minutes', async () => {
+test('while the service is down, cached keys still read values, and values are written for three minutes', async () => {
   const { kms, state } = service()
   const { clock, probe, transformer } = setup(kms)
   const stop = new AbortController()

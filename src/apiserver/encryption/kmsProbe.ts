@@ -49,7 +49,7 @@ export class KmsProbe {
     return this.#key
   }
 
-  /** What is wrong, if anything; an answer holds for a while. */
+  /** The error of the service, or undefined if it is healthy; cached for a while. */
   check(): Promise<Error | undefined> {
     if (this.#last && this.#last.untilMs > this.#deps.clock.monotonicMs()) return Promise.resolve(this.#last.error)
     this.#checking ??= this.#look().finally(() => {

@@ -1,6 +1,6 @@
 /**
- * Encrypts values under a key that a key management service encrypted (L3): writing asks nobody, reading asks once for each key that a value was
- * written under. Upstream: apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go (v1.36).
+ * Encrypts values under a key that a key management service encrypted (L3): writing does not call the service, reading calls it once
+ * for each key that a value was written under. Upstream: apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go (v1.36).
  */
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
@@ -18,7 +18,7 @@ export interface WriteKey extends EncryptedSource {
   readonly encoded: Uint8Array
   /** Tells keys apart in logs. */
   readonly uid: string
-  /** Wall time in milliseconds; nothing is written under it afterwards. Reading goes on. */
+  /** Wall time in milliseconds; nothing is written under it afterwards, values are still read. */
   readonly expiresMs: number
 }
 

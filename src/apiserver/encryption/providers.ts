@@ -22,9 +22,9 @@ export interface ProviderDeps {
   newUid(): string
 }
 
-/** What a configuration comes to. */
+/** The transformers, services and health checks of one configuration. */
 export interface Providers {
-  /** What reads and writes values of a resource. */
+  /** Encrypts and decrypts the values of a resource. */
   transformerFor(resource: GroupResource): ValueTransformer
   readonly services: readonly { readonly service: KmsService; readonly probe: KmsProbe; readonly timeoutMs: number }[]
 }

@@ -38,7 +38,7 @@ export function isEncrypted(data: Uint8Array): boolean {
   return hasPrefix(data, encryptedPrefix)
 }
 
-/** Plain values as they are. It refuses encrypted ones, so that nobody takes them for an object. */
+/** Stores values as plain text. It refuses encrypted ones, which would otherwise be decoded as an object. */
 export const identityTransformer: ValueTransformer = {
   fromStorage(data) {
     if (isEncrypted(data)) throw new Error('identity transformer tried to read encrypted data')

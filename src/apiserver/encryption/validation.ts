@@ -31,13 +31,13 @@ export function validateEncryptionConfiguration({ resources }: EncryptionConfigu
   })
 }
 
-/** What is named twice, and what one name covers with another. */
+/** Resources that are named twice, or that two names cover. */
 function overlapFaults(resources: readonly string[], path: FieldPath): FieldError[] {
   const parsed = resources.map(parseGroupResource)
   const same = (one: GroupResource, other: GroupResource) => one.group === other.group && one.resource === other.resource
   const pairs = parsed.flatMap((one, at) => parsed.filter((_, index) => index !== at).map((other) => [one, other] as const))
   const duplicate = pairs.some(([one, other]) => same(one, other))
-  // The first pair of equals is told as such alone.
+  // Of equal pairs, the first is reported as a duplicate only.
   let isFirstDuplicate = true
   const overlap = pairs.some(([one, other]) => {
     if (same(one, other) && isFirstDuplicate) {

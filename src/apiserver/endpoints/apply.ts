@@ -20,7 +20,7 @@ import { resetFields } from '../registry/managers.ts'
 import { type UpdateResult, updateObject } from '../registry/update.ts'
 import { invalidOption, type Scope, writeContext } from './scope.ts'
 
-/** What a client applies, decoded but not defaulted: what it does not say it does not own. */
+/** The applied object, decoded but not defaulted: the manager does not own fields that it leaves out. */
 export interface Configuration {
   readonly applied: KubeObject
   /** What apply must refuse: empty when the client asked to ignore it. */
@@ -47,7 +47,7 @@ function configurationOf({ request, info, served }: Scope, value: unknown, expec
   const applied = object as unknown as KubeObject
   applied.metadata ??= {}
   for (const [name, member] of Object.entries(applied.metadata)) {
-    // The server's own fields: nobody claims them by saying nothing, as nearly every client does of creationTimestamp.
+    // A null in a field that the server sets is no claim of ownership: nearly every client sends creationTimestamp as null.
     if (member === null && serverMetadata.has(name)) delete (applied.metadata as Record<string, unknown>)[name]
   }
   if (served.namespaced) applied.metadata.namespace ||= info.namespace

@@ -1,5 +1,5 @@
 /**
- * componentstatuses (L3): deprecated since v1.19, still listed by `kubectl get cs`. What is asked is told by the composition root.
+ * componentstatuses (L3): deprecated since v1.19, still listed by `kubectl get cs`. The composition root supplies the health checks.
  * Upstream: pkg/registry/core/componentstatus.
  */
 import type { ComponentStatus } from '#api/gen/types/core.v1'

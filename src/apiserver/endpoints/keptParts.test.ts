@@ -1,4 +1,4 @@
-/** What is set aside of an object that is written, and how it comes back. */
+/** The parts of a written object that are set aside unparsed, and how they are put back. */
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { KubeObject } from '#api/machinery/meta'
@@ -30,7 +30,7 @@ test('the rest has neither the kept members nor the managers, and the joined obj
   assert.deepEqual(joined.status, { phase: 'Running' })
 })
 
-test('what decoding has added comes after the rest, and what it has dropped stays away', () => {
+test('members that decoding adds follow the rest, and members that it drops are not put back', () => {
   const kept = new KeptParts({ metadata: {}, spec: {}, gone: 1 }, new Set(['spec']), true)
   const joined = kept.joined({ metadata: {}, added: 2 } as unknown as KubeObject) as unknown as Record<string, unknown>
   assert.deepEqual(Object.entries(joined), [
@@ -66,10 +66,10 @@ for (const { name, patch, subresource, custom, spec, managers } of patches) {
 }
 
 for (const patch of [{ $patch: 'replace' }, { $retainKeys: ['status'] }, [], null, 'text']) {
-  test(`nothing is kept beside ${JSON.stringify(patch)}`, () => assert.equal(byPatch(patch), undefined))
+  test(`the patch ${JSON.stringify(patch)} keeps no part of the old object`, () => assert.equal(byPatch(patch), undefined))
 }
 
-test('nothing but the managers is set aside where defaults of the rest come out of the spec', () => {
+test('only managedFields are set aside if defaults depend on the spec', () => {
   const scope = { info: { subresource: 'status' }, served: { stored: { strategy: { defaultsReadSpec: true } } } } as unknown as Scope
   const kept = keptByPatch(scope, cached as unknown as Parameters<typeof keptByPatch>[1], { status: {} })
   assert.equal(kept?.rest.spec, cached.spec)

@@ -11,7 +11,7 @@ import type { Scope } from './scope.ts'
 const written: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'status'])
 
 export class KeptParts {
-  /** What is left. */
+  /** The object without the parts that are set aside. */
   readonly rest: JsonObject
   readonly #whole: JsonObject
   readonly #members: ReadonlySet<string>

@@ -1,5 +1,5 @@
 /**
- * Which options of a list or watch go together (L3), and what a watch means that says nothing of its initial events.
+ * Validates the options of a list or watch (L3), and sets the default of sendInitialEvents.
  * Upstream: apimachinery/pkg/apis/meta/internalversion/{defaults,validation} (v1.36).
  */
 import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
@@ -41,7 +41,7 @@ export function checkWatchOptions(query: URLSearchParams): void {
   throwListOptions(errors)
 }
 
-/** Whether a watch begins with the current state. A watch from '' or '0' that says nothing asks for it, closing bookmark included. */
+/** Whether a watch begins with the current state. Without sendInitialEvents, a watch from '' or '0' does, and gets the closing bookmark. */
 export function wantsInitialEvents(query: URLSearchParams): boolean {
   const asked = query.get('sendInitialEvents')
   if (asked !== null) return truthy(asked)

@@ -1,6 +1,6 @@
 /**
- * Long lists in forms that must be made anew for each request (L3): tables, metadata alone, YAML, indented JSON. A hundred thousand rows in one go
- * would hold up everybody for seconds, so they are written in slices, between which others have their turn.
+ * Long lists in forms that are not cached (L3): tables, metadata only, YAML, indented JSON. To write a hundred thousand rows at once would block
+ * other requests for seconds, so they are written in slices, between which the event loop gets its turn.
  */
 import { toYaml } from '#api/machinery/yaml'
 import { encodeMessage } from '#api/protobuf/encode'
@@ -63,7 +63,7 @@ async function yamlPieces(list: LongList): Promise<Uint8Array[]> {
   return pieces
 }
 
-/** Of these forms only metadata alone has a protobuf form. */
+/** Encodes a list of metadata: the other forms here have no protobuf. */
 async function protobufPieces(list: LongList): Promise<Uint8Array[]> {
   const schema = partialObjectMetadataSchema(false)
   const pieces = await elements(list, (value) => encodeMessage(value as Record<string, unknown>, schema))

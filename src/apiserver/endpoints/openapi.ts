@@ -15,7 +15,7 @@ import { conditional } from './discovery.ts'
 import { jsonV2, jsonV3, protobufV2 } from './openapiForms.ts'
 import { encodeDocument, OpenApiPieces } from './openapiPieces.ts'
 
-/** Texts for `kubectl explain`: of a definition, or of one of its fields. */
+/** Returns the text of a definition or of one of its fields, for `kubectl explain`. */
 export type Describe = (definition: string, field?: string) => string | undefined
 
 export interface OpenApiParts {

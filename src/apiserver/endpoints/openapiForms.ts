@@ -1,6 +1,6 @@
 /**
- * The forms in which an OpenAPI document leaves (L3): JSON of both versions, and version 2 as protobuf. A form encodes one entry at a time and
- * puts encoded entries together, so that what is encoded once is used again and nobody waits for a whole document.
+ * The encodings of an OpenAPI document (L3): JSON of both versions, and version 2 as protobuf. A form encodes one entry at a time and concatenates
+ * encoded entries, so that encoded entries are reused and no request waits for a whole document.
  */
 import { type DocumentEntry, type EntryMember, entryMembers, openApiV3Components } from '#api/openapi/document'
 import { encodeGnostic, gnosticEntry, gnosticMediaType, gnosticMember } from '#api/openapi/gnostic'
@@ -9,7 +9,7 @@ import type { JsonSchema } from '#api/openapi/schemas'
 export interface DocumentForm {
   readonly mediaType: string
   entry(entry: DocumentEntry): Uint8Array
-  /** The document, in pieces to be concatenated. `head` is what it has beside its entries. */
+  /** The document, in pieces to be concatenated. `head` has its members other than the entries. */
   whole(head: JsonSchema, entries: (member: EntryMember) => readonly Uint8Array[]): Uint8Array[]
 }
 

@@ -77,7 +77,7 @@ test('API-15 a new definition costs its own piece of the document', async () => 
   assert.deepEqual(made.sort(), ['crd 20', 'crd 3, changed'])
 })
 
-test('API-15 what another server says is added, and what is there already stays', async () => {
+test('API-15 definitions of another server are added, and existing ones stay', async () => {
   const catalog = new Catalog()
   const v2 = { paths: { '/version/': { get: 2 }, '/b': { get: 2 } }, definitions: { B: {} }, parameters: {} }
   catalog.set('foreign', { revision: 'f', groupVersions: [], entries: [], openApi: { v2, v3: new Map() } })

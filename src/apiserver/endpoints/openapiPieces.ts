@@ -33,7 +33,7 @@ export class OpenApiPieces {
     this.#form = form
   }
 
-  /** The document. Of two pieces that say the same, the first counts. */
+  /** Returns the document. If two pieces define the same entry, the first wins. */
   async document(input: OpenApiInput, catalog: Catalog): Promise<Uint8Array> {
     const sources = catalog.sources()
     this.#builtIn ??= encoded(this.#form, openApiV2Entries({ ...input, resources: input.resources.filter((facts) => !facts.custom), extras: [] }))
@@ -70,7 +70,7 @@ function ownEntries({ entries, definitions = [] }: CatalogSource, input: OpenApi
   return openApiV2Entries({ ...input, resources: entries.map(({ discovered, facts }) => discovered ?? facts), extras: definitions })
 }
 
-/** What a document from elsewhere says. */
+/** The entries of another server's document. */
 function* entriesOf(document: JsonSchema): Generator<DocumentEntry> {
   for (const member of entryMembers)
     for (const [name, value] of Object.entries((document[member] ?? {}) as Record<string, JsonSchema>)) yield { member, name, value }

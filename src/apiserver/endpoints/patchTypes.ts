@@ -1,5 +1,5 @@
 /**
- * The media types of patches (L3), and which of them a resource takes: strategic merge needs what only built-in kinds say of their lists.
+ * The media types of patches (L3), and which of them a resource takes: strategic merge needs list metadata that only built-in kinds have.
  * Upstream: endpoints/installer.go and apiextensions' customresource_handler.go (v1.36).
  */
 import type { ServedResource } from '../registry/storedResource.ts'

@@ -39,7 +39,7 @@ const defaultColumns: readonly Column<KubeObject>[] = [
 ]
 
 function plainPresenter(served: ServedResource, form: AnswerForm): Presenter {
-  // What is kept of each object already, in JSON and protobuf.
+  // JSON and protobuf of each object are cached already.
   const isPlain = form.mediaType !== 'application/yaml' && !form.pretty
   return {
     form,

@@ -1,6 +1,6 @@
 /**
  * /debug/pprof (L3): profiles of this process, in V8's forms, not Go's: /profile is a CPU profile (.cpuprofile), /heap a sampling profile of
- * what was allocated meanwhile and is alive (.heapprofile); both open in Chrome's DevTools. `seconds` says for how long, by default 30. Neither
+ * what was allocated meanwhile and is alive (.heapprofile); both open in Chrome's DevTools. `seconds` is the duration, by default 30. Neither
  * stops the server. Off with --profiling=false. Upstream: apiserver/pkg/server/routes/profiling.go.
  */
 import { Session } from 'node:inspector/promises'

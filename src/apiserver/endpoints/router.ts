@@ -52,7 +52,7 @@ export function createRouter(parts: RouterParts): Handler {
     const { facts, served } = entry
     if (!served) return notFoundAnswer(request)
     if (facts.namespaced && info.namespace === '' && !acrossNamespaces.has(info.verb)) {
-      // Upstream hands such a request for a custom resource on, to nobody.
+      // Upstream passes such a request for a custom resource to the next handler, and there is none: 404.
       if (served.custom) return notFoundAnswer(request)
       throw methodNotAllowed()
     }
@@ -69,7 +69,7 @@ function foreignDiscovery(parts: RouterParts, request: ServerRequest): Promise<A
   return match ? parts.catalog.foreign(match[1] as string, match[2] as string)?.(request) : undefined
 }
 
-/** What may be done to namespaced kinds in all namespaces at once. */
+/** Verbs that work across namespaces. */
 const acrossNamespaces: ReadonlySet<string> = new Set(['list', 'watch'])
 
 /**
@@ -85,7 +85,7 @@ function placeFits(facts: ResourceFacts, info: RequestInfo): boolean {
 function subresource(parts: RouterParts, request: ServerRequest, { facts, served }: CatalogEntry): Promise<Answer> | Answer {
   const info = request.info as RequestInfo
   const found = facts.subresources.find((one) => one.name === info.subresource)
-  // Only proxied paths go on below the subresource.
+  // Only proxy has a path below the subresource.
   if (!found || !served || (info.parts.length > 2 && found.name !== 'proxy')) return notFoundAnswer(request)
   if (request.method === 'HEAD' && !found.connect) throw methodNotAllowed()
   const scope: Scope = { deps: parts.endpoints, request, info, served, subresource: found }

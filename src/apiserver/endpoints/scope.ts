@@ -40,7 +40,7 @@ export function viewOf({ served, request }: Scope, entry: CacheEntry): Promise<C
   return preparing ? preparing.then(() => entry.view(served.view)) : entry.view(served.view)
 }
 
-/** An answer with what the served version shows of an entry: at once when nobody must be asked. */
+/** The answer with an entry in the served version; a promise only if a conversion webhook is called. */
 export function shown(scope: Scope, entry: CacheEntry, answer: (object: CachedObject) => Answer): Promise<Answer> | Answer {
   const view = viewOf(scope, entry)
   return view instanceof Promise ? view.then(answer) : answer(view)

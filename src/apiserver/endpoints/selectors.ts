@@ -47,7 +47,7 @@ function checkedFields(served: ServedResource, fields: FieldSelector): (entry: C
   }
 }
 
-/** Fields are those of the served version. What a webhook has not converted yet is looked at as it is stored. */
+/** Fields are those of the served version. An object that a webhook has not converted yet is matched in its stored version. */
 function shownObject({ view }: ServedResource, entry: CacheEntry): Frozen<KubeObject> {
   return view && (!view.convertAll || entry.hasView(view)) ? entry.view(view).object : entry.object
 }

@@ -142,7 +142,7 @@ export async function deleteCollection(scope: Scope): Promise<Answer> {
     try {
       ended[index] = (await deleteObject(deps.writer, { ...context, namespace }, { ...deletion, name })).entry
     } catch (error) {
-      // Somebody else deleted it: that is what was asked for.
+      // Another client deleted it: the collection is as empty as requested.
       if (!isStatus(error, 'NotFound')) throw error
     }
   })

@@ -46,7 +46,7 @@ function streamTypes({ custom }: ServedResource): string[] {
   return ['application/json', ...(custom ? [] : [protobufMediaType])].map((type) => `${type};stream=watch`)
 }
 
-/** What goes wrong from here on is told in the stream: clients expect a watch whose options were understood to start. */
+/** Errors from here on are sent in the stream: clients expect that a watch with valid options starts. */
 async function openWatch(scope: Scope, selection: Selection): Promise<WatchSession> {
   const { deps, request, served } = scope
   const { query } = request
@@ -77,7 +77,7 @@ function endWithBookmark({ deps }: Scope, session: WatchSession, timeoutMs: numb
   session.whenClosed(() => timer.cancel())
 }
 
-/** For versions that a webhook converts: what is about to be sent is converted first, all at once. */
+/** For versions that a webhook converts: the items of one batch are converted in one call before they are sent. */
 function preparation({ served: { view }, request }: Scope): ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined {
   if (!view?.convertAll) return undefined
   return (items) => {

@@ -12,7 +12,7 @@ import type { Page } from '../core/page.ts'
 import type { ServerRequest } from '../core/request.ts'
 
 export interface ZpagesParts {
-  /** Whose pages they are; default: kube-apiserver. */
+  /** The component that serves the pages; default: kube-apiserver. */
   readonly component?: string | undefined
   readonly clock: Clock
   /** Milliseconds since the epoch. */

@@ -1,4 +1,4 @@
-/** The pure parts: dividing seats, dealing hands, integrating demand, telling when to come back. */
+/** The pure parts: dividing seats, dealing hands, integrating demand, computing Retry-After. */
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { allocateConcurrency } from './concurrencyAllocation.ts'
@@ -30,7 +30,7 @@ for (const { name, sum, classes, want } of divisions) {
   })
 }
 
-test('API-18 hands are of different queues, spread evenly, and those of upstream', () => {
+test("API-18 a hand has different queues, spread evenly, and equals upstream's", () => {
   // sha256("global-default\0alice") begins with these eight bytes, least significant first.
   assert.equal(hashFlow('a', 'b'), hashFlow('a', 'b'))
   assert.notEqual(hashFlow('a', 'b'), hashFlow('ab', ''))
@@ -49,7 +49,7 @@ test('API-18 hands are of different queues, spread evenly, and those of upstream
   )
 })
 
-test('API-18 demand is averaged over time, and starts anew when read', () => {
+test('API-18 the integrator averages demand over time, and a read starts a new period', () => {
   const demand = new Integrator(0)
   demand.set(4, 1000)
   demand.set(0, 3000)
@@ -59,7 +59,7 @@ test('API-18 demand is averaged over time, and starts anew when read', () => {
   assert.equal(demand.reset(5000).seconds, 0)
 })
 
-test('API-18 the time to come back doubles while many are turned away, and shrinks by a second at a time', () => {
+test('API-18 Retry-After doubles while many requests are refused, and shrinks by a second at a time', () => {
   const dropped = new DroppedRequests()
   const told: number[] = []
   const second = (at: number, requests: number) => {

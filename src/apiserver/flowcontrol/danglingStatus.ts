@@ -46,7 +46,7 @@ export function createDanglingStatus({ clock, random, transport }: DanglingStatu
     const path = `/apis/${group}/v1/flowschemas/${name}/status`
     const contentType = 'application/apply-patch+yaml'
     await transport.request({ method: 'PATCH', path, query, contentType, body: JSON.stringify(body) }, signal).catch((error: unknown) => {
-      // Somebody has deleted it meanwhile.
+      // It was deleted in the meantime.
       if (!isStatus(error, 'NotFound')) throw error
     })
   }

@@ -1,6 +1,6 @@
 /**
- * Says in how many seconds a refused client should come back (L3), by how many were refused lately: doubled while it goes on, one less for
- * every second in which it does not. Pure: told the time.
+ * Computes the Retry-After of refused requests in seconds (L3), from how many were refused lately: doubled while requests are refused, one less
+ * for every second without refusals. Pure: the time is an argument.
  * Upstream: apiserver/pkg/util/flowcontrol/dropped_requests_tracker.go.
  */
 interface SecondStat {

@@ -40,7 +40,7 @@ export interface FlowControlDeps {
 export interface FlowControl {
   /** Takes a request in; its state tells what became of it. One that is executing must be given to `finish`. */
   start(request: ServerRequest): FlowRequest
-  /** True when a waiting request may go on, false when it waited too long or its client is gone. Undefined `mostMs`: it waits as long as it takes. */
+  /** Resolves with true when the request may run, with false when it waited too long or its client is gone. Undefined `mostMs`: no limit. */
   wait(entry: FlowRequest, mostMs: number | undefined): Promise<boolean>
   /** `answer`: absent when it failed. */
   finish(entry: FlowRequest, answer: Answer | undefined): void
@@ -49,7 +49,7 @@ export interface FlowControl {
    * or right after, was asked at the same time. Otherwise a thousand reads under way would never be more than one, nor ever be refused.
    */
   linger(entry: FlowRequest): void
-  /** Counts a request that was turned away; in how many seconds its client should come back. */
+  /** Counts a refused request. @returns Retry-After in seconds */
   refuse(entry: FlowRequest): number
   debugPage(request: ServerRequest): Answer | undefined
   /** Takes in the configuration as it is, and tells in its status what became of it. */

@@ -4,7 +4,7 @@
  */
 import type { CounterSeries, GaugeSeries, HistogramSeries, Metrics } from '#base/metrics'
 
-/** Of the requests of one flow schema. */
+/** Series for the requests of one flow schema. */
 export interface SchemaMetrics {
   readonly dispatched: CounterSeries
   readonly inQueueRequests: GaugeSeries
@@ -18,7 +18,7 @@ export interface SchemaMetrics {
   readonly executionSeconds: HistogramSeries
   readonly watchExecutionSeconds: HistogramSeries
   readonly noAccommodation: CounterSeries
-  /** Watches that hear of a write. */
+  /** Number of watches that get a write's event. */
   readonly watchCount: HistogramSeries
   rejected(reason: RejectReason): void
 }
@@ -29,7 +29,7 @@ export interface LevelMetrics {
   readonly currentR: GaugeSeries
   readonly dispatchR: GaugeSeries
   readonly latestS: GaugeSeries
-  /** Over the queues with somebody waiting: where in virtual time they stand, as such and less what is worked on. */
+  /** The least and most virtual time of the queues with waiting requests, and the same less the work being executed. */
   bounds(least: number, most: number, leastDiscounted: number, mostDiscounted: number): void
   /** As fractions of the level's limit. */
   readonly demandRatio: HistogramSeries

@@ -1,5 +1,5 @@
 /**
- * One request on its way through flow control (L3), and lists of them that anybody can leave at once.
+ * The state of one request in flow control (L3), and lists of requests from which any is removed in constant time.
  * Upstream: fairqueuing/queueset types.go and fifo_list.go.
  */
 import type { ServerRequest } from '../core/request.ts'
@@ -7,7 +7,7 @@ import type { DroppedRequests } from './droppedRequests.ts'
 import type { SchemaMetrics } from './flowMetrics.ts'
 import type { WorkEstimate } from './workEstimate.ts'
 
-/** The requests that are treated as one: of a flow schema, and of one user or namespace where it tells them apart. */
+/** Requests with the same flow schema and, if the schema distinguishes them, the same user or namespace. */
 export interface Flow {
   readonly flowSchema: string
   readonly distinguisher: string
@@ -16,9 +16,9 @@ export interface Flow {
   readonly metrics: SchemaMetrics
   /** Seats of what was answered at once and a moment ago: they count against this flow, and against no other. */
   readonly lately: { seats: number }
-  /** Of its level. */
+  /** Refused requests of its priority level. */
   readonly dropped: DroppedRequests
-  /** Answer headers that tell what a request was taken for. */
+  /** Answer headers with the UIDs of the matched flow schema and priority level. */
   readonly flowSchemaUid: string
   readonly priorityLevelUid: string
 }

@@ -72,7 +72,7 @@ const cases: { user: keyof typeof users; method?: string; path: string; want: st
   { user: 'carol', path: '/metricsx', want: 'global-default/carol' },
 ]
 for (const { user, method = 'GET', path, want } of cases) {
-  test(`API-18 ${user} ${method} ${path} is of ${want}`, () => {
+  test(`API-18 ${user} ${method} ${path} is classified as ${want}`, () => {
     const info = parseRequestInfo(method, path, new URLSearchParams())
     const { flow, level } = schemas.classify(users[user], info)
     assert.equal(`${flow.flowSchema}/${flow.distinguisher}`, want)

@@ -13,7 +13,7 @@ import type { PriorityLevel } from './priorityLevel.ts'
 import { matchesARule, matchesASubject } from './rules.ts'
 import { dealHand, hashFlow } from './shuffleSharding.ts'
 
-/** Of one configuration. */
+/** A flow schema in one configuration. */
 interface Schema {
   readonly object: Frozen<FlowSchema>
   readonly level: PriorityLevel
@@ -23,11 +23,11 @@ interface Schema {
   readonly flows: LruCache<string, Flow>
 }
 
-/** A schema with those of its rules whose subjects include the user. */
+/** A schema with its rules whose subjects include the user. */
 interface Candidate {
   readonly schema: Schema
   readonly rules: readonly Frozen<PolicyRulesWithSubjects>[]
-  /** The user's, unless namespaces are told apart. */
+  /** The user's flow; unset if the schema distinguishes namespaces. */
   flow: Flow | undefined
 }
 
@@ -49,7 +49,7 @@ export class FlowSchemas {
   /** @param schemas in the order of matching, each with its level; the last one is catch-all */
   constructor(schemas: readonly { readonly object: Frozen<FlowSchema>; readonly level: PriorityLevel; readonly metrics: SchemaMetrics }[]) {
     this.#schemas = schemas.map((one) => ({ ...one, distinguisher: distinguisherOf(one.object, one.level), flows: new LruCache(mostFlowsOfSchema) }))
-    // Those of no group at all, who match nothing, are catch-all's.
+    // Users without any group match no schema and fall back to catch-all.
     this.#fallback = this.#schemas.filter(({ object }) => object.metadata.name === 'catch-all').map((schema) => ({ schema, rules: [], flow: undefined }))
   }
 
@@ -79,14 +79,14 @@ export class FlowSchemas {
   #classified(candidate: Candidate, user: UserInfo, info: RequestInfo): Classified {
     const { schema } = candidate
     if (schema.distinguisher === 'ByNamespace') return { level: schema.level, flow: flowOf(schema, info.namespace) }
-    // The fallback belongs to nobody.
+    // The fallback candidate has no user of its own.
     if (candidate.rules.length === 0) return { level: schema.level, flow: flowOf(schema, schema.distinguisher ? user.name : '') }
     candidate.flow ??= flowOf(schema, schema.distinguisher ? user.name : '')
     return { level: schema.level, flow: candidate.flow }
   }
 }
 
-/** Flows are told apart only where there are queues to keep them apart. */
+/** The schema's distinguisher; ignored for a level with one queue, which cannot separate flows. */
 function distinguisherOf({ spec }: Frozen<FlowSchema>, level: PriorityLevel): Schema['distinguisher'] {
   return level.queuing.queues > 1 ? (spec.distinguisherMethod?.type as Schema['distinguisher']) : undefined
 }

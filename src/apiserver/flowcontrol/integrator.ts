@@ -1,5 +1,5 @@
 /**
- * How high a number was over time (L3): average, deviation and peak since it was last asked. Pure: told the time.
+ * Integrates a number over time (L3): average, deviation and peak since the last read. Pure: the time is an argument.
  * Upstream: apiserver/pkg/util/flowcontrol/fairqueuing/integrator.go.
  */
 export interface IntegratorResults {
@@ -28,7 +28,7 @@ export class Integrator {
     if (value > this.#max) this.#max = value
   }
 
-  /** What was seen since the last reset. */
+  /** Returns the results since the last reset, and starts a new period. */
   reset(nowMs: number): IntegratorResults {
     this.#advance(nowMs)
     const seconds = this.#seconds

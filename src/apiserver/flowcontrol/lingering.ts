@@ -1,4 +1,4 @@
-/** Remembers for some turns of the event loop whose requests were answered at once (L3). */
+/** Counts the seats of synchronously answered requests for some more turns of the event loop (L3). */
 import type { Clock } from '#base/clock'
 import type { FlowRequest } from './flowRequest.ts'
 

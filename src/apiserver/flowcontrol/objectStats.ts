@@ -1,6 +1,6 @@
 /**
- * How many objects of a resource there are and how large they are (L3): the count is the cache's, the size that of a few of them, looked at
- * again after a minute. Upstream: storage metrics feeding flowcontrol/request/object_count_tracker.go.
+ * How many objects of a resource there are and how large they are (L3): the count is the cache's, the size is sampled from a few of them, again
+ * after a minute. Upstream: storage metrics feeding flowcontrol/request/object_count_tracker.go.
  */
 import type { Clock } from '#base/clock'
 import type { RequestInfo } from '../core/request.ts'

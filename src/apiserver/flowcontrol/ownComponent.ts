@@ -1,4 +1,4 @@
-/** Who is never turned away, but waits (L3). */
+/** Recognizes requests that are queued but never refused (L3). */
 import type { ServerRequest } from '../core/request.ts'
 
 /**

@@ -12,7 +12,7 @@ import { QueueSet, type QueuingConfiguration } from './queueSet.ts'
 
 /** How much of the old demand is still believed after a period: half of it after five minutes. */
 const smoothing = 0.977
-/** Of the nominal seats, what one request may take. */
+/** The share of the nominal seats that one request may take. */
 const mostOfNominal = 0.15
 
 /** Seats by configuration. */
@@ -44,7 +44,7 @@ export class PriorityLevel {
   currentLimit = -1
   /** What one request may take; 0: nothing is said. */
   maxSeats = 0
-  /** Nobody refers to it any more; it goes when it is idle. */
+  /** True when no configuration names the level any more; it is removed when it is idle. */
   quiescing = false
   readonly #integrator: Integrator
 

@@ -36,7 +36,7 @@ test('API-18 without any objects there are the mandatory levels', () => {
   assert.deepEqual([...levels.all.keys()], ['exempt', 'catch-all'])
 })
 
-test('API-18 a level that is busy borrows what others do not want, and gives it back when they do', async () => {
+test('API-18 a busy level borrows seats that others do not use, and returns them when these need them', async () => {
   const { clock, levels, level } = levelsOf()
   const busy = level('global-default')
   const lender = level('workload-low')

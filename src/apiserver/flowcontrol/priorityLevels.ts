@@ -1,6 +1,6 @@
 /**
- * All priority levels and the seats they share (L3): what each has by configuration, and what it lends and borrows, which is settled anew
- * every ten seconds by what was wanted. Upstream: apf_controller.go digestNewPLsLocked, finishQueueSetReconfigsLocked, updateBorrowingLocked.
+ * All priority levels and the seats they share (L3): each has nominal seats by configuration, and lends and borrows seats, which is recomputed
+ * every ten seconds from the demand. Upstream: apf_controller.go digestNewPLsLocked, finishQueueSetReconfigsLocked, updateBorrowingLocked.
  */
 import type { PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
 import { mandatoryPriorityLevels } from '#api/kinds/flowcontrol/bootstrapObjects'
@@ -70,7 +70,7 @@ export class PriorityLevels {
     return new PriorityLevel(object, this.#clock, this.#metrics.level(object.metadata.name ?? ''))
   }
 
-  /** Ends a period: what levels did not want is lent to those that wanted more. */
+  /** Ends a period: seats that levels did not use are lent to levels with more demand. */
   updateBorrowing(): void {
     const nowMs = this.#clock.monotonicMs()
     const levels = [...this.#levels.values()]
@@ -119,7 +119,7 @@ function limitsOf(object: Configuration, serverLimit: number, shareSum: number):
   return { nominal, lower: nominal - lendable, upper: nominal + borrowing }
 }
 
-/** What was used lately is not taken away at once, as far as it is the level's own. */
+/** The least seats of a level: recently used seats stay with it, up to its nominal share. */
 function leastOf({ limits, demand }: PriorityLevel): number {
   return Math.max(limits.lower, Math.min(limits.nominal, demand.highWatermark))
 }

@@ -6,12 +6,12 @@ const configuration = { queues: 64, handSize: 6, queueLengthLimit: 50 }
 const elephant = flowNamed('elephant', configuration)
 const mouse = flowNamed('mouse', configuration)
 
-test('API-18 flows that all want more than there is get the same, however many clients each has', async () => {
+test('API-18 flows that together exceed the seats get equal shares, whatever their numbers of clients', async () => {
   const set = queueSetOf(configuration, 10)
   const flows = [4, 8, 20, 40].map((clients, i) => ({ flow: { ...flowNamed(`user${i}`, configuration), hand: [i] }, clients, serviceMs: 10 }))
   const results = await runLoads(set, flows, 20_000)
   assert.ok(jainIndex(results.map(({ served }) => served)) > 0.99, JSON.stringify(results))
-  // No seat was idle while somebody waited.
+  // No seat was idle while requests waited.
   assert.ok(results.reduce((sum, { served }) => sum + served, 0) > 10 * 20_000 * 0.99)
 })
 
@@ -86,7 +86,7 @@ test('API-18 who leaves the queue leaves the others their order', () => {
   assert.equal(queueSet.isIdle, true)
 })
 
-test('API-18 a write keeps its seats while its watchers are told, without keeping its client', async () => {
+test('API-18 a write keeps its seats while its event goes to watchers, and its client has the answer already', async () => {
   const { clock, queueSet, start } = queueSetOf({ queues: 1, handSize: 1, queueLengthLimit: 9 }, 4)
   const flow = flowNamed('a', { queues: 1, handSize: 1, queueLengthLimit: 9 })
   const write = start(flow, { initialSeats: 1, finalSeats: 3, additionalLatencyMs: 15 })

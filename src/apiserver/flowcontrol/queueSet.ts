@@ -1,6 +1,6 @@
 /**
- * The queues of one priority level (L3): fair queuing in seat-seconds. Virtual time advances by what each busy queue would get of the seats;
- * the next request comes from the queue that would be done with it first. Time is asked once per step.
+ * The queues of one priority level (L3): fair queuing in seat-seconds. Virtual time advances by each busy queue's fair share of the seats; the
+ * next request is taken from the queue that would finish it first. The clock is read once per step.
  * Upstream: apiserver/pkg/util/flowcontrol/fairqueuing/queueset (doc.go explains the arithmetic).
  */
 import type { Clock } from '#base/clock'
@@ -42,7 +42,7 @@ export class QueueSet {
   #configuration: QueuingConfiguration = { queues: 0, handSize: 1, queueLengthLimit: 1 }
   #limit = 0
   #queues: Queue[] = []
-  /** Those with somebody waiting, in no order: most have nobody, and each dispatch looks for the best. */
+  /** The queues with waiting requests, unordered: most queues are empty, and each dispatch searches only these. */
   readonly #waitingQueues: Queue[] = []
   #currentR = 0
   #lastMs: number
@@ -50,7 +50,7 @@ export class QueueSet {
   #busyQueues = 0
   #seatsInUse = 0
   #seatsWaiting = 0
-  /** Of what was answered at once and a moment ago. */
+  /** Seats of requests that were answered synchronously in the last few turns of the event loop. */
   #seatsLately = 0
   #enqueues = 0
   readonly #ratios: { readonly demand: TimedRatio; readonly seats: TimedRatio; readonly executing: TimedRatio; readonly waiting: TimedRatio }
@@ -102,7 +102,7 @@ export class QueueSet {
     const queue = this.#chooseQueue(flow.hand)
     const entry = new FlowRequest(this, flow, request, work, queue, nowMs, this.#currentR)
     if (queue.isIdle) queue.nextDispatchR = this.#currentR
-    // Nobody waits and there is room: what the detour through the queue would come to.
+    // No request waits and there is room: queuing would dispatch it at once.
     const hasSeats = this.#hasSeats(flow)
     if (this.counts.waiting === 0 && hasSeats && this.#accommodates(entry.seats)) {
       flow.metrics.queueLength.observe(1)
@@ -186,7 +186,7 @@ export class QueueSet {
     return entry
   }
 
-  /** Of the hand, the queue with the least work waiting; the order of looking turns, so that overlapping hands share evenly. */
+  /** Picks the queue of the hand with the least waiting work. The search starts at a rotating offset, so that overlapping hands share evenly. */
   #chooseQueue(hand: readonly number[]): Queue {
     const offset = this.#enqueues % hand.length
     this.#enqueues++
@@ -314,7 +314,7 @@ export class QueueSet {
     return best
   }
 
-  /** Whether the flow finds any of the level's seats free; those it had a moment ago it finds taken. */
+  /** Whether the level has a free seat for the flow; seats that the flow used in the last few turns count as taken. */
   #hasSeats({ lately }: Flow): boolean {
     return this.#seatsInUse + lately.seats < this.#limit
   }
@@ -331,7 +331,7 @@ export class QueueSet {
     if (oldest && queue.nextDispatchR < oldest.arrivalR) queue.nextDispatchR = oldest.arrivalR
   }
 
-  /** What was answered at once wanted its seats, too: else a level that answers quickly could borrow none, however many ask. */
+  /** Demand includes requests that were answered synchronously: otherwise a level with fast answers could never borrow seats. */
   get #wanted(): number {
     return this.#seatsInUse + this.#seatsWaiting + this.#seatsLately
   }
@@ -345,7 +345,7 @@ export class QueueSet {
     this.#ratios.waiting.set(this.counts.waiting, nowMs)
   }
 
-  /** Of the queues with somebody waiting, or of the one that need not wait. */
+  /** Reports the bounds over the queues with waiting requests, or over the one whose request runs at once. */
   #tellBounds(queues: readonly Queue[]): void {
     let least = Number.POSITIVE_INFINITY
     let most = Number.NEGATIVE_INFINITY

@@ -1,5 +1,5 @@
 /**
- * Counts open watches by what they look at (L3): a write costs more where many will hear of it.
+ * Counts open watches by resource, namespace and name (L3): a write costs more if many watches get its event.
  * Upstream: apiserver/pkg/util/flowcontrol/watch_tracker.go.
  */
 import { bareMap } from '#base/bareMap'
@@ -9,7 +9,7 @@ import type { RequestInfo } from '../core/request.ts'
 type Watched = Pick<RequestInfo, 'apiGroup' | 'resource' | 'namespace' | 'name' | 'fieldSelector'>
 
 interface Counts {
-  /** Of the whole resource. */
+  /** Watches of the whole resource. */
   all: number
   /** By namespace; by `namespace/name` for single objects. */
   readonly narrower: Map<string, number>
@@ -52,7 +52,7 @@ export class WatchTracker {
   }
 }
 
-/** Of those that look at one value of an index, most will not be told: as upstream, they count for nothing. */
+/** Most watches on one value of an indexed field do not get a write's event: as upstream, they are not counted. */
 function isCounted({ resource, fieldSelector }: Watched): boolean {
   const field = indexedFields[resource]
   if (!field) return true

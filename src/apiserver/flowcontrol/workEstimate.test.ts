@@ -51,14 +51,14 @@ const writes = [
   { watches: 40, maxSeats: 2, want: { finalSeats: 2, additionalLatencyMs: 10 } },
 ]
 for (const { watches, maxSeats, want } of writes) {
-  test(`API-18 a write that ${watches} watches hear of, at most ${maxSeats} seats`, () => {
+  test(`API-18 a write with ${watches} watches, at most ${maxSeats} seats`, () => {
     const { estimate } = createWorkEstimator({ objectStats: () => undefined, watchCount: () => watches })
     assert.deepEqual(estimate(requestFor('POST', pods), maxSeats), { initialSeats: 1, ...want })
     assert.equal(estimate(requestFor('POST', '/api/v1/namespaces/a/serviceaccounts/s/token'), maxSeats).finalSeats, 0)
   })
 }
 
-test('API-18 watches count for the writes that they will hear of', () => {
+test('API-18 a watch counts for the writes whose events it gets', () => {
   const tracker = new WatchTracker()
   const watch = (url: string) => tracker.register(infoOf('GET', `${url}${url.includes('?') ? '&' : '?'}watch=1`))
   const forget = [watch('/api/v1/pods'), watch(pods), watch(`${pods}?fieldSelector=metadata.name=x`), watch('/api/v1/namespaces/b/pods')]

@@ -1,5 +1,5 @@
 /**
- * Guesses how many seats a request takes (L3): lists by what they load, writes by how many watches hear of them. Pure.
+ * Estimates how many seats a request takes (L3): lists by the objects they load, writes by the number of watches that get the event. Pure.
  * Upstream: apiserver/pkg/util/flowcontrol/request (with the gates SizeBasedListCostEstimate and WatchList on).
  */
 import type { HistogramSeries } from '#base/metrics'
@@ -21,8 +21,8 @@ export interface ObjectStats {
 
 export interface WorkEstimator {
   /**
-   * @param maxSeats what the priority level allows one request; 0: no limit of its own
-   * @param watched is told how many watches hear of a write
+   * @param maxSeats what the priority level allows one request; 0: no separate limit
+   * @param watched observes the number of watches that get a write's event
    */
   estimate(request: ServerRequest, maxSeats: number, watched?: HistogramSeries): WorkEstimate
 }
@@ -75,7 +75,7 @@ function counted(watches: number, watched: HistogramSeries | undefined): number 
   return watches
 }
 
-/** Watches that go on from where somebody was. */
+/** Watches that resume at a resource version, without initial events. */
 function startsWithNothing({ query }: ServerRequest, { verb }: RequestInfo): boolean {
   if (verb !== 'watch') return false
   const revision = query.get('resourceVersion') ?? ''
@@ -107,7 +107,7 @@ function isFromCache(query: URLSearchParams, hasLimit: boolean): boolean {
   return !hasLimit || revision === '' || revision === '0'
 }
 
-/** Many watches are served by more work after the answer; it is made narrow and long, so that it holds up nobody. */
+/** Many watches are served by more work after the answer; it takes few seats for a longer time, so that other requests still run. */
 function mutatingEstimate(watches: number, maxSeats: number): WorkEstimate {
   if (watches < watchesPerSeat) return oneSeat
   const wanted = Math.ceil(watches / watchesPerSeat)

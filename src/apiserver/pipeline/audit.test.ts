@@ -42,7 +42,7 @@ for (const { name, work, want } of cases) {
   test(`API-21 the stages of ${name} are written down`, async () => {
     const { request, events, clock } = setUp()
     const stage = auditStage(writingTo(events), clock)
-    // What fails goes on failing: the stages outside turn it into an answer.
+    // The stage rethrows errors: the outer stages turn them into an answer.
     await Promise.resolve(stage.handle(request, work)).catch(() => undefined)
     assert.deepEqual(stagesOf(events), want)
   })
@@ -60,7 +60,7 @@ function stagesOf(events: readonly string[]): string[] {
   return events.map((text) => JSON.parse(text)).map(({ stage, responseStatus }) => (responseStatus ? `${stage} ${responseStatus.code}` : stage))
 }
 
-test('API-21 an event says who, what, where from and when', async () => {
+test('API-21 an event has the user, the request, the source address and the time', async () => {
   const { request, events, clock } = setUp()
   request.receivedMs = clock.now() - 400
   await auditStage(writingTo(events), clock).handle(request, () => textAnswer(200, 'ok'))
@@ -115,7 +115,7 @@ test('API-21 stages that the policy leaves out are not written', async () => {
   assert.deepEqual(stagesOf(events), ['ResponseComplete 200'])
 })
 
-test('API-21 what took longer than half a second says how long, in its last event', async () => {
+test('API-21 the last event of a request above half a second has its latency', async () => {
   for (const [ms, want] of [
     [500, undefined],
     [1_250, { 'apiserver.latency.k8s.io/total': '1.25s' }],
@@ -135,7 +135,7 @@ test('API-21 what took longer than half a second says how long, in its last even
   }
 })
 
-test('API-21 of a request that took long, its last event says where the time went', async () => {
+test('API-21 the last event of a slow request has the durations of its parts', async () => {
   const { request, events, clock } = setUp()
   request.receivedMs = clock.now()
   request.authenticationMs = 12

@@ -25,7 +25,7 @@ export function auditStage(sink: AuditSink | undefined, clock: Clock): Stage {
   }
 }
 
-/** Waits for the sink only where that wants to be waited for. */
+/** Audits one request. It waits for the sink only if that returns a promise. */
 class AuditedRequest {
   readonly #sink: AuditSink
   readonly #clock: Clock
@@ -105,7 +105,7 @@ class AuditedRequest {
     return followed
   }
 
-  /** Its last event comes when it ends. */
+  /** The last event is written when the stream ends. */
   #followed(answer: Answer, status: ResponseStatus): Answer {
     const complete = () => void this.#complete(status, answer)
     if (answer.type === 'watch') answer.session.whenClosed(complete)
@@ -123,7 +123,7 @@ function isStatusObject(value: unknown): value is Status {
   return typeof value === 'object' && value !== null && (value as Partial<Status>).kind === 'Status'
 }
 
-/** Of a Status only what is bounded. */
+/** The members of a Status that are bounded in size. */
 function shown({ status, message, reason, details }: Partial<Status>, code: number): ResponseStatus {
   return { metadata: {}, status: status || undefined, message: message || undefined, reason: reason || undefined, details, code }
 }

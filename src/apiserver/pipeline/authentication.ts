@@ -55,7 +55,7 @@ function admitted(request: ServerRequest, user: UserInfo, next: Handler): Return
   return next(request)
 }
 
-/** HTTP/2 lends itself to floods: those whom nobody knows get one request per connection. Upstream: UnauthenticatedHTTP2DOSMitigation. */
+/** HTTP/2 makes floods cheap: unauthenticated clients get one request per connection. Upstream: UnauthenticatedHTTP2DOSMitigation. */
 function keepNoConnection(request: ServerRequest): void {
   if (request.isHttp2 && request.responseHeaders) request.responseHeaders.connection = 'close'
 }

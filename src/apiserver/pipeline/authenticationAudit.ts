@@ -1,5 +1,5 @@
 /**
- * What the audit log says of a request that nobody could be found for (L3): which credentials it tried, never their contents.
+ * Audits a request that could not be authenticated (L3): the kinds of credentials it carried, never their contents.
  * Upstream: apiserver/pkg/endpoints/filters/authn_audit.go.
  */
 import type { AuditSink } from '../audit/sink.ts'

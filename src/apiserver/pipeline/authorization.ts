@@ -51,7 +51,7 @@ function note(audit: RequestAudit, { decision, reason, error }: AuthorizationDec
   audit.annotate('authorization.k8s.io/reason', reason)
 }
 
-/** Nobody knows whether the user may: plain text, as upstream. */
+/** The authorizers failed without a decision: plain text, as upstream. */
 function failure(request: ServerRequest, error: string): Answer {
   const text = `${sanitized(`Internal Server Error: ${JSON.stringify(requestUri(request))}: ${error}`)}\n`
   const headers = { 'x-content-type-options': 'nosniff' }

@@ -1,4 +1,4 @@
-/** What is behind authorization is for nobody else's cache (L3). Upstream: apiserver/pkg/endpoints/filters/cachecontrol.go. */
+/** Keeps authorized answers out of shared caches (L3). Upstream: apiserver/pkg/endpoints/filters/cachecontrol.go. */
 import type { Stage } from '../core/stage.ts'
 
 export const cacheControlStage: Stage = {

@@ -1,6 +1,6 @@
 /**
- * Now and then asks an HTTP/2 client to come back on a new connection (L3; --goaway-chance), so that load balancers spread clients over
- * servers. What is under way goes on: the listener turns `connection: close` into a GOAWAY. Upstream: apiserver/pkg/server/filters/goaway.go.
+ * Sends GOAWAY on random requests over HTTP/2 (L3; --goaway-chance), so that clients reconnect and load balancers spread them over
+ * servers. Open requests are finished: the listener turns `connection: close` into a GOAWAY. Upstream: apiserver/pkg/server/filters/goaway.go.
  */
 import type { Random } from '#base/random'
 import type { Stage } from '../core/stage.ts'

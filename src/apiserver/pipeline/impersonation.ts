@@ -1,5 +1,5 @@
 /**
- * Lets a user act as another, when they may (L3). Whom headers want and who may is ../authn/impersonation.
+ * Lets a user act as another, if allowed (L3). ../authn/impersonation reads the headers and decides.
  * Upstream: apiserver/pkg/endpoints/filters/impersonation (WithConstrainedImpersonation, v1.36).
  */
 import type { Clock } from '#base/clock'

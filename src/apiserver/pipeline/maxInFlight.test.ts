@@ -11,7 +11,7 @@ function getAsJane() {
   return Object.assign(requestOf(), { user: jane, info: { verb: 'get', isResourceRequest: false, path: '/version' } })
 }
 
-test('API-19 a request that finds all places taken is refused in plain text, and told to come back in a second', async () => {
+test('API-19 a request above the limit is refused in plain text, with Retry-After of a second', async () => {
   const stage = maxInFlightStage({ readOnly: 1, mutating: 1 })
   let release = () => {}
   const first = stage.handle(getAsJane(), () => {

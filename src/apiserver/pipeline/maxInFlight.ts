@@ -1,5 +1,5 @@
 /**
- * Bounds how many requests are worked on at once (L3): more are told to come back in a second, or wait. Long-running ones do not count.
+ * Bounds how many requests run at once (L3): more are refused with Retry-After of a second, or wait. Long-running ones do not count.
  * Upstream: apiserver/pkg/server/filters/maxinflight.go.
  */
 import type { ServerRequest } from '../core/request.ts'

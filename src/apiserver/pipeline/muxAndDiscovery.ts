@@ -1,5 +1,5 @@
 /**
- * Marks requests that come before every path is known (L3): for them "not found" would be a guess, and controllers act on it.
+ * Marks requests that arrive before all paths are registered (L3): a "not found" could be wrong then, and controllers act on it.
  * The router answers them with 503 instead. Upstream: apiserver/pkg/endpoints/filters/mux_discovery_complete.go.
  */
 import type { Stage } from '../core/stage.ts'

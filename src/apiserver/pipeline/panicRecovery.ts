@@ -1,6 +1,6 @@
 /**
- * Turns every failure into a Status answer (L3), in the form that the client accepts: refusals as they are, what is too large for the stack
- * into a 413, anything else into a logged 500. Nothing leaves uncaught. Upstream: apiserver/pkg/server/filters/wrap.go, handlers/responsewriters ErrorNegotiated.
+ * Turns every failure into a Status answer (L3), in the form that the client accepts: refusals unchanged, a stack overflow into a 413, anything
+ * else into a logged 500. No error leaves uncaught. Upstream: apiserver/pkg/server/filters/wrap.go, handlers/responsewriters ErrorNegotiated.
  */
 import { internalError, StatusError } from '#api/machinery/status'
 import type { Logger } from '#base/log'
@@ -29,7 +29,7 @@ export function panicRecoveryStage(log: Logger): Stage {
   }
 }
 
-/** Only what a client sent is that large: depth is limited, so these are hundreds of thousands of values, each with something to say about it. */
+/** Only a client's body causes this: its depth is limited, so it has hundreds of thousands of values, each with an error or a warning. */
 function overflowsStack(error: unknown): boolean {
   return error instanceof RangeError && error.message === 'Maximum call stack size exceeded'
 }

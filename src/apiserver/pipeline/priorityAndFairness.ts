@@ -1,6 +1,6 @@
 /**
- * Lets requests in by priority and fairness (L3): those that must wait do so in the queue of their flow, and the ones that there is no place
- * or time for are told when to come back. Of watches, only the start counts. Upstream: apiserver/pkg/server/filters/priority-and-fairness.go.
+ * Applies priority and fairness to requests (L3): a request that must wait does so in a queue of its flow, and is refused with Retry-After when the
+ * queue is full or the wait too long. Only the start of a watch counts. Upstream: apiserver/pkg/server/filters/priority-and-fairness.go.
  */
 import type { Clock } from '#base/clock'
 import type { Answer } from '../core/answer.ts'
@@ -18,7 +18,7 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
   const tooManyRequests = createTooManyRequests()
   const execute = (entry: FlowRequest, request: ServerRequest, next: Handler) => {
     tell(entry, request)
-    // In process nobody sends many at once: each waits for the answer before.
+    // An in-process client sends one request after the other, each after the answer to the last.
     let isInTurn = request.inProcessUser === undefined
     const work = finished(next, request, (answer) => {
       flowControl.finish(entry, answer)

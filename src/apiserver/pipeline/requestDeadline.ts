@@ -1,6 +1,6 @@
 /**
- * Says how long a short request may take (L3): the server's most, or less where `?timeout=` asks for it. One that does not parse is refused, and
- * audited although nobody knows yet who asks. Upstream: apiserver/pkg/endpoints/filters/request_deadline.go.
+ * Sets the deadline of a short request (L3): the server's limit, or a shorter one from `?timeout=`. A timeout that does not parse is refused, and
+ * audited although the request is not authenticated yet. Upstream: apiserver/pkg/endpoints/filters/request_deadline.go.
  */
 import { parseDuration } from '#api/machinery/duration'
 import { badRequest } from '#api/machinery/status'

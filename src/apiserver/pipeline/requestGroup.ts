@@ -5,7 +5,7 @@ export class RequestGroup {
   #open = 0
   #waiting: (() => void) | undefined
 
-  /** False once somebody waits: what comes now would keep the server from ending. */
+  /** False once shutdown waits for the group: a further request would delay it. */
   add(): boolean {
     if (this.#waiting) return false
     this.#open++

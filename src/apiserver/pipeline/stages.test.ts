@@ -1,4 +1,4 @@
-/** What each stage that has no test file of its own does to a request, seen through the whole pipeline. */
+/** The stages without a separate test file, tested through the whole pipeline. */
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { StatusError } from '#api/machinery/status'
@@ -73,7 +73,7 @@ const cases: Case[] = [
     want: '400 invalid timeout specified in the request URL - time: invalid duration "soon"',
   },
   {
-    name: 'cors answers a preflight, which nobody is authenticated for',
+    name: 'cors answers a preflight without authentication',
     sent: { method: 'OPTIONS', headers: { origin: 'https://app.example.com' } },
     with: { deps: { authenticators: [] }, config: { corsAllowedOrigins: ['//app\\.example\\.com$'] } },
     want: '204 ',
@@ -88,7 +88,7 @@ const cases: Case[] = [
   },
   { name: 'authentication refuses whom nobody knows', with: { deps: { authenticators: [] } }, want: '401 Unauthorized', headers: { connection: 'close' } },
   {
-    name: 'a refusal is told in the form that the client takes',
+    name: 'a refusal has the media type that the client accepts',
     sent: { headers: { accept: 'application/vnd.kubernetes.protobuf' } },
     with: { deps: { authenticators: [] } },
     want: '401 Unauthorized',
@@ -123,13 +123,13 @@ test('API-02 errors are encoded as the client accepts them', async () => {
   assert.deepEqual(await Promise.all(encodings), ['protobuf', 'yaml', undefined, undefined])
 })
 
-test('API-02 muxAndDiscovery marks what comes too early, receivedTimestamp when it came', async () => {
+test('API-02 muxAndDiscovery marks early requests, and receivedTimestamp sets the time', async () => {
   const early = await sendThrough({}, { deps: { pathsComplete: () => false } })
   const later = await sendThrough()
   assert.deepEqual([early.request.pathsIncomplete, later.request.pathsIncomplete, later.request.receivedMs], [true, undefined, now])
 })
 
-test('API-31 warningRecorder says everything once, and not too much', async () => {
+test('API-31 warningRecorder sends each warning once, up to a limit', async () => {
   const warn = async (texts: readonly string[]) => {
     const { request } = await sendThrough(
       {},
@@ -176,7 +176,7 @@ test("API-02 httpLog writes one line with upstream's keys", async () => {
   assert.deepEqual(lines, [[3, 'HTTP', fields]])
 })
 
-test('API-02 waitGroup: a shutdown waits for what is under way, and for nothing that comes later', async () => {
+test('API-02 waitGroup: a shutdown waits for open requests, and not for later ones', async () => {
   const requests = new RequestGroup()
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   let release = () => {}

@@ -1,4 +1,4 @@
-/** A pipeline around a handler of the test's own, on virtual time (tests only): what comes in is told as over HTTP/2. */
+/** A pipeline around a test's own handler, on virtual time (tests only): requests count as HTTP/2. */
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
@@ -13,7 +13,7 @@ import { RequestGroup } from './requestGroup.ts'
 export const jane: UserInfo = { name: 'jane', groups: ['dev', 'system:authenticated'] }
 export const baseConfig: PipelineConfig = { requestTimeoutMs: 60_000, maxInFlight: { readOnly: 10, mutating: 10 } }
 
-/** Everybody is jane, who may do everything. */
+/** Every request is authenticated as jane, and allowed. */
 export function pipelineDeps(changes: Partial<PipelineDeps> = {}): PipelineDeps & { readonly clock: VirtualClock } {
   return {
     clock: new VirtualClock('2026-01-01T00:00:00Z'),

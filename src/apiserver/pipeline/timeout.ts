@@ -16,7 +16,7 @@ export function timeoutStage(clock: Clock): Stage {
   }
 }
 
-/** What still works on the request when its time is over is told so by its cancellation. */
+/** At the deadline, the request's cancellation stops the work on it. */
 function withTimeout(clock: Clock, request: ServerRequest, next: Handler, timeoutMs: number): Promise<Answer> | Answer {
   const pending = next(request)
   if (!(pending instanceof Promise)) return pending

@@ -1,6 +1,6 @@
 /**
- * One span per request (L3), for whoever collects spans: where none does, nothing is made. The caller's W3C trace context is continued for
- * administrators and monitoring, and linked for everybody else, who must not choose what is sampled.
+ * One span per request (L3); without an exporter no span is made. The caller's W3C trace context is continued for administrators and monitoring,
+ * and only linked for other users, who must not choose what is sampled.
  * Upstream: apiserver/pkg/endpoints/filters/traces.go.
  */
 import { StatusError } from '#api/machinery/status'

@@ -1,6 +1,6 @@
 /**
- * The four questions about permissions (L3): may I, may they, may they here, and what may I. The answers come from the same authorizers as
- * every request's. Upstream: pkg/registry/authorization (v1.36).
+ * SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview and SelfSubjectRulesReview (L3), answered by the authorizers of
+ * ordinary requests. Upstream: pkg/registry/authorization (v1.36).
  */
 import type {
   FieldSelectorAttributes,

@@ -1,4 +1,4 @@
-/** Who am I, and whose token is this (L3). Upstream: pkg/registry/authentication/{selfsubjectreview,tokenreview} (v1.36). */
+/** SelfSubjectReview and TokenReview (L3). Upstream: pkg/registry/authentication/{selfsubjectreview,tokenreview} (v1.36). */
 import type { SelfSubjectReview, TokenReview, UserInfo as WireUser } from '#api/gen/types/authentication.v1'
 import { badRequest } from '#api/machinery/status'
 import { authenticateToken } from '../authn/bearerToken.ts'
@@ -31,7 +31,7 @@ export function identityReviews(tokens: readonly TokenAuthenticator[], apiAudien
         const error = aggregateReasons([unknownToken, result?.reason ?? unknownToken])
         return { ...object, status: { user: {}, error } }
       }
-      // Only a caller that named audiences hears which of them are meant.
+      // The audiences that the token is meant for are returned only to a caller that named audiences.
       const audiences = wanted?.length ? [...result.audiences] : [...apiAudiences]
       return { ...object, status: { authenticated: true, user: wireUser(result.user), audiences } }
     },

@@ -1,12 +1,12 @@
 /**
- * The selectors of an access review as authorizers see them (L3, pure). What cannot be understood is left out and said: what is asked then is wider,
+ * Parses the selectors of an access review for authorizers (L3, pure). Invalid requirements are left out and reported: the question then is wider,
  * never narrower. Upstream: ResourceAttributesFrom and BuildEvaluationError of pkg/registry/authorization/util/helpers.go (v1.36).
  */
 import type { FieldSelectorAttributes, LabelSelectorAttributes, ResourceAttributes } from '#api/gen/types/authorization.v1'
 import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
 import { type LabelRequirement, parseLabelSelector, selectorOf } from '#api/machinery/labelSelector'
 
-/** What was understood; `partly`: not all of it. */
+/** The valid requirements; `partly`: others were left out. */
 export interface UnderstoodSelector<T> {
   readonly terms: readonly T[]
   readonly partly: boolean
@@ -48,7 +48,7 @@ function understood<T, U>(requirements: readonly T[] | undefined, read: (require
   return { terms: terms.flat(), partly: terms.some((one) => one.length === 0) }
 }
 
-/** What is told of selectors that were not understood, with what else went wrong; empty: nothing. */
+/** The evaluation error: that of the authorizer, and the selectors that were ignored as invalid; empty: none. */
 export function evaluationError(error: string | undefined, asked: ResourceAttributes | undefined): string {
   const ignored = (field: string, { terms, partly }: UnderstoodSelector<unknown>) =>
     partly ? [`spec.resourceAttributes.${field} ${terms.length > 0 ? 'partially ' : ''}ignored due to parse error`] : []

@@ -25,9 +25,9 @@ export interface ExchangeDeps {
   readonly upgrade: UpgradeHandler
   readonly clock: Clock
   readonly log: Logger
-  /** Called before answers go out, whatever they are: what must be written down first is written down now. */
+  /** Called before each answer is sent, so that audit events are written first. */
   beforeAnswers?(): void
-  /** Who is at the other end of a connection. */
+  /** The peer of a connection. */
   peerOf(socket: TLSSocket | undefined): Peer
 }
 
@@ -90,7 +90,7 @@ export async function writeRawAnswer(socket: Duplex, answer: Answer, clock: Cloc
   hangUp(socket, clock, Buffer.concat([head, bytes]))
 }
 
-/** Ends what an answer would have been read from, when nobody will. */
+/** Closes the source of an answer that will not be sent. */
 export function discard(answer: Answer): void {
   if (answer.type === 'watch') answer.session.close()
   if (answer.type === 'stream') answer.body.destroy()

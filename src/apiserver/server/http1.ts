@@ -21,13 +21,13 @@ const lingerMs = 5_000
 export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Server {
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
-    // Bodies of proxied requests may come for as long as they like; those that are read here have the request's own deadline.
+    // Bodies of proxied requests have no time limit; bodies that are read here have the request's own deadline.
     requestTimeout: 0,
     headersTimeout: headersTimeoutMs,
     connectionsCheckingInterval: Math.ceil(headersTimeoutMs / looksPerTimeout),
     keepAliveTimeout: idleTimeoutMs,
   })
-  // It never listens itself, and would look over no connection: whoever sends headers without end would hold one for ever.
+  // This server never listens itself. Only the event starts node's check of connections, which ends those whose headers do not arrive in time.
   server.emit('listening')
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === timedOut) socket.destroy()
@@ -63,8 +63,8 @@ function refuse(socket: Duplex, status = '400 Bad Request'): void {
 }
 
 /**
- * Node hangs up as soon as a last answer is written. What the client goes on to send would then be met by a reset, in which the answer can be lost:
- * so the rest is read first, for as long as `linger` lets it come.
+ * Node closes the socket as soon as the last answer is written. If the client is still sending, it gets a reset and can lose the answer: so the
+ * rest of its request is read first, for as long as `linger` allows.
  */
 function hangUpOnceRead(message: IncomingMessage): void {
   const { socket } = message
@@ -145,7 +145,7 @@ function readAll(body: IncomingMessage, limitBytes: number, announced: number): 
       reject(bodyTooLarge(limitBytes))
       return
     }
-    // Whoever asks late hears neither event.
+    // After the end, neither event comes any more.
     if (body.readableEnded) {
       resolve(Buffer.alloc(0))
       return

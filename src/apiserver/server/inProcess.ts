@@ -18,7 +18,7 @@ interface Deps {
   readonly clock: Clock
 }
 
-/** What JSON documents say, by their bytes: of those that stay the same, such as discovery's, each reader gets the same value. */
+/** Parsed JSON documents by their bytes: documents that do not change, such as discovery's, are parsed once for all readers. */
 type Documents = WeakMap<Uint8Array, unknown>
 
 export function inProcessTransport(deps: Deps, user: UserInfo, userAgent: string): Transport {

@@ -13,7 +13,7 @@ export interface Arrived {
   readonly url: string
   /** Lower-case names, without HTTP/2's pseudo headers. */
   readonly headers: ServerRequest['headers']
-  /** The body as it arrives; asked for at most once, and not beside {@link readBody}. Undefined: there is none. */
+  /** The body as it arrives; read at most once, and not together with {@link readBody}. Undefined: there is none. */
   readonly body: Readable | undefined
   /** @throws RequestEntityTooLarge beyond that many bytes, BadRequest when the body ends early */
   readBody(limitBytes: number): Promise<Buffer>
@@ -22,7 +22,7 @@ export interface Arrived {
   readonly isHttp2: boolean
 }
 
-/** Who is at the other end; one object for all requests of a connection. */
+/** The peer of a connection; one object for all its requests. */
 export interface Peer {
   readonly remoteAddress: string
   readonly peerCertificate: PeerCertificate | undefined

@@ -18,7 +18,7 @@ export interface ListenOptions {
   readonly idleTimeoutMs?: number | undefined
   /** For a handshake, and for the headers of an HTTP/1.1 request; default 32 s, as upstream's. */
   readonly headersTimeoutMs?: number | undefined
-  /** Of one HTTP/2 connection at once; default 100, as upstream's. */
+  /** Concurrent streams of one HTTP/2 connection; default 100, as upstream's. */
   readonly maxStreams?: number | undefined
   /** Default true. */
   readonly http2?: boolean | undefined

@@ -1,6 +1,6 @@
 /**
- * Reads a connection's client certificate (L3), once per connection: which of two authorities vouches for it, that of users or that of front
- * proxies. TLS has checked the chain against both together, so that a certificate of one never passes for one of the other.
+ * Reads a connection's client certificate (L3), once per connection, and finds which authority signed it: that of users or that of front proxies.
+ * TLS has checked the chain against both together, so that a certificate of one never passes for one of the other.
  * Upstream: --client-ca-file and --requestheader-client-ca-file.
  */
 import { X509Certificate } from 'node:crypto'
@@ -12,7 +12,7 @@ import type { Peer } from './incoming.ts'
 export interface ClientAuthorities {
   /** Signs certificates of users. */
   readonly clientCa?: string | Buffer | undefined
-  /** Signs certificates of front proxies, which say in headers who is asking. */
+  /** Signs certificates of front proxies, which send the user in headers. */
   readonly requestHeaderCa?: string | Buffer | undefined
 }
 
@@ -56,7 +56,7 @@ export function peerReader(authorities: ClientAuthorities): PeerReader {
   }
 }
 
-/** The certificate at the end of the chain, every signature on the way checked: what a client sends along proves nothing by itself. */
+/** The certificate at the end of the chain, with every signature checked: certificates that a client sends are not trusted by themselves. */
 function rootOf(socket: TLSSocket): string | undefined {
   let certificate = socket.getPeerCertificate(true)
   for (let length = 0; length < maxChainLength; length++) {

@@ -13,7 +13,7 @@ test('API-23 a burst of resets first ends a connection gracefully, then cuts it'
   assert.deepEqual([takeAll(budget, 799, 0), takeAll(budget, 199, 0), takeAll(budget, 1, 0)], [['goOn'], ['endGracefully'], ['cut']])
 })
 
-test('API-23 resets at a moderate rate go on for ever', () => {
+test('API-23 resets at a moderate rate never exhaust the budget', () => {
   const budget = new ResetBudget(0)
   for (let second = 0; second < 1_000; second++) assert.deepEqual(takeAll(budget, 33, second * 1_000), ['goOn'])
 })

@@ -1,11 +1,11 @@
 /**
  * How many streams a client may still reset on one HTTP/2 connection (L3): 1,000 at once, or 33 a second for long. A reset costs the client next to
- * nothing, and the work that it had begun costs us. Before the limit the connection is told to end, and at it, cut; the client comes back on
- * another. Pure. Upstream has no such limit; nghttp2: lib/nghttp2_ratelim.c.
+ * nothing, but the server the work that it had begun. Shortly before the limit the connection gets GOAWAY, at the limit it is closed; the client can
+ * open another. Pure. Upstream has no such limit; nghttp2: lib/nghttp2_ratelim.c.
  */
 const burst = 1_000
 const perSecond = 33
-/** What is left for streams that are still open when the connection is told to end. */
+/** Budget that remains at GOAWAY, for streams that are still open. */
 const reserve = 200
 
 export class ResetBudget {
@@ -17,7 +17,7 @@ export class ResetBudget {
     this.#second = Math.floor(nowMs / 1000)
   }
 
-  /** Counts one reset, and says what has to happen to its connection. */
+  /** Counts one reset. @returns what to do with its connection */
   take(nowMs: number): 'goOn' | 'endGracefully' | 'cut' {
     const second = Math.floor(nowMs / 1000)
     const passed = second - this.#second

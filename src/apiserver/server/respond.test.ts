@@ -34,7 +34,7 @@ function setUp(drains: boolean) {
   return { written, session, clock, done, push, isEnded: () => ended }
 }
 
-test('API-09 a client that stops reading is let go of, with nothing kept for it', async () => {
+test('API-09 the connection of a client that stops reading is closed, and its buffers are freed', async () => {
   const { push, clock, done, written, isEnded, session } = setUp(false)
   push(1)
   await clock.advance(0)

@@ -26,7 +26,7 @@ export interface Outgoing {
   write(chunk: Uint8Array): boolean
   drained(): Promise<void>
   end(chunk?: Uint8Array): void
-  /** Ends with these, which stay as they are. A promise: until they are handed over, or nobody reads any more. */
+  /** Ends with these pieces, which must not change. A promise resolves when they are written, or when the client is gone. */
   endWith(pieces: Pieces): Promise<void> | undefined
   /** Breaks the stream off: there is no answer. */
   abort(): void
@@ -71,7 +71,7 @@ export async function respond(request: ServerRequest, answer: Answer, out: Outgo
   await respondWhole(request, statusOf(answer), bytes, out, headers)
 }
 
-/** Lists are long: they go out piece by piece, compressed on the way where the client wants that. */
+/** Writes a list piece by piece, compressed if the client accepts that. */
 async function respondList(request: ServerRequest, answer: ListAnswer, out: Outgoing, headers: HeaderMap): Promise<void> {
   const { contentType, pieces } = await encodeList(answer)
   const length = lengthOf(pieces)
@@ -197,7 +197,7 @@ export function itemValue(answer: WatchAnswer, item: WatchItem): { type: WatchIt
   return { type: item.type, object: answer.form.value ? answer.form.value(object) : object.object }
 }
 
-/** Until more can be written, or nobody reads any more. */
+/** Resolves when more can be written, or when the client is gone. */
 export function drained(stream: NodeJS.WritableStream, { signal }: Cancellation): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) {

@@ -19,7 +19,7 @@ export interface ServingTls extends ClientAuthorities, TlsRules {
 export interface NamedCertificate {
   readonly cert: string
   readonly key: string
-  /** Whom clients ask for, perhaps with `*.` before; none: those that the certificate itself has. */
+  /** Server names that select the certificate, perhaps with a leading `*.`; empty: the names in the certificate. */
   readonly names: readonly string[]
 }
 
@@ -34,18 +34,17 @@ export interface TlsRules {
 }
 
 /**
- * As Go prefers them: of those that a client offers, AES with 128 bits first, which costs half of what OpenSSL's own first choice costs. The rest is
- * what Node offers.
+ * Go's order: AES with 128 bits first if the client offers it, which takes half the time of OpenSSL's first choice. The rest is in Node's order.
  */
 const first = 'TLS_AES_128_GCM_SHA256'
 const offered = [first, ...DEFAULT_CIPHERS.split(':').filter((name) => name !== first)]
-/** Those of version 1.3 are not anybody's to choose, in Go neither. */
+/** The suites of TLS 1.3 are not configurable, as in Go. */
 const ofVersion13 = offered.filter((name) => name.startsWith('TLS_'))
 
 /** The server chooses; ChaCha20 for a client that names it first, since that has no AES in hardware. */
 const secureOptions = constants.SSL_OP_CIPHER_SERVER_PREFERENCE | constants.SSL_OP_PRIORITIZE_CHACHA
 
-/** For clients that ask for no name, or for one that nobody has. */
+/** The context for clients that send no server name, or one without a certificate. */
 export function contextOf({ cert, key, clientCa, requestHeaderCa, minVersion = 'TLSv1.2', ciphers, curves }: Omit<ServingTls, 'named'>): SecureContextOptions {
   const authorities = [clientCa, requestHeaderCa].filter((one) => one !== undefined)
   return {

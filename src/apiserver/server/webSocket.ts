@@ -1,6 +1,6 @@
 /**
- * Watches and logs over WebSocket (L3): what browsers and dashboards use where they cannot read an HTTP answer as it comes. An event is a message;
- * a log comes in messages as it is read. Upstream: apiserver/pkg/endpoints/handlers/watch.go HandleWS, apimachinery/pkg/util/httpstream/wsstream/stream.go.
+ * Watches and logs over WebSocket (L3), for browsers that cannot read a streamed HTTP answer. An event is a message; a log is sent in messages as
+ * it is read. Upstream: apiserver/pkg/endpoints/handlers/watch.go HandleWS, apimachinery/pkg/util/httpstream/wsstream/stream.go.
  */
 import type { IncomingMessage } from 'node:http'
 import { type Duplex, Writable } from 'node:stream'
@@ -16,7 +16,7 @@ import { type Outgoing, respond } from './respond.ts'
 /** The forms of a log: bytes as they are, or as base64 text. No protocol means bytes. */
 const logProtocols: readonly string[] = ['binary.k8s.io', 'base64.binary.k8s.io']
 const bufferedBytes = 1024 * 1024
-/** Clients have nothing to say here. */
+/** Clients are not expected to send messages here. */
 const maxIncomingBytes = 64 * 1024
 
 export function wantsWebSocket({ method, headers }: ServerRequest): boolean {
@@ -51,7 +51,7 @@ export async function respondOverWebSocket(
   await respond(request, answer, outgoing(connection, messages), clock)
 }
 
-/** JSON events are lines; in protobuf four bytes say how long each is. */
+/** JSON events are lines; protobuf events have a length prefix of four bytes. */
 function eventMessages({ encoding }: WatchAnswer): (chunk: Buffer) => (string | Buffer)[] {
   if (encoding !== 'protobuf') return (chunk) => chunk.toString().match(/[^\n]+\n/g) ?? []
   return (chunk) => {

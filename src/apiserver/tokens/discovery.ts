@@ -8,7 +8,7 @@ const discoveryPath = '/.well-known/openid-configuration'
 export const keySetPath = '/openid/v1/jwks'
 
 /**
- * Serves both, for everybody who may get them.
+ * Serves both documents; authorization has decided before.
  * @param keySetUrl where the key set is served, as clients reach it; absent: below the issuer
  */
 export function tokenDocuments(issuer: string, keySetUrl: string | undefined, keySet: KeySet): readonly Page[] {

@@ -1,6 +1,6 @@
 /**
- * Leaves signing service account tokens, and the keys that verify them, to a service beside the server (L3): --service-account-signing-endpoint.
- * Its keys are fetched again as often as it says, and when a token names one that nobody knows. The wire is the composition root's.
+ * Leaves signing service account tokens, and the keys that verify them, to an external service (L3): --service-account-signing-endpoint. Its keys
+ * are fetched again at the interval that it sets, and when a token names an unknown key. The composition root supplies the connection.
  * Upstream: pkg/serviceaccount/externaljwt (v1.36).
  */
 import { createPublicKey } from 'node:crypto'
@@ -31,7 +31,7 @@ export interface ExternalSigner {
   readonly keySet: KeySet
   /** No token of the service lives longer. */
   readonly maxExpirationSeconds: number
-  /** Fetches keys as often as the service says, until the signal aborts; then hangs up. */
+  /** Fetches keys at the service's interval, until the signal aborts; then closes the connection. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -48,7 +48,7 @@ const longestKeyId = 1024
 const algorithms: ReadonlySet<unknown> = new Set(['RS256', 'ES256', 'ES384', 'ES512'])
 const headerFields: ReadonlySet<string> = new Set(['alg', 'kid', 'typ'])
 
-/** Resolves when the service has told its keys and what it can do. @throws Error when it does not, or says what cannot be */
+/** Resolves when the service has sent its keys and its metadata. @throws Error when it does not, or when they are invalid */
 export async function createExternalSigner(deps: ExternalSignerDeps): Promise<ExternalSigner> {
   const service = measured(deps)
   const keySet = new FetchedKeySet(service, deps)
@@ -116,7 +116,7 @@ async function headerFault(text: string, keySet: FetchedKeySet): Promise<string 
   if (kid.length > longestKeyId) return 'key id longer than 1 kb'
   if (!algorithms.has(alg)) return `bad signing algorithm ${JSON.stringify(alg ?? '')}`
   if (keysFor(keySet, kid).length === 0) await keySet.refresh()
-  // Such keys are there for tokens of old; nobody outside could verify a new one.
+  // Such keys only verify older tokens; verifiers outside do not have them.
   const isHidden = keysFor(keySet, kid).some((key) => key.isHidden)
   return isHidden ? `key used for signing JWT (kid: ${kid}) is excluded from OIDC discovery docs` : undefined
 }
@@ -153,7 +153,7 @@ class FetchedKeySet implements KeySet {
     return this.fetch().catch((error: Error) => this.#deps.log.error(error, 'Error while syncing keys'))
   }
 
-  /** @throws Error when the service does not answer, or says what cannot be */
+  /** @throws Error when the service does not answer, or its answer is invalid */
   fetch(): Promise<void> {
     this.#fetching ??= this.#fetch().finally(() => {
       this.#fetching = undefined
@@ -194,7 +194,7 @@ class FetchedKeySet implements KeySet {
   }
 }
 
-/** @throws Error that says what is wrong with them */
+/** @throws Error for invalid keys */
 function keysOf({ keys, dataTimestamp, refreshHintSeconds }: FetchedKeys): VerificationKey[] {
   if (refreshHintSeconds <= 0) throw new Error(`found invalid refresh hint (${refreshHintSeconds}s)`)
   if (keys.length === 0) throw new Error('found no keys')

@@ -74,7 +74,7 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
         nbf: now,
         sub: `system:serviceaccount:${namespace}:${name}`,
       }
-      // Named as upstream: the kubelet refreshes by this time, whatever the token itself says.
+      // Named as upstream: the kubelet refreshes by this time, which can be earlier than the token's own expiry.
       const status = { token: await signed(options.signer, claims), expirationTimestamp: formatTime((now + asked) * 1000) }
       request.annotate('authentication.kubernetes.io/issued-credential-id', `JTI=${claims.jti}`)
       const metadata = { ...tokenRequest.metadata, creationTimestamp: formatTime(now * 1000) }

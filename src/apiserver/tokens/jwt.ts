@@ -2,7 +2,7 @@
 import { constants, sign, verify } from 'node:crypto'
 import type { SigningKey, TokenAlgorithm, VerificationKey } from './keys.ts'
 
-/** What a service account's token says. Upstream: pkg/serviceaccount/claims.go. */
+/** The claims of a service account's token. Upstream: pkg/serviceaccount/claims.go. */
 export interface TokenClaims {
   readonly aud: readonly string[]
   /** Seconds since the epoch. */
@@ -72,7 +72,7 @@ export function peekHeader(token: string): Record<string, unknown> | undefined {
   return jsonPart(token.split('.'), 0)
 }
 
-/** The id of the key that the token says it was signed with; undefined when it says none. */
+/** The key id in the token's header; undefined when there is none. */
 export function keyIdOf(token: string): string | undefined {
   const kid = peekHeader(token)?.kid
   return typeof kid === 'string' && kid !== '' ? kid : undefined

@@ -2,11 +2,11 @@
 import type { VerificationKey } from './keys.ts'
 
 export interface KeySet {
-  /** Another list whenever one of them has changed. */
+  /** A new array whenever a key has changed. */
   readonly keys: readonly VerificationKey[]
   /** How long others may keep what is published. */
   readonly maxAgeSeconds: number
-  /** Looks for newer ones, once for all who want that at the same time; absent: there never are. A failure leaves those that are there. */
+  /** Fetches the keys again; concurrent calls share one fetch. Absent: the keys never change. A failure keeps the current keys. */
   refresh?(): Promise<void>
 }
 

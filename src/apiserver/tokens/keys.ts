@@ -4,7 +4,7 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { bareMap } from '#base/bareMap'
 
-/** What signs tokens: ours are signed with the first four, those of other issuers with any. */
+/** Signature algorithms: our tokens use one of the first four, tokens of other issuers any. */
 export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512'
 
 export interface VerificationKey {

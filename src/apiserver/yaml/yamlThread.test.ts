@@ -14,7 +14,7 @@ test('API-03 the thread takes long YAML, not short YAML and not JSON', () => {
   )
 })
 
-test('API-03 the thread reads YAML and words its faults while this one goes on', async () => {
+test('API-03 the thread parses YAML and reports its errors, while the main thread keeps running', async () => {
   const thread = new YamlThread()
   let turns = 0
   let isDone = false

@@ -1,12 +1,12 @@
 /**
- * Reads long YAML bodies in a thread of their own (L3): YAML takes about a second per megabyte, during which nobody else would be answered. The
- * thread lives as long as there is something to read; one at a time, so that it takes no more than one processor.
+ * Reads long YAML bodies in a thread of their own (L3): YAML takes about a second per megabyte, during which no other request would be
+ * answered. The thread lives as long as there are bodies to read; one at a time, so that it takes no more than one processor.
  */
 import { Worker } from 'node:worker_threads'
 import { badRequest, internalError } from '#api/machinery/status'
 import type { YamlJob, YamlOutcome } from './worker.ts'
 
-/** What is shorter is read at once, in some twenty milliseconds. */
+/** Shorter bodies are parsed on the main thread, in some twenty milliseconds. */
 const longBytes = 32 * 1024
 
 interface Waiting {
@@ -53,7 +53,7 @@ export class YamlThread {
     }
   }
 
-  /** What made the thread end is told to all who wait for it; the next one gets a new thread. */
+  /** Rejects all waiting calls with the error that ended the thread; the next call starts a new one. */
   #fail(worker: Worker, error: unknown): void {
     if (this.#worker !== worker) return
     this.#worker = undefined
@@ -69,7 +69,7 @@ function startsLikeJson(bytes: Buffer): boolean {
   return false
 }
 
-/** The worker is beside the bundle after a build. Sources run through tsx, whose loader Node 20 does not bring into threads by itself. */
+/** A build puts the worker next to the bundle. Sources run through tsx, whose loader Node 20 does not load into threads automatically. */
 function startWorker(): Worker {
   if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./yamlWorker.mjs', import.meta.url))
   const [loader, source] = [import.meta.resolve('tsx/esm/api'), new URL('./worker.ts', import.meta.url).href].map((url) => JSON.stringify(url))

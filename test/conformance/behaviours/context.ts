@@ -1,6 +1,6 @@
 /**
  * What a behaviour works with: a namespace of its own on the cluster, typed calls, and the few things that all of them do: run a pod, wait for
- * what it becomes, read its logs, run a command in it. Every wait ends with the behaviour's time and says what it saw last.
+ * what it becomes, read its logs, run a command in it. Every wait ends with the behaviour's time and reports what it saw last.
  */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -20,9 +20,9 @@ export interface BehaviourContext {
   readonly namespace: string
   readonly nodes: readonly string[]
   readonly signal: AbortSignal
-  /** A name nobody else has, for what has no namespace. */
+  /** A unique name, for objects without a namespace. */
   unique(prefix: string): string
-  /** Runs when the behaviour is over, however it ended; the last one first. What is in the namespace goes by itself. */
+  /** Runs when the behaviour is over, however it ended; the last one first. Objects in the namespace are deleted with it. */
   cleanUp(work: () => Promise<unknown>): void
   of<T extends KubeObject>(resource: Resource<T>): ResourceClient<T>
   /** Creates in the behaviour's namespace. */
@@ -50,11 +50,11 @@ export interface BehaviourContext {
   /** kubectl in this namespace; throws when it fails. */
   kubectl(args: readonly string[], input?: string): Promise<string>
   kubectlResult(args: readonly string[]): Promise<CommandResult>
-  /** A kubectl that goes on; ended with the behaviour. */
+  /** A kubectl that keeps running; ended with the behaviour. */
   follow(args: readonly string[]): RunningKubectl
 }
 
-/** A pod in few words: a script (or a container, or a whole spec) and what else its metadata says. */
+/** A short form of a pod: a script (or a container, or a whole spec) and metadata. */
 export interface PodInput {
   readonly name?: string
   readonly labels?: Readonly<Record<string, string>>
@@ -70,7 +70,7 @@ export interface PodInput {
 
 const pollMs = 100
 
-/** What the pod will be: never restarted and with a second to end, unless it says otherwise. */
+/** The full pod: by default it is never restarted and has a grace period of one second. */
 export function podOf(input: PodInput, ref: ObjectRef): NewObject<Pod> {
   const main = {
     name: 'main',
@@ -172,7 +172,7 @@ export function createContext(input: ContextInput): BehaviourContext {
   }
 }
 
-/** An answer as a failed test shows it: of an object the status only. */
+/** An answer as a failed test shows it; for an object only its status. */
 function shortly(answer: unknown): string {
   if (typeof answer === 'string') return answer
   const status = (answer as { status?: unknown } | undefined)?.status

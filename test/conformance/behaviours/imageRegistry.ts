@@ -1,4 +1,4 @@
-/** A registry from which one node of the cluster pulls under a name that nobody else has: the node is told by a pod that writes containerd's hosts file. */
+/** A registry under a unique name, from which one node pulls: a pod writes the name into the hosts configuration of the node's containerd. */
 import { networkInterfaces } from 'node:os'
 import { nodeAddress } from '#api/helpers/nodes'
 import { nodes } from '#client/builtIn'

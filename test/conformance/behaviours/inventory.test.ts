@@ -20,7 +20,7 @@ test('every group of the inventory is here', () => {
 })
 
 for (const group of allBehaviours) {
-  test(`${group.sig} ${group.title}: as many behaviours as upstream has, each with a name of its own`, () => {
+  test(`${group.sig} ${group.title}: as many behaviours as upstream has, with unique names`, () => {
     const wanted = inventory.find(({ sig, title }) => sig === group.sig && title === group.title)
     assert.equal(group.behaviours.length, wanted?.count)
     assert.equal(new Set(group.behaviours.map(({ name }) => name)).size, group.behaviours.length)

@@ -7,7 +7,7 @@ import type { Resource } from '#client/client'
 import { createScaleClient } from '#client/scaleClient'
 import { type BehaviourContext, type PodInput, podOf } from './context.ts'
 
-/** What every pod of a workload runs unless its behaviour says otherwise. */
+/** The default container of a workload's pods. */
 export const sleeper: PodInput = { script: 'trap "exit 0" TERM; sleep 600 & wait' }
 
 /** The template of pods with these labels: restarted always. */

@@ -117,7 +117,7 @@ async function missesNothing(t: TestContext, namespace: string, command: string,
       const applied = JSON.parse(await cluster.must(['get', '--raw', `/api/v1/namespaces/${namespace}/configmaps/applied`])) as ConfigMap
       assert.equal(applied.metadata.managedFields?.[0]?.operation, 'Apply')
     })
-    await t.test('it goes on after a restart of the server', async () => {
+    await t.test('it works after a restart of the server', async () => {
       await skiff('stop', name)
       await skiff('start', name)
       await write('afterwards', 'y')

@@ -1,4 +1,4 @@
-/** Who may do what: auth with its four, and certificate requests, approved and denied. */
+/** kubectl auth with its four commands, and certificate requests, approved and denied. */
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'

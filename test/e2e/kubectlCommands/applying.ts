@@ -63,7 +63,7 @@ export const applying: Family = {
     says(`get configmap shared -o jsonpath='{.data}'`, '{"a":"2"}'),
 
     says('apply -f set', 'configmap/first created\nconfigmap/second created'),
-    // The list of kinds that are pruned without being told held batch/v1beta1 before.
+    // Older kubectl has batch/v1beta1 in its default list of kinds to prune.
     says('apply --prune -l set=yes -f set/second.json', [/configmap\/second unchanged/, /configmap\/first pruned/], { since: 22 }),
     says('get configmaps -l set=yes -o name', 'configmap/second', { since: 22 }),
     says(

@@ -1,4 +1,4 @@
-/** Changes to what is there: edit, patch, replace, label, annotate, and wait, which hears of them. */
+/** Changes of existing objects: edit, patch, replace, label, annotate, and wait. */
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type Custom, type Family, fails, listOf, run, says } from './steps.ts'

@@ -1,4 +1,4 @@
-/** What kubectl does by itself or nearly so: config, completion, plugin, options, alpha, and the proxy on this machine. */
+/** Commands that need no server, or little of it: config, completion, plugin, options, alpha, and the proxy on this machine. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import http from 'node:http'

@@ -18,7 +18,7 @@ const webhook = {
 const matched = { resourceRules: [{ apiGroups: [example], apiVersions: ['v1'], resources: ['nothing'], operations: ['CREATE'] }] }
 const subject = { kind: 'User', name: 'jane', apiGroup: 'rbac.authorization.k8s.io' }
 const devices = { devices: { requests: [{ name: 'one', exactly: { deviceClassName: example } }] } }
-// A certificate request for CN=jane (Ed25519), made once with openssl; nobody signs it.
+// A certificate request for CN=jane (Ed25519), made once with openssl; it is never signed.
 const certificateRequest =
   'LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlHT01FSUNBUUF3RHpFTk1Bc0dBMVVFQXd3RWFtRnVaVEFxTUFVR0F5dGxjQU1oQUZQUjhnUFl0cDRPREsyZgpCcndNYitKc04xYzJZV0lXOWRFcWx2WEZIMWdlb0FBd0JRWURLMlZ3QTBFQXVtUHhDUms4WklsQTFVa1FhMjlNCjR1OXNsaVhYY29CbkcyU2g1M1p2S3k0enlYUVE3dXJYYks1RFd1U2ZZS0RzSDRIUFNxSWxOWDhkcnJnWEViSVQKQUE9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K'
 

@@ -5,7 +5,7 @@ import { type Custom, type Family, fails, says } from './steps.ts'
 
 const namespace = 'describing'
 
-/** Resource and name, what has to be said, and the first kubectl that says it so. */
+/** Resource and name, the wanted output, and the first kubectl version with that output. */
 const described: readonly [what: string, want: readonly RegExp[], since?: number][] = [
   ['componentstatuses etcd-0', [/Name: +etcd-0/, /Type: +Healthy/]],
   ['configmaps settings', [/Name: +settings\n/, /Data\n====\na:\n----\n1\n/]],
@@ -107,7 +107,7 @@ const complete: Custom = {
 export const describing: Family = {
   name: namespace,
   steps: [
-    // A namespace of its own: a quota that nobody keeps the status of lets no pod in.
+    // A separate namespace: without a controller that computes its status, the quota admits no pods.
     says('create namespace describing-quota', /created/),
     says('create quota quota --hard=pods=5 -n describing-quota', /created/),
     says('apply -f -', /deployment\.apps\/web created/, { input: describedObjects }),

@@ -41,7 +41,7 @@ const boats = {
   },
 }
 
-/** Watches, makes a change, and waits until the lines tell of it. */
+/** Watches, makes a change, and waits until the output shows it. */
 function watching(name: string, line: readonly string[], change: readonly string[], want: RegExp, since = 0): Custom {
   const run = async (cluster: LocalCluster, namespace: string) => {
     const running = cluster.follow(['-n', namespace, ...line])

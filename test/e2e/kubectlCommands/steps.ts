@@ -1,6 +1,6 @@
 /**
  * How the commands of kubectl are written down as tests: a family is a list of steps, a step is one command line and what it must print.
- * Every step is a test of its own, in order, in the namespace of its family. What the kubectl at hand is too old for is skipped by name.
+ * Every step is a test of its own, in order, in the namespace of its family. Steps that need a newer kubectl are skipped by name.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -16,9 +16,9 @@ export interface Step {
   /** What the standard output must be; what the standard error must be. */
   readonly out?: Want
   readonly err?: Want
-  /** The exit code; 0 unless told. */
+  /** The exit code; default 0. */
   readonly code?: number
-  /** What comes on standard input: a text, or objects that are written as one List. */
+  /** Standard input: a text, or objects that are written as one List. */
   readonly input?: string | readonly object[]
   /** The first release of kubectl (1.N) that has the command, the flag or the wording. */
   readonly since?: number

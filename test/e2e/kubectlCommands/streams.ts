@@ -121,7 +121,7 @@ const copied: Custom = {
     await cluster.must(['cp', dir, `${namespace}/web:/tmp/there`])
     await cluster.must(['cp', `${namespace}/web:/tmp/there/sub/bytes`, path.join(dir, 'back')])
     assert.ok(bytes.equals(await fs.readFile(path.join(dir, 'back'))), 'the same bytes')
-    // What tar says of it may come or not: kubectl leaves when the archive has ended.
+    // tar's warning may be missing: kubectl exits at the end of the archive.
     await cluster.kubectl(['cp', `${namespace}/web:/tmp/nothing`, path.join(dir, 'nothing')])
     await assert.rejects(fs.stat(path.join(dir, 'nothing')), /ENOENT/)
   },

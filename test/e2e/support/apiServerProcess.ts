@@ -1,4 +1,4 @@
-/** `skiff apiserver` as a process, for end-to-end tests: started by kube-apiserver's flags, ended by whoever started it. */
+/** `skiff apiserver` as a process, for end-to-end tests: started with kube-apiserver's flags, and ended by the test. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
@@ -34,7 +34,7 @@ export async function startApiServer(flags: readonly string[]): Promise<ApiServe
   }
 }
 
-/** What it says later is read too, and dropped. */
+/** Later output is read and dropped, so that the pipe does not fill. */
 function portOf(child: ChildProcess): Promise<number> {
   let text = ''
   return new Promise((resolve, reject) => {

@@ -86,7 +86,7 @@ export class LocalCluster {
     return stdout.trim()
   }
 
-  /** A kubectl that goes on: `-w`, `-f`, port-forward and their like. Whoever starts it ends it. */
+  /** A kubectl that keeps running, as with `-w`, `-f` and port-forward. The caller ends it. */
   follow(args: readonly string[]): RunningKubectl {
     return new RunningKubectl(spawn('kubectl', args, { env: this.env, stdio: ['pipe', 'pipe', 'pipe'] }), args)
   }
@@ -248,7 +248,7 @@ export function directoriesIn(dir: string): string[] {
   return entries.filter((entry) => entry.isDirectory()).map((entry) => path.join(dir, entry.name))
 }
 
-/** What is there now and was not before, by kind; empty when nothing is. */
+/** What exists now and did not before, by kind; empty when nothing does. */
 export function newTraces(before: Record<string, string[]>): Record<string, string[]> {
   const added = Object.entries(hostTraces()).map(([kind, now]) => [kind, now.filter((trace) => !before[kind]?.includes(trace))] as const)
   return Object.fromEntries(added.filter(([, traces]) => traces.length > 0))

@@ -46,7 +46,7 @@ export async function writeDockerArchive(dir: string, tag: string, user = ''): P
   return file
 }
 
-/** Serves until told to end; the log has a line per request. */
+/** Serves until SIGTERM; the log has a line per request. */
 export const webCommand = [
   'sh',
   '-c',

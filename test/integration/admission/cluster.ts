@@ -1,4 +1,4 @@
-/** A server with its whole admission chain, and a webhook server beside it, for tests. */
+/** A server with its whole admission chain, and a webhook server, for tests. */
 import { generateKeyPairSync } from 'node:crypto'
 import type { MutatingWebhook, ValidatingWebhook } from '#api/gen/types/admissionregistration.v1'
 import type { AdmissionAttributes, AdmissionPlugin } from '#apiserver/admission/admission'
@@ -18,7 +18,7 @@ export interface AdmissionCluster {
   readonly notes: [key: string, value: string, level: string][]
 }
 
-/** Runs a test against a server of its own, whose authorizers let everybody do everything. */
+/** Runs a test against a server of its own, whose authorizers allow every request. */
 export async function withCluster(run: (cluster: AdmissionCluster) => Promise<void>): Promise<void> {
   const notes: AdmissionCluster['notes'] = []
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -52,7 +52,7 @@ export const configurationPath = (kind: 'mutating' | 'validating', name = ''): s
 
 type AnyWebhook = Partial<MutatingWebhook> & Partial<ValidatingWebhook>
 
-/** A webhook about config maps, unless told otherwise. */
+/** A webhook for config maps; `more` overrides fields. */
 export function webhook(hooks: WebhookServer, path: string, more: AnyWebhook = {}): AnyWebhook {
   return {
     name: `${path.slice(1)}.example.com`,
@@ -60,7 +60,7 @@ export function webhook(hooks: WebhookServer, path: string, more: AnyWebhook = {
     rules: [{ operations: ['*'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }],
     admissionReviewVersions: ['v1', 'v1beta1'],
     sideEffects: 'None',
-    // The system's own config maps are nobody's business.
+    // The system's own config maps are not part of the test.
     namespaceSelector: { matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['kube-system', 'kube-public'] }] },
     ...more,
   }

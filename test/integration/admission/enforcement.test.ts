@@ -1,4 +1,4 @@
-/** ADM-06, ADM-07: what policies do beside refusing: warn, note, and be asked again; with parameters that are custom resources. */
+/** ADM-06, ADM-07: policies warn, annotate the audit event and are reinvoked; their parameters are custom resources. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { refused } from '../../support/refused.ts'
@@ -8,7 +8,7 @@ import { configMap, configMaps, configure, webhook, withCluster } from './cluste
 import { dropPolicies, makePolicy } from './policies.ts'
 import { postForHeaders } from './wire.ts'
 
-test('ADM-06: Warn and Audit let pass what they tell of', () =>
+test('ADM-06: Warn and Audit report a violation and admit the object', () =>
   withCluster(async (cluster) => {
     const { api, notes } = cluster
     const spec = {
@@ -58,7 +58,7 @@ test('ADM-02: what webhooks do is noted', () =>
     ])
   }))
 
-test('ADM-07: a policy that wants to is asked again when a webhook changes the object after it', () =>
+test('ADM-07: a policy with reinvocationPolicy IfNeeded runs again when a webhook changes the object after it', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     hooks.on('/late', ({ object }) => (object.data.late ? { allowed: true } : jsonPatch([{ op: 'add', path: '/data/late', value: 'yes' }])))
@@ -75,7 +75,7 @@ test('ADM-07: a policy that wants to is asked again when a webhook changes the o
     }
   }))
 
-test('ADM-06: parameters are custom resources, in the version that the policy names; their definition may come later', () =>
+test('ADM-06: parameters are custom resources, in the version that the policy names, and their definition may be created later', () =>
   withCluster(async (cluster) => {
     const { api, request } = cluster
     const spec = {

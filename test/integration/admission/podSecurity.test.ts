@@ -1,4 +1,4 @@
-/** ADM-08 over the wire: a namespace says by its labels which Pod Security Standard holds in it. */
+/** ADM-08 over the wire: labels of a namespace select its Pod Security Standard. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'

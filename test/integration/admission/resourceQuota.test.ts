@@ -1,4 +1,4 @@
-/** RES-03 over the wire: a quota lets exactly as much into a namespace as it says, whoever comes at once. */
+/** RES-03 over the wire: a quota admits exactly its limit to a namespace, also for concurrent requests. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
@@ -94,7 +94,7 @@ test('RES-03 of ten services that become node ports at once a quota lets as many
     assert.equal(items.filter(({ spec }: { spec: { type: string } }) => spec.type === 'NodePort').length, 3)
   }))
 
-test('RES-03 of ten pods that are resized at once a quota lets grow as many as fit, and every container still says what it takes', () =>
+test('RES-03 a quota admits as many of ten concurrent resizes as fit, and every container keeps its requests', () =>
   withCluster(async (cluster) => {
     const { request } = cluster
     const containers = (cpu: string) => [{ name: 'a', image: 'i', resources: { requests: { cpu } } }]

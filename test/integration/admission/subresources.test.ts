@@ -45,7 +45,7 @@ test('ADM-03: a binding is admitted as one', () =>
     assert.deepEqual([asked.kind.kind, asked.object.kind, asked.object.target.name], ['Binding', 'Binding', 'n'])
   }))
 
-test('ADM-03: a status is a resource of its own to rules', () =>
+test('ADM-03: rules match the status subresource separately', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     hooks.on('/main', () => ({ allowed: true }))

@@ -1,4 +1,4 @@
-/** ADM-02, ADM-03 on a server set up by flags: as whom webhooks are asked, by the kubeconfig of the admission configuration. */
+/** ADM-02, ADM-03 on a server set up by flags: the credentials for webhooks, from the kubeconfig of the admission configuration. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { WebhookClientConfig } from '#api/gen/types/admissionregistration.v1'

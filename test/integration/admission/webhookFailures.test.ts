@@ -112,7 +112,7 @@ async function tryCase({ hooks, request }: AdmissionCluster, { kind = 'validatin
   }
 }
 
-test('ADM-02: answers that do not count fail closed or open, as the webhook says', () =>
+test('ADM-02: an invalid answer refuses or admits the request, by the failurePolicy', () =>
   withCluster(async (cluster) => {
     const wrong: string[] = []
     for (const one of cases) {
@@ -133,7 +133,7 @@ test('ADM-02: a patch that does not apply is never ignored', () =>
     assert.deepEqual([code, message], [500, 'Internal error occurred: Unable to remove nonexistent key: none: missing value'])
   }))
 
-test('ADM-02: a webhook that hangs is waited for as long as it says, no longer', () =>
+test('ADM-02: a webhook that hangs is awaited for its timeoutSeconds, no longer', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     hooks.on('/bad', () => 'hang')
@@ -162,7 +162,7 @@ test('ADM-02: a webhook that hangs fails at its timeoutSeconds, under garbage-co
     }
   }))
 
-test('ADM-02: the call fails, no server listens, its certificate is not trusted, or the service is missing', () =>
+test('ADM-02: a call fails on a closed port, an untrusted certificate and a missing service', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     const { caBundle } = hooks.client('/bad')
@@ -213,7 +213,7 @@ test('ADM-02: v1beta1 is spoken with webhooks that know no better, and their ans
     assert.equal(hooks.asked[0]?.review.apiVersion, 'admission.k8s.io/v1beta1')
   }))
 
-test('ADM-02: unreadable managed fields in a patch are replaced by the earlier ones', () =>
+test('ADM-02: managed fields that a webhook made unreadable are restored', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     hooks.on('/mutate', () => jsonPatch([{ op: 'replace', path: '/metadata/managedFields', value: [{ manager: 'x' }] }]))

@@ -89,7 +89,7 @@ test('ADM-02: mutating webhooks follow each other, by the names of their configu
     assert.deepEqual((await request('PUT', configMaps('default', 'one'), configMap('one'))).data, { own: 'x', order: '12' })
   }))
 
-test('ADM-02: who wants to is asked again when a later one changes the object', () =>
+test('ADM-02: a webhook with reinvocationPolicy IfNeeded is called again when a later one changes the object', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     hooks.on('/again', ({ object }) => (object.data.late ? jsonPatch([{ op: 'add', path: '/data/seen', value: 'yes' }]) : allow()))
@@ -224,7 +224,7 @@ test('ADM-02: custom resources are refused and changed; what their schema does n
     assert.match((await refused(request('POST', widgets, widget('two', { bad: '1' })))).message, /denied the request/)
   }))
 
-test('ADM-02: a request by another version is converted for a rule that names one, unless the rule wants exactly that', () =>
+test('ADM-02: a request by another version is converted for a rule that names one, unless matchPolicy is Exact', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster
     await makeWidgets(cluster)
@@ -294,7 +294,7 @@ test('ADM-04: a sidecar is injected in namespaces that ask for it', () =>
       const { spec } = await request('POST', `/api/v1/namespaces/${namespace}/pods`, pod)
       return spec.containers.map(({ name, terminationMessagePath }: Record<string, string>) => `${name} ${terminationMessagePath}`)
     }
-    // What is injected is defaulted as everything else.
+    // Injected containers are defaulted like all others.
     assert.deepEqual(await images('mesh'), ['a /dev/termination-log', 'side /dev/termination-log'])
     assert.deepEqual(await images('default'), ['a /dev/termination-log'])
   }))

@@ -49,7 +49,7 @@ const aggregatedDiscovery = async () => {
   return body.items.find((item: { metadata: { name: string } }) => item.metadata.name === 'wardle.example.com')?.versions[0]
 }
 
-test('API-28 requests below the group-version go to the extension server, and its refusals come back', async () => {
+test('API-28 requests below the group-version go to the extension server, and its refusals are returned', async () => {
   const body = JSON.stringify({ metadata: { name: 'a' } })
   const created = await rawHttp(listener, { method: 'POST', path: flunders, body, headers: { 'content-type': 'application/json' } })
   assert.deepEqual([created.status, JSON.parse(created.body.toString()).metadata.annotations], [201, { user: 'test-admin' }])
@@ -60,7 +60,7 @@ test('API-28 requests below the group-version go to the extension server, and it
   })
 })
 
-test('API-28 the extension server hears who asks from us alone: no header of the client names anybody else', async () => {
+test('API-28 the extension server gets the authenticated user, and no identity header of the client', async () => {
   const forged = { 'x-remote-user': 'root', 'x-remote-group': 'forged', 'x-remote-uid': 'forged', 'x-remote-extra-scopes': 'forged' }
   const { headers } = (await get(`${flunders}/whoami`, forged)).body
   assert.deepEqual(headers['x-remote-user'], ['test-admin'])
@@ -104,7 +104,7 @@ test('API-28 watches stream through, for clients outside and in this process', a
   await inside.return?.(undefined)
 })
 
-test('API-28 upgrades are tunnelled with the identity of whoever asks', async () => {
+test('API-28 upgrades are tunnelled with the identity of their user', async () => {
   const received = await new Promise<string>((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port: listener.port, ca: listener.ca, ALPNProtocols: ['http/1.1'] }, () => {
       const head = [
@@ -162,7 +162,7 @@ test('API-28 kubectl finds and lists the resource by its short name', { skip: wi
   kubectl.remove()
 })
 
-test('API-28 a server that goes away is unavailable and its discovery stale; when it comes back so does all else', async () => {
+test('API-28 a stopped server is unavailable and its discovery stale, until it is restarted', async () => {
   const { port } = sample
   await sample.stop()
   const first = await rawHttp(listener, { path: flunders })
@@ -187,7 +187,7 @@ test('API-28 a server that goes away is unavailable and its discovery stale; whe
   assert.equal((await get(flunders)).body.kind, 'FlunderList')
 })
 
-test('API-28 the certificate must be signed by the bundle and name the service, unless nobody cares', async () => {
+test('API-28 the certificate must be signed by the bundle and name the service, unless insecureSkipTLSVerify is set', async () => {
   const patch = (spec: object) => api.client.of(apiServices).patch({ name: apiServiceName }, 'merge', { spec })
   await patch({ caBundle: base64(made.proxyCa.cert) })
   assert.match((await condition(api, 'FailedDiscoveryCheck')).message, /x509: certificate signed by unknown authority$/)

@@ -1,4 +1,4 @@
-/** Whom this server believes about users, and how it tells extension servers; and the APIServices of what it serves itself. */
+/** Which front proxies the server trusts, how it publishes that for extension servers, and the APIServices of its own groups. */
 import assert from 'node:assert/strict'
 import { request } from 'node:https'
 import test, { after, before } from 'node:test'
@@ -46,7 +46,7 @@ after(async () => {
 const issue = (by: KeyPair, commonName: string, organizations: readonly string[] = []) =>
   issueCertificate(by, { commonName, organizations, usage: 'client', validDays: 1 }, now)
 
-/** Who the server says is asking, or the code it refuses with. */
+/** The authenticated user of a SelfSubjectReview, or the code of a refusal. */
 function whoAmI(certificate: KeyPair, headers: Record<string, string | string[]> = {}): Promise<{ user: SelfSubjectReview['status']['userInfo'] } | number> {
   return new Promise((resolve, reject) => {
     const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' })
@@ -67,13 +67,13 @@ function whoAmI(certificate: KeyPair, headers: Record<string, string | string[]>
 
 const asked = { 'x-remote-user': 'jane', 'x-remote-uid': '42', 'x-remote-group': ['dev', 'ops, night'], 'x-remote-extra-example.org%2fteam': 'blue' }
 
-test('AUN-06 a front proxy says who asks; each group header is one group', async () => {
+test('AUN-06 a front proxy sets the user by headers, and each group header is one group', async () => {
   assert.deepEqual(await whoAmI(await issue(proxyCa, 'front-proxy-client'), asked), {
     user: { username: 'jane', uid: '42', groups: ['dev', 'ops, night', 'system:authenticated'], extra: { 'example.org/team': ['blue'] } },
   })
 })
 
-test('AUN-06 nobody else is believed: not a user, not another name, not without saying who', async () => {
+test("AUN-06 identity headers are ignored from a user's certificate, one with another name, and without a user name", async () => {
   const user = await whoAmI(await issue(clientCa, 'bob', ['dev']), { ...asked, 'x-remote-user': 'admin' })
   assert.ok(typeof user === 'object')
   assert.deepEqual([user.user?.username, user.user?.groups], ['bob', ['dev', 'system:authenticated']])
@@ -81,7 +81,7 @@ test('AUN-06 nobody else is believed: not a user, not another name, not without 
   assert.equal(await whoAmI(await issue(proxyCa, 'front-proxy-client')), 401)
 })
 
-test('AUN-06 a certificate of the authority for front proxies makes nobody an administrator, and a stranger nothing', async () => {
+test('AUN-06 a certificate of the front proxy authority with system:masters is refused, and one of an unknown authority too', async () => {
   assert.equal(await whoAmI(await issue(proxyCa, 'admin', ['system:masters'])), 401)
   const stranger = await createAuthority('front-proxy-ca', now, 1)
   assert.equal(await whoAmI(await issue(stranger, 'front-proxy-client'), asked), 401)
@@ -94,7 +94,7 @@ test('AUN-07 groups of an impersonated user are one header each', async () => {
   assert.deepEqual(seen.user?.groups, ['dev', 'ops', 'system:authenticated'])
 })
 
-test('API-28 extension servers are told whom to trust, again after somebody deleted or changed it', async () => {
+test('API-28 the ConfigMap for extension servers is published, and restored after a deletion and a change', async () => {
   const key = { namespace: 'kube-system', name: 'extension-apiserver-authentication' }
   const wanted = {
     'client-ca-file': clientCa.cert,
@@ -158,7 +158,7 @@ test('API-28 what an administrator does to them lasts until the next start, whic
   }
 })
 
-test('API-28 a group-version that comes and goes has its APIService meanwhile, put right when somebody changes it', async () => {
+test('API-28 a custom group-version has an APIService while it is served, which is restored after a change', async () => {
   const name = 'v1beta1.custom.example'
   const found = () =>
     api.client

@@ -1,6 +1,6 @@
 /**
- * A small extension API server, run in a process of its own: wardle.example.com/v1alpha1 with flunders, in memory. It believes nobody but a
- * front proxy, and shows in each object's annotations whom it was told of. Configuration comes as JSON in the environment.
+ * A small extension API server, run in a process of its own: wardle.example.com/v1alpha1 with flunders, in memory. It trusts identity headers
+ * from a front proxy only, and shows the user in each object's annotations. Configuration comes as JSON in the environment.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'

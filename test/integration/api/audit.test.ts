@@ -1,4 +1,4 @@
-/** The audit log of the real server, as flags ask for it: what a file or a webhook is told of requests, event by event. */
+/** The audit log of the real server, configured by flags: the events that a file and a webhook get. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
@@ -60,7 +60,7 @@ function linesOf(file: string): string[] {
   return fs.readFileSync(file, 'utf8').split('\n').slice(0, -1)
 }
 
-/** One request with its own audit id, and what the log says of it. */
+/** One request with its own audit id, and its events in the log. */
 async function auditOf({ listener, events }: Awaited<ReturnType<typeof start>>, id: string, request: RawRequest) {
   const answer = await rawHttp(listener, { token: 'alice-token', ...request, headers: { 'user-agent': 'test', 'audit-id': id, ...request.headers } })
   assert.equal(answer.headers['audit-id'], id)
@@ -160,7 +160,7 @@ test('API-21 a watch has an event when it starts and one when it ends', async (t
   assert.deepEqual([watched.last.verb, watched.last.responseStatus], ['watch', { metadata: {}, code: 200 }])
 })
 
-test('API-21 a write that a webhook held up says how long it took, and which part of it', async (t) => {
+test("API-21 a write that a webhook delayed has the total and the webhook's latency in its event", async (t) => {
   const hooks = await startWebhookServer()
   t.after(() => hooks.close())
   hooks.on('/slow', () => 'hang')

@@ -1,4 +1,4 @@
-/** What an audit policy can say, row by row, over the wire: which requests leave a trace, at which level, at which stages, and in which order with answers. */
+/** Audit policies over the wire, row by row: which requests are logged, at which level, at which stages, and in which order with answers. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import fs from 'node:fs'
@@ -97,7 +97,7 @@ test('API-21 the first rule that matches decides: users, verbs, namespaces, reso
 
 const everything = 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: RequestResponse\n'
 
-test('API-21 what is too large loses its bodies where flags say so, and says that it did', async (t) => {
+test('API-21 an event that is too large loses its bodies if flags enable that, and is annotated as truncated', async (t) => {
   const { listener, events } = await start(t, everything, ['--audit-log-truncate-enabled', '--audit-log-truncate-max-event-size=4096'])
   const large = json({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'large' }, data: { text: 'x'.repeat(5_000) } })
   await rawHttp(listener, { method: 'POST', path: `${core}/configmaps`, token: 'alice-token', ...large, headers: { ...large.headers, 'audit-id': 'large' } })
@@ -175,7 +175,7 @@ for (const what of ['exec', 'attach']) {
   })
 }
 
-/** What is asked to be written is written only when an answer is about to go: as if the turn of the event loop never ended. */
+/** Events are written only before an answer, as if the turn of the event loop never ended. */
 function keepingSink() {
   const kept: string[] = []
   const written: string[] = []

@@ -1,4 +1,4 @@
-/** What every cluster has from the start, and what comes back when somebody deletes or changes it. */
+/** The objects that every cluster has from the start, and their restoration after a deletion or a change. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
@@ -93,7 +93,7 @@ test('API-18 what is right is left alone', () =>
     assert.equal((await client.of(flowSchemas).list()).metadata.resourceVersion, before)
   }))
 
-test('SVC-01 the default ServiceCIDR and the system namespaces come back while the server runs', () =>
+test('SVC-01 the default ServiceCIDR and the system namespaces are recreated while the server runs', () =>
   withCluster(async ({ client }, nextRound) => {
     await client.of(serviceCIDRs).delete({ name: 'kubernetes' })
     await nextRound(keepIntervalMs)

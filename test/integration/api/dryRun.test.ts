@@ -1,4 +1,4 @@
-/** Dry runs of every verb and subresource: answered as if it were done, with nothing of it in the store. */
+/** Dry runs of every verb and subresource: answered like the real request, without a change in the store. */
 import assert from 'node:assert/strict'
 import test, { after, before } from 'node:test'
 import { configMaps, deployments, nodes, pods, serviceAccounts } from '#client/builtIn'

@@ -209,7 +209,7 @@ async function unbound(spec: object = {}): Promise<string> {
   return name
 }
 
-test('API-24 a binding gives the pod its node, its labels and annotations, and nobody owns that', async () => {
+test("API-24 a binding sets the pod's node, labels and annotations, without an entry in managedFields", async () => {
   const name = await unbound()
   await send('PATCH', `${core}/pods/${name}/status`, {
     status: { nominatedNodeName: 'n0', conditions: [{ type: 'PodScheduled', status: 'False', lastTransitionTime: '2020-01-01T00:00:00Z' }] },

@@ -55,7 +55,7 @@ const json = (body: Buffer) => JSON.parse(body.toString())
 const refusals = [
   { name: 'a bad token', token: 'wrong', path: '/api/v1/pods', want: [401, 'Unauthorized', 'Unauthorized'] },
   {
-    name: 'nobody',
+    name: 'a request without credentials',
     token: '',
     path: '/api/v1/pods',
     want: [403, 'Forbidden', 'pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" at the cluster scope'],
@@ -86,7 +86,7 @@ for (const { name, token, path, want } of refusals) {
   })
 }
 
-test('API-02 who may impersonate acts as the other, and who may not is told so', async () => {
+test('API-02 a user with the right to impersonate acts as the other user, and one without is refused', async () => {
   const allowed = await as('admin', { path: '/api/v1/namespaces/dev/pods', headers: { 'impersonate-user': 'jane' } })
   const beyond = await as('admin', { path: '/api/v1/namespaces/other/pods', headers: { 'impersonate-user': 'jane' } })
   const forbidden = await as('jane', { path: '/api/v1/namespaces/dev/pods', headers: { 'impersonate-user': 'admin' } })
@@ -154,7 +154,7 @@ for (const { name, request, status } of bad) {
   })
 }
 
-test('a connection that speaks no TLS is closed and harms nobody', async () => {
+test('a connection that speaks no TLS is closed, and others are still served', async () => {
   await new Promise<void>((resolve) => {
     const socket = connect(listener.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\n\r\n'))
     socket.on('error', () => resolve())
@@ -183,12 +183,12 @@ test('API-15 OpenAPI v2 and v3 are served, and v3 by its hash', async () => {
   assert.equal(document.headers['cache-control'], 'public, immutable')
 })
 
-test('API-32 the version is told with major and minor', async () => {
+test('API-32 /version has major and minor', async () => {
   const { major, minor, gitVersion } = json((await as('admin', { path: '/version' })).body)
   assert.deepEqual([major, minor, /^v1\.36\./.test(gitVersion)], ['1', '36', true])
 })
 
-test('health is told check by check', async () => {
+test('/readyz?verbose lists each check', async () => {
   const verbose = (await as('admin', { path: '/readyz?verbose' })).body.toString()
   assert.match(verbose, /^\[\+\]ping ok\n.*\n?readyz check passed\n$/s)
   assert.deepEqual([(await as('admin', { path: '/livez/ping' })).status, (await as('admin', { path: '/livez/none' })).status], [200, 404])

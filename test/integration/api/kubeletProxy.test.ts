@@ -1,4 +1,4 @@
-/** What goes on to a kubelet, a pod or a service: logs and exec. The kubelet here is a small server that says what reached them. */
+/** Requests that are forwarded to a kubelet, a pod or a service. The kubelet here is a small server that answers with what it got. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -56,7 +56,7 @@ async function scheduledPod(name: string): Promise<void> {
 const pod = '/api/v1/namespaces/default/pods'
 const text = async (path: string) => (await rawHttp(listener, { path })).body.toString()
 
-test('API-24 logs come from the kubelet of the pod, which sees our certificate and not the caller token', async () => {
+test('API-24 logs are read from the pod’s kubelet, which gets our certificate and not the caller’s token', async () => {
   assert.equal(
     await text(`${pod}/p/log?container=c&tailLines=3&timestamps=true`),
     'GET /containerLogs/default/p/c?timestamps=true&tailLines=3 client certificate good authorization none',

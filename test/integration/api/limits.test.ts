@@ -25,7 +25,7 @@ const jane: UserInfo = { name: 'jane', groups: ['system:authenticated'] }
 /** Requests in flight are counted; there are no queues. */
 const counted = { maxInFlight: { readOnly: 10, mutating: 2 }, config: { priorityAndFairness: false } }
 
-test('API-19 beyond the limit in flight a request is told to come back in a second', async (t) => {
+test('API-19 a request above the limit in flight is refused with Retry-After of a second', async (t) => {
   let release = () => {}
   const held = new Promise<void>((resolve) => {
     release = resolve
@@ -82,13 +82,13 @@ test('API-20 a request that takes too long is answered with a timeout', async (t
     .clientAs(jane)
     .of(configMaps)
     .create({ metadata: { namespace: 'default', name: 'a' } })
-  // The timer of a test does not keep the process alive by itself.
+  // A test's timer is unreferenced, so it alone does not keep the process alive.
   const alive = setTimeout(() => {}, 5_000)
   t.after(() => clearTimeout(alive))
   await assert.rejects(call, (error) => isStatus(error, 'Timeout') && error.code === 504)
 })
 
-test('API-20 work on a request whose time is over is told to stop', async () => {
+test("API-20 a request's timeout aborts the work on it", async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const request = { cancellation: new Cancellation(), timeoutMs: 2_000 } as unknown as ServerRequest
   let work: AbortSignal | undefined
@@ -143,7 +143,7 @@ test('API-02 who reads the trace sees what each stage decided, in order', async 
   ])
 })
 
-test('a full store is told in the words that operators know, and reading goes on', async (t) => {
+test("a full store refuses writes with etcd's message, and reads still succeed", async (t) => {
   const kept = createMemoryStore({ clock: realClock })
   let full = false
   const transact: Store['transact'] = (transaction) =>

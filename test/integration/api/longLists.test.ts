@@ -76,7 +76,7 @@ for (const [protocol, get] of [
   })
 }
 
-test('API-16 long lists in forms that are made anew are what short ones are', async () => {
+test('API-16 long lists as tables, metadata, YAML and indented JSON equal short ones', async () => {
   const get = async (accept: string, query = '') => {
     const { status, headers, body } = await rawHttp(listener, { path: `${path}${query}`, headers: { accept } })
     assert.deepEqual([status, headers['content-type']], [200, accept.split(';')[0]])
@@ -103,7 +103,7 @@ test('API-16 long lists in forms that are made anew are what short ones are', as
     const whole = await json(accept)
     assert.equal(whole[member].length, count + 1)
     const byPages = await paged(accept, member)
-    // The age, which is the last cell, goes on between the two.
+    // The age, which is the last cell, differs between the two.
     for (const list of [whole, byPages]) for (const row of list.rows ?? []) assert.match(row.cells.pop(), /^\d+[sm]/)
     assert.deepEqual(whole, byPages)
   }

@@ -43,7 +43,7 @@ test('API-16 an absent list that Go never omits is null in what a create, a get,
   assert.deepEqual((await send<{ rules?: unknown }>('PATCH', `${roles}/aggregated`, patch, 'application/json-patch+json')).rules, rules)
 })
 
-test('API-16 nulls that come back are no change', async () => {
+test('API-16 an update with the nulls of an answer is no change', async () => {
   const slice = { metadata: { name: 'empty' }, addressType: 'IPv4', endpoints: [], ports: [] }
   const made = await send<{ endpoints?: unknown; ports?: unknown; metadata: { resourceVersion: string } }>('POST', slices, slice)
   assert.deepEqual([made.endpoints, made.ports], [null, null])

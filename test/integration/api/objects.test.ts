@@ -121,7 +121,7 @@ bothTransports({
         '400 BadRequest the API version in the data (apps/v1) does not match the expected API version (v1)',
       ],
     ]
-    // They are all under way: each is waited for from the start, or a refusal that comes early would be nobody's.
+    // All calls run at once: each is awaited from the start, or an early rejection would be unhandled.
     const errors = await Promise.all(calls.map(([call]) => refused(call)))
     assert.deepEqual(
       errors.map((error) => `${error.code} ${error.reason} ${error.message}`),

@@ -36,7 +36,7 @@ function send(one: Case, path: string, type: string, body: unknown, query: Reado
 
 const scale = (replicas: number) => ({ apiVersion: 'autoscaling/v1', kind: 'Scale', metadata: { name: 'web' }, spec: { replicas } })
 
-/** Who owns the field, as `manager operation subresource apiVersion`. */
+/** The owners of the field, as `manager operation subresource apiVersion`. */
 function ownersOf(entries: readonly ManagedFieldsEntry[] | undefined, ...path: readonly string[]): string[] {
   const owners = (entries ?? []).filter((entry) => {
     let node: unknown = entry.fieldsV1

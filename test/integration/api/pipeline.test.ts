@@ -20,7 +20,7 @@ async function withServer(options: TestApiServerOptions, run: (listener: TestLis
   }
 }
 
-/** One GET over HTTP/2: its status, and whether the server then let go of the connection. */
+/** One GET over HTTP/2: its status, and whether the server then sent GOAWAY. */
 async function overHttp2(listener: TestListener, path: string, token: string): Promise<{ status: number; goaway: boolean }> {
   const session = connect(listener.url, { ca: listener.ca })
   let goaway = false
@@ -39,7 +39,7 @@ async function overHttp2(listener: TestListener, path: string, token: string): P
   return { status: Number(headers[':status']), goaway: connectionEnds }
 }
 
-test('API-23 by chance an HTTP/2 client is asked to come back on a new connection, with its answer', async () => {
+test('API-23 with --goaway-chance an HTTP/2 client gets its answer and GOAWAY', async () => {
   const namespace = '/api/v1/namespaces/default'
   await withServer({ config: { goawayChance: 1 } }, async (listener) =>
     assert.deepEqual(await overHttp2(listener, namespace, listener.token), { status: 200, goaway: true }),
@@ -47,7 +47,7 @@ test('API-23 by chance an HTTP/2 client is asked to come back on a new connectio
   await withServer({}, async (listener) => assert.deepEqual(await overHttp2(listener, namespace, listener.token), { status: 200, goaway: false }))
 })
 
-test('API-02 whom nobody knows keeps no HTTP/2 connection', () =>
+test('API-02 an unauthenticated client keeps no HTTP/2 connection', () =>
   withServer({}, async (listener) => assert.deepEqual(await overHttp2(listener, '/api/v1/pods', 'wrong'), { status: 401, goaway: true })))
 
 test('API-02 a preflight is answered without a body', () =>
@@ -78,7 +78,7 @@ function holdingPlugin() {
 const path = '/api/v1/namespaces/default/configmaps'
 const createSlow = { method: 'POST', path, headers: { 'content-type': 'application/json' }, body: '{"metadata":{"name":"slow"}}' }
 
-test('API-02 a shutdown answers what is under way, and lets nobody else in', async () => {
+test('API-02 a shutdown answers open requests and refuses new ones', async () => {
   const { plugin, arrived, release } = holdingPlugin()
   await withServer({ deps: () => ({ admission: [plugin] }) }, async (listener, close) => {
     const answer = rawHttp(listener, createSlow)
@@ -106,7 +106,7 @@ test('API-02 with --shutdown-send-retry-after a shutdown sends newcomers elsewhe
   })
 })
 
-test('API-23 a client that resets streams without end is told to come back, and never left waiting', () =>
+test('API-23 a client that resets streams without end gets GOAWAY, and none of its requests hangs', () =>
   withServer({}, async (listener) => {
     const session = connect(listener.url, { ca: listener.ca })
     session.on('error', () => undefined)

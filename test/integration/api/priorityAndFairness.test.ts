@@ -13,7 +13,7 @@ import { rawHttp } from './rawHttp.ts'
 const namespace = 'default'
 const user = (name: string): UserInfo => ({ name, groups: ['system:authenticated'] })
 
-/** Everybody's bearer token is their name. */
+/** A user's bearer token is their name. */
 const byName: ApiServerDeps['authenticators'] = [
   {
     name: 'byName',
@@ -87,7 +87,7 @@ test('API-18 flow schemas tell whether their level exists, and take effect at on
   assert.notEqual(await matched(), schema.metadata.uid)
 })
 
-/** Admission that takes a while for those whom it knows; who is done, in order. */
+/** An admission plugin that delays requests of known users, and records in which order they finish. */
 function slowAdmission(ms: number) {
   const done: string[] = []
   const plugin = {
@@ -166,7 +166,7 @@ test('API-18 who looks at flow control finds the series that upstream has', asyn
     assert.match(text, new RegExp(`^apiserver_flowcontrol_${name}_count\\{${labels}\\} [1-9]\\d{6,}$`, 'm'), 'a nanosecond counts once')
 })
 
-test('API-18 who waits in vain for a quarter of the time is told to come back; a client that leaves frees its place', async (t) => {
+test('API-18 a request that waited for a quarter of its timeout is refused with Retry-After, and a client that leaves frees its place', async (t) => {
   let release = () => {}
   const held = new Promise<void>((resolve) => {
     release = resolve

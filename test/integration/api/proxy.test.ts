@@ -183,7 +183,7 @@ test('API-29 links of a page and redirects lead through the proxy', { skip }, as
   assert.equal(await to('sub/x'), 'sub/x')
 })
 
-test('API-29 headers: no credential, no foreign identity and nothing of one hop goes on; the way back is cleaned too', { skip }, async () => {
+test('API-29 the proxy removes credentials, identity headers and hop-by-hop headers from requests, and hop-by-hop headers from answers', { skip }, async () => {
   const sent = {
     'x-remote-user': 'root',
     'x-remote-group': 'system:masters',
@@ -212,7 +212,7 @@ test('API-29 bodies stream in both directions, over HTTP/1.1', { skip }, async (
   const response = await new Promise<IncomingMessage>((resolve, reject) => call.on('response', resolve).on('error', reject))
   for await (const chunk of response) {
     chunks.push(String(chunk))
-    // The second part is sent only when the first one has come back.
+    // The second part is sent only after the first one was echoed.
     if (chunks.length === 1) call.end('second')
   }
   assert.deepEqual([response.headers['x-from'], chunks], ['backend', ['first', 'second']])
@@ -249,7 +249,7 @@ test('API-29 upgrades are tunnelled after the backend agreed, whatever the proto
   }
 })
 
-test('API-29 upgrades that fail say why', { skip }, async () => {
+test('API-29 a failed upgrade is answered with the reason', { skip }, async () => {
   assert.match(await upgrade(`${pod}/refuses`, 'websocket', ''), /^HTTP\/1.1 403 Forbidden\r\n[\s\S]*\r\n\r\nno$/)
   assert.match(await upgrade(`${pod}/ignores`, 'websocket', ''), /^HTTP\/1.1 500 [\s\S]*"message":"invalid upgrade response: status code 200"/)
   assert.match(
@@ -271,7 +271,7 @@ test('API-29 the connection to a backend ends, the client leaves before the back
   backend.destroy()
 })
 
-/** Everything that comes back after an upgrade request, until `bytes` were echoed or the connection ends. */
+/** All bytes received after an upgrade request, until `bytes` were echoed or the connection ends. */
 function upgrade(path: string, protocol: string, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port: listener.port, ca: listener.ca, ALPNProtocols: ['http/1.1'] }, () => {

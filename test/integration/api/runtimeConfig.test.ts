@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
 import { plain } from '../crd/support.ts'
 
-test('API-14 a group-version and a resource that are turned off are neither served nor told of', async () => {
+test('API-14 a group-version and a resource that are turned off are neither served nor in discovery', async () => {
   const api = await startServerWithFlags(['--runtime-config=autoscaling/v1=false,autoscaling/v2=false', '--runtime-config=batch/v1/cronjobs=false'])
   try {
     const { request } = plain(api.clientAs({ name: 'root', groups: ['system:masters', 'system:authenticated'] }))

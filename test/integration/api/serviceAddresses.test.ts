@@ -46,7 +46,7 @@ test('SVC-01 an address is an IPAddress object from the moment the service exist
     assert.equal((await make(api, 'web2', { clusterIP: ip })).spec.clusterIP, ip)
   }))
 
-test('SVC-01 an address that somebody has, or that is no service’s, is refused', () =>
+test('SVC-01 a cluster IP is refused when it is allocated, or outside the range', () =>
   withServer({}, async (api) => {
     await api.client.of(ipAddresses).create({ metadata: { name: '10.96.0.77' }, spec: { parentRef: { resource: 'gateways', group: 'x.y', name: 'g' } } })
     const refused = async (clusterIP: string) => causes(make(api, 'web', { clusterIP }))

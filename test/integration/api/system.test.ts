@@ -1,4 +1,4 @@
-/** What a fresh cluster holds, and what the server keeps up by itself. */
+/** The objects of a fresh cluster, and those that the server keeps up to date. */
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { endpointSlices, ipAddresses, namespaces, pods, priorityClasses, serviceCIDRs, services } from '#client/builtIn'

@@ -1,4 +1,4 @@
-/** A watch of tables: the columns come with the first event of the stream, whatever it is, and with no other. */
+/** A watch of tables: the first event of the stream has the columns, whatever its type, and no other has. */
 import assert from 'node:assert/strict'
 import test, { after, before } from 'node:test'
 import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
@@ -63,7 +63,7 @@ test('API-17 in the same process, too, and over several batches', async () => {
   ])
 })
 
-test('API-17 a bookmark that comes first brings the columns', async () => {
+test('API-17 a bookmark as the first event has the columns', async () => {
   const query = 'resourceVersion=0&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&fieldSelector=metadata.name=nobody'
   const [first] = await overHttp(query, 1)
   assert.deepEqual([first?.type, first?.object.columnDefinitions?.length, first?.object.rows.length], ['BOOKMARK', names.length, 1])

@@ -1,4 +1,4 @@
-/** A connection on which somebody was told to come back later is read again after a while, and not before: refusing takes time, too. */
+/** After a 429, the server pauses reading the connection for a while: refusals take time, too. */
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { tooManyRequests } from '#api/machinery/status'
@@ -9,7 +9,7 @@ import { connectHttp2 } from '../../../bench/tools/http2Connection.ts'
 /** Timers may fire a little before their time. */
 const leastMs = 19
 
-test('API-18 who asks on when told to wait is heard once in 20 ms, and answered in the end', { timeout: 60_000 }, async () => {
+test('API-18 a client that ignores Retry-After is read once in 20 ms, and answered in the end', { timeout: 60_000 }, async () => {
   let startedMs = 0
   const refusedMs: number[] = []
   const authorize: Authorizer['authorize'] = ({ resource }) => {

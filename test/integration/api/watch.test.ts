@@ -8,7 +8,7 @@ import type { WatchOptions } from '#client/client'
 import type { WatchEvent } from '#client/transport'
 import { bothTransports, type Case } from './bothTransports.ts'
 
-/** Collects what a watch shows until `enough` says so. */
+/** Collects a watch's events until `enough` returns true. */
 async function collect(
   one: Case,
   options: Omit<WatchOptions, 'signal'>,

@@ -26,7 +26,7 @@ async function eventsOf(listener: TestListener, query: string, from = path) {
   }
 }
 
-test('API-08 history that is gone is told in the stream: 200, then one ERROR event with the 410', async () => {
+test('API-08 a compacted resource version is answered with 200, then one ERROR event with the 410', async () => {
   const store = createMemoryStore({ clock: realClock })
   for (let at = 0; at < 5; at++) await store.transact({ compare: [], success: [{ type: 'put', key: `/other/${at}`, value: Buffer.from('x') }] })
   const api = await startTestApiServer({ store })
@@ -83,7 +83,7 @@ test('API-08 two seconds before its end a watch shows how far it came', async ()
   }
 })
 
-/** A connection whose answer nobody reads. */
+/** A connection whose client does not read the answer. */
 async function stalled(listener: TestListener): Promise<{ call: ClientRequest; answer: IncomingMessage }> {
   const { port, ca, token } = listener
   const call = request({ host: '127.0.0.1', port, ca, path: `${path}?watch=1`, agent: false, headers: { authorization: `Bearer ${token}` } })

@@ -41,7 +41,7 @@ async function versionBefore(): Promise<string> {
   return (body as { metadata: { resourceVersion: string } }).metadata.resourceVersion
 }
 
-test('API-08 a watch over WebSocket has a message per event, also of events that come at once', async () => {
+test('API-08 a watch over WebSocket sends a message per event, also for simultaneous events', async () => {
   const version = await versionBefore()
   for (const name of ['a', 'b', 'c']) await create(name)
   const bearer = `base64url.bearer.authorization.k8s.io.${Buffer.from('a token').toString('base64url')}`

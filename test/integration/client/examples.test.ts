@@ -1,4 +1,4 @@
-/** The examples of docs/examples/client, run as they stand; those of docs/examples/operator bring their own tests. */
+/** The examples of docs/examples/client, run as they stand; those of docs/examples/operator have their own tests. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import fs from 'node:fs'
@@ -40,7 +40,7 @@ test('user need 50: the example of a work queue prints pods as they change, and 
   assert.deepEqual([...new Set(lines)], ['default/web is Pending', 'default/web is Running', 'default/web is gone'])
 })
 
-test('user need 49: the example of leader election hands over at once when told to stop, and after the lease when its process dies', async () => {
+test('user need 49: the example of leader election hands over at once on a stop, and after the lease when its process dies', async () => {
   const lock = { namespace: 'default', name: 'counter' }
   const leader = async () => (await cluster.client.of(configMaps).get(lock)).data?.leader
   const stops = new Map<string, AbortController>()
@@ -76,7 +76,7 @@ test('user need 49: the example of leader election hands over at once when told 
   assert.equal((await cluster.client.of(leases).get(lock)).spec?.holderIdentity, '')
 })
 
-test('user need 50: the example for pods connects with what the kubeconfig says, and counts', { timeout: 60_000 }, async () => {
+test('user need 50: the example for pods connects with the kubeconfig, and counts pods', { timeout: 60_000 }, async () => {
   const folder = fs.mkdtempSync('/tmp/skiff-example-')
   const kubeconfig = path.join(folder, 'config')
   fs.writeFileSync(kubeconfig, await cluster.kubeconfig(), { mode: 0o600 })

@@ -21,7 +21,7 @@ import { bothTransports } from '../api/bothTransports.ts'
 
 const deps = { clock: realClock, random: seededRandom(1), log: noLog }
 
-/** Takes the older documents of discovery: never says that it understands the newer ones. */
+/** Requests the older documents of discovery, without Accept for the newer ones. */
 function withoutAccept(transport: Transport): Transport {
   return { request: ({ accept: _, ...request }, signal) => transport.request(request, signal), watch: (request, signal) => transport.watch(request, signal) }
 }

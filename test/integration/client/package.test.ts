@@ -122,7 +122,7 @@ async function useSites(client: Client, said: () => string): Promise<void> {
   await waitFor(site, ref, (object) => object === undefined, deps, deadline())
 }
 
-test("CGO-08 CGO-09 the page's operator makes what sites wish, mends it, reports, cleans up, and stops when told", async () => {
+test("CGO-08 CGO-09 the page's operator creates each site's objects, restores them, writes status, cleans up, and stops on a signal", async () => {
   const api = await startTestApiServer()
   fs.writeFileSync(path.join(folder, 'operator.mjs'), transformSync(operatorOfThePage(), { loader: 'ts', target: 'node20', format: 'esm' }).code)
   const kubeconfig = writeKubeconfig(await api.listen())

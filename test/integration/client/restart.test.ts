@@ -16,7 +16,7 @@ import { startTestApiServer } from '#testing/apiServer'
 import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 
-/** One address in front of servers that come and go; while there is none, connections are refused by being closed. */
+/** One address in front of servers that start and stop; while there is none, connections are closed. */
 async function address() {
   let port: number | undefined
   const sockets = new Set<net.Socket>()
@@ -57,7 +57,7 @@ test('CGO-01 an informer survives a restart of its server, and compaction meanwh
   const listener = await api.listen()
   front.lead(listener.port)
   await api.client.of(namespaces).create({ metadata: { name: 'x' }, spec: {} })
-  // Each server has a certificate of its own; whom we speak to is not what is tested here.
+  // Each server has a certificate of its own; certificate checks are not tested here.
   const transport = createHttpTransport({ server: front.url, tls: { insecureSkipVerify: true }, bearerToken: listener.token, clock: realClock })
   // Waits between tries are proven under virtual time; here they would only take time.
   const impatient = { ...realClock, sleep: (ms: number, signal?: AbortSignal) => realClock.sleep(Math.min(ms, 50), signal) }

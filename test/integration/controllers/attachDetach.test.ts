@@ -1,4 +1,4 @@
-/** Volumes come to nodes and leave them through the real API server; a stand-in does the driver's attaching. */
+/** Attaching and detaching volumes through the real API server; the test plays the driver. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
@@ -71,7 +71,7 @@ test('STO-10 CTL-15 a volume is attached where its pod is, said in the node’s 
     .of(nodes)
     .patch({ name: 'a' }, 'merge', { status: { volumesInUse: [`kubernetes.io/csi/${driver}^handle-plain`] } }, { subresource: 'status' })
   await deletePod('user')
-  // Still mounted: only when the node has let go of it.
+  // Still mounted: the volume is detached only after the node has unmounted it.
   await addBound('later')
   await addPod('other', 'a', 'later')
   await untilAttachment('later', 'a')

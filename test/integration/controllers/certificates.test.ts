@@ -103,7 +103,7 @@ test('CTL-19 the signer refuses a request for system:masters when the admission 
   assert.equal((await requests().get({ name: 'masters' })).status?.certificate, undefined)
 })
 
-test('CTL-19 a request that its signer does not take fails, and says why', async () => {
+test('CTL-19 a request that its signer does not accept gets the condition Failed with the reason', async () => {
   const request = await requestFor('CN=system:node:a, O=system:nodes')
   const spec = { request, signerName: 'kubernetes.io/kubelet-serving', usages: ['server auth', 'digital signature'] }
   await requests().create({ metadata: { name: 'nameless' }, spec })
@@ -117,7 +117,7 @@ test('CTL-19 a request that its signer does not take fails, and says why', async
   assert.equal((await certificateOf('named')).subjectAltName, 'DNS:a.test')
 })
 
-test('CTL-19 a kubelet gets its client certificate by itself when it was given the right', async () => {
+test("CTL-19 a kubelet's client certificate is approved automatically when it has the permission", async () => {
   const spec = {
     request: await requestFor('CN=system:node:b, O=system:nodes'),
     signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
@@ -132,7 +132,7 @@ test('CTL-19 a kubelet gets its client certificate by itself when it was given t
   await bind('may-ask', 'system:node-bootstrapper')
   const joining = cluster.api.clientAs({ name: 'system:bootstrap:abcdef', groups })
   await eventually(() => joining.of(certificateSigningRequests).create({ metadata: { name: 'node-b' }, spec }))
-  // The right may come later than the request.
+  // The permission may be granted after the request.
   await bind('may-have', 'system:certificates.k8s.io:certificatesigningrequests:nodeclient')
   assert.equal((await certificateOf('node-b')).subject, 'O=system:nodes\nCN=system:node:b')
   const { status } = await requests().get({ name: 'node-b' })

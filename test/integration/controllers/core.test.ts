@@ -15,7 +15,7 @@ const pod = (namespace: string, name: string, extra: object = {}) => ({
   spec: { containers: [{ name: 'c', image: 'a', ports: [{ name: 'http', containerPort: 8080 }] }], ...extra },
 })
 
-test('CTL-13 CTL-19 a new namespace gets its service account and the CA; both come back', async () => {
+test('CTL-13 CTL-19 a new namespace gets its service account and the CA, and both are recreated when deleted', async () => {
   await cluster.client.of(namespaces).create({ metadata: { name: 'fresh' }, spec: {} })
   const account = () => cluster.client.of(serviceAccounts).get({ namespace: 'fresh', name: 'default' })
   const ca = () => cluster.client.of(configMaps).get({ namespace: 'fresh', name: 'kube-root-ca.crt' })

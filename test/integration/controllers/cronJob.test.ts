@@ -40,7 +40,7 @@ const reasonsOf = async ({ client }: TestCluster) =>
 /** SKIFF_CRON_HOURS=24 runs a day. */
 const hours = Number(process.env.SKIFF_CRON_HOURS ?? 2)
 
-test('CTL-08 hours of jobs every five minutes start each once, and nobody reads a list of them again', (t) =>
+test('CTL-08 a job every five minutes starts once per time for hours, and the controller never lists again', (t) =>
   withCluster({ recordHistory: true }, async (cluster) => {
     const begin = cluster.clock.now()
     await addCronJob(cluster, { schedule: '*/5 * * * *' })
@@ -67,7 +67,7 @@ test('CTL-08 hours of jobs every five minutes start each once, and nobody reads 
     assert.deepEqual([status.lastScheduleTime, status.active], [at(hours * 60), undefined])
   }))
 
-test('CTL-08 concurrencyPolicy: Allow runs them beside each other, Forbid waits for the end, Replace makes room', async () => {
+test('CTL-08 concurrencyPolicy Allow runs jobs concurrently, Forbid waits for the end, Replace deletes the running job', async () => {
   const after = (concurrencyPolicy: string, check: (cluster: TestCluster) => Promise<void>) =>
     withCluster({}, async (cluster) => {
       await addCronJob(cluster, { concurrencyPolicy }, 90)
@@ -91,7 +91,7 @@ test('CTL-08 concurrencyPolicy: Allow runs them beside each other, Forbid waits 
   })
 })
 
-test('CTL-08 of what was missed only the last is made good, and only within startingDeadlineSeconds', async () => {
+test('CTL-08 after missed start times only the latest is started, and only within startingDeadlineSeconds', async () => {
   const resumed = (spec: Partial<CronJobSpec>, check: (cluster: TestCluster) => Promise<void>) =>
     withCluster(alone, async (cluster) => {
       await addCronJob(cluster, { suspend: true, ...spec })
@@ -132,7 +132,7 @@ test('CTL-08 a new schedule counts from its next time, an interval from the last
     assert.deepEqual(await timesOf(cluster), ['2026-01-01T00:15:00Z', '2026-01-01T00:22:00Z'])
   }))
 
-test('CTL-08 jobs that vanish come off the list; one that was never written down is told of and taken up', () =>
+test('CTL-08 a deleted job leaves status.active, and a job missing from it is added with an event', () =>
   withCluster(alone, async (cluster) => {
     const { client, clock } = cluster
     await addCronJob(cluster, {})

@@ -17,7 +17,7 @@ const agents = async () => (await cluster.client.of(pods).list({ namespace, labe
 const nodeOf = (pod: { spec: Awaited<ReturnType<typeof agents>>[number]['spec'] }) =>
   pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms[0]?.matchFields?.[0]?.values?.[0]
 
-test('CTL-06 one pod on each matching node, also on nodes that come and go', async () => {
+test('CTL-06 each matching node has one pod, also after nodes are added and removed', async () => {
   for (const name of ['w1', 'w2']) await cluster.client.of(nodes).create(node(name, 'worker'))
   await cluster.client.of(nodes).create(node('c1', 'control'))
   await cluster.client.of(daemonSets).create({ metadata: { namespace, name: 'agent' }, spec: { selector: { matchLabels: labels }, template: template('a:1') } })
@@ -50,7 +50,7 @@ test('CTL-06 a new template replaces pods one by one and leaves a revision', asy
   assert.deepEqual(cluster.complaints, [])
 })
 
-test('CTL-06 the status says what is wanted though no pod can be made', async () => {
+test('CTL-06 the status has desiredNumberScheduled even if no pod can be created', async () => {
   const strict = await startTestCluster({ admission: true, controllers: ['daemonset-controller'] })
   const { client } = strict
   try {

@@ -31,7 +31,7 @@ const update = ({ client }: TestCluster, image: string) =>
   client.of(daemonSets).patch({ namespace, name: 'agent' }, 'strategic', { spec: { template: template(image) } })
 const imagesOf = async (cluster: TestCluster) => (await agents(cluster)).map(({ spec }) => spec.containers[0]?.image?.split(':')[1])
 
-test('CTL-06 minReadySeconds: ready pods count as available when their time has come, without any other cause', () =>
+test('CTL-06 with minReadySeconds a ready pod becomes available after that time, without another event', () =>
   withDaemonSet({ minReadySeconds: 30 }, async (cluster) => {
     await cluster.until(async () => (await statusOf(cluster)).numberReady === 3)
     const readyMs = cluster.clock.monotonicMs()
@@ -55,7 +55,7 @@ test('CTL-06 maxSurge: every node has an available pod at every step, and one no
     assert.equal(most, 4)
   }))
 
-test('CTL-06 maxSurge: beside pods that do not serve new ones come at once, however many', () =>
+test('CTL-06 maxSurge replaces pods that are not ready at once, beyond the limit', () =>
   withDaemonSet({ updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } } }, async (cluster) => {
     await cluster.until(async () => (await statusOf(cluster)).numberAvailable === 3)
     const readinessGates = [{ conditionType: 'example.com/never' }]
@@ -63,7 +63,7 @@ test('CTL-06 maxSurge: beside pods that do not serve new ones come at once, howe
     const spec = { template: { ...broken, spec: { ...broken.spec, readinessGates } } }
     await cluster.client.of(daemonSets).patch({ namespace, name: 'agent' }, 'strategic', { spec })
     await cluster.clock.advance(20_000)
-    // The broken one holds the update up.
+    // The new pod never becomes ready, so the update stops there.
     assert.deepEqual((await imagesOf(cluster)).sort(), ['1', '1', '1', '2'])
     await cluster.client.of(daemonSets).patch({ namespace, name: 'agent' }, 'merge', { spec: { template: template('example.com/agent:3') } })
     await cluster.client.of(daemonSets).patch({ namespace, name: 'agent' }, 'merge', { spec: { template: { spec: { readinessGates: null } } } })
@@ -81,7 +81,7 @@ test('CTL-06 a pod that fails again and again is replaced after growing waits; o
       await cluster.until(async () => (await agents(cluster)).every(({ metadata }) => metadata.name !== name || metadata.deletionTimestamp))
       return cluster.clock.monotonicMs() - endedMs
     }
-    // A machine that is off: nobody but the controller touches its pods.
+    // The machine is off: only the controller deletes its pods.
     cluster.node('n1').partition()
     const waits: number[] = []
     for (let i = 0; i < 4; i++) waits.push(await end('Failed'))

@@ -138,7 +138,7 @@ test('ARC-09 syncing again writes nothing', async () => {
   assert.deepEqual(cluster.complaints, [])
 })
 
-test('ARC-09 what was missed while the controllers were off is made good', async () => {
+test('ARC-09 after a restart the controllers process changes made while they were down', async () => {
   await create('missed', 3)
   await rolledOut('missed', 3)
   await cluster.manager.setEnabled('replicaset-controller', false)

@@ -32,7 +32,7 @@ const controllerPod = (app: string, name: string, owner: { apiVersion: string; k
 })
 const create = (pod: { metadata: Pod['metadata']; spec: Pod['spec'] }) => cluster.client.of(pods).create(pod)
 
-test('CTL-17 a share counts what the deployment wants', async () => {
+test("CTL-17 a percentage refers to the deployment's replicas", async () => {
   const labels = { app: 'web' }
   await budget('web', { minAvailable: '50%' })
   await cluster.client
@@ -42,7 +42,7 @@ test('CTL-17 a share counts what the deployment wants', async () => {
   assert.equal(await reasonOf('web'), 'SufficientPods')
 })
 
-test('CTL-17 a share counts what a custom resource wants, through its scale', async () => {
+test("CTL-17 a percentage refers to a custom resource's replicas, through its scale", async () => {
   type Fleet = { apiVersion: string; kind: string; metadata: Pod['metadata']; spec: { replicas: number } }
   const fleets = namespaced<Fleet>('example.com', 'v1', 'fleets', 'Fleet')
   const integer = { type: 'integer' }
@@ -85,7 +85,7 @@ test('CTL-17 a share of what does not scale cannot be counted, and allows nothin
   )
 })
 
-test('CTL-17 pods that nobody controls are told of', async () => {
+test('CTL-17 pods without a controller are reported by an event', async () => {
   await create({ metadata: { namespace, name: 'alone', labels: { app: 'alone' } }, spec })
   await budget('alone', { maxUnavailable: 1 })
   const recorded = await eventually(

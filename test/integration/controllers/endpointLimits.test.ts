@@ -1,4 +1,4 @@
-/** How many endpoints a slice has, and how long changes are gathered, as the flags say. */
+/** Flags set the number of endpoints in a slice, and how long changes are batched. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { endpointSlices, endpoints, pods, services } from '#client/builtIn'

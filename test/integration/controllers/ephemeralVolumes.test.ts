@@ -72,7 +72,7 @@ async function addGrowable(name: string, source: Partial<PersistentVolume['spec'
   await claimsOf().patch({ namespace, name }, 'merge', { spec: { resources: size('2Gi') } })
 }
 
-test('STO-12 CTL-15 a claim that asks for more is handed to whoever makes its volume larger', async () => {
+test("STO-12 CTL-15 a larger request of a claim is left to the driver's resizer, with an event", async () => {
   await cluster.client.of(storageClasses).create({ metadata: { name: 'growing' }, provisioner: 'disk.example.com', allowVolumeExpansion: true })
   await addGrowable('driven', { csi: { driver: 'disk.example.com', volumeHandle: 'h' } })
   assert.equal((await untilEvent('driven', 'ExternalExpanding')).message, 'waiting for an external controller to expand this PVC')

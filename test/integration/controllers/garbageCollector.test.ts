@@ -20,7 +20,7 @@ const create = (name: string, owners: readonly Frozen<ConfigMap>[] = [], block =
 const exists = async (name: string) => (await cluster.client.of(configMaps).list({ namespace })).items.some(({ metadata }) => metadata.name === name)
 const gone = (name: string) => eventually(async () => !(await exists(name)))
 
-test('CTL-14 background: dependents follow their owner, also those of dependents', async () => {
+test('CTL-14 background deletion deletes dependents after their owner, also dependents of dependents', async () => {
   const owner = await create('b-owner')
   const child = await create('b-child', [owner])
   await create('b-grandchild', [child])
@@ -49,7 +49,7 @@ test('CTL-14 orphan: dependents stay and lose the reference', async () => {
   await eventually(async () => ((await cluster.client.of(configMaps).get({ namespace, name: 'o-child' })).metadata.ownerReferences?.length ?? 0) === 0)
 })
 
-test('CTL-14 an owner that never was takes its dependents; one of two owners does not', async () => {
+test('CTL-14 an object whose owner never existed is deleted, but not while another owner exists', async () => {
   const [first, second] = [await create('t-first'), await create('t-second')]
   await create('t-child', [first, second])
   await create('t-ghosts', [{ ...first, metadata: { ...first.metadata, name: 'nobody', uid: '00000000-0000-4000-8000-000000000000' } }])
@@ -72,7 +72,7 @@ test('CTL-14 custom resources own, and go with their owners', async () => {
     },
   })
   const box = await eventually(() => cluster.client.of(boxes).create({ metadata: { namespace, name: 'outer' } }))
-  // The collector has heard of the new resource by itself when it takes what a box owned that never was.
+  // Once the collector deletes an object whose box never existed, it has found the new resource in discovery.
   const ghost = { ...ownerReference(box), name: 'ghost', uid: '00000000-0000-0000-0000-000000000000' }
   await cluster.client.of(boxes).create({ metadata: { namespace, name: 'haunted', ownerReferences: [ghost] } })
   await eventually(async () => !(await cluster.client.of(boxes).list({ namespace })).items.some(({ metadata }) => metadata.name === 'haunted'))
@@ -83,7 +83,7 @@ test('CTL-14 custom resources own, and go with their owners', async () => {
   assert.deepEqual((await cluster.client.of(boxes).list({ namespace })).items, [])
 })
 
-test('CTL-14 an owner in another namespace is told of, and owns nothing', async () => {
+test('CTL-14 an owner in another namespace is reported by an event, and counts as absent', async () => {
   await cluster.client.of(namespaces).create({ metadata: { name: 'elsewhere' }, spec: {} })
   const owner = await eventually(() => cluster.client.of(configMaps).create({ metadata: { namespace: 'elsewhere', name: 'far-owner' } }))
   await create('far-child', [owner])

@@ -1,4 +1,4 @@
-/** What the controllers tell of themselves, under upstream's names. */
+/** The controllers' metrics, under upstream's names. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodStatus } from '#api/gen/types/core.v1'
@@ -8,7 +8,7 @@ import { eventually, startTestCluster } from './cluster.ts'
 
 const namespace = 'default'
 
-/** Waits until the metrics say of a series what they should. */
+/** Waits until a series has the wanted value. */
 const teller = (metrics: PrometheusMetrics) => (series: string, value: number) =>
   eventually(async () => {
     const line = metrics

@@ -7,7 +7,7 @@ import { realClock } from '#testing/realClock'
 import { eventually, startTestCluster, type TestCluster } from './cluster.ts'
 
 const namespace = 'default'
-// Heartbeats are no matter here: whether a node is ready is what the test says.
+// No heartbeats: the test sets each node's Ready condition.
 const hourMs = 3_600_000
 const options = { nodeMonitorPeriodMs: 20, nodeMonitorGracePeriodMs: hourMs, nodeStartupGracePeriodMs: hourMs, clusterCidr: '10.9.0.0/16,fd00:9::/56' }
 
@@ -70,7 +70,7 @@ test('CTL-09 pods are evicted from a node that is not ready, unless no node is',
       assert.deepEqual(await taints('b'), ['unreachable:NoExecute', 'unreachable:NoSchedule'])
       return true
     })
-    // Now everybody is out, and that is hardly the nodes' fault.
+    // Now all nodes are unreachable, so the fault is probably not theirs: no eviction.
     await say('a', 'Unknown')
     for (const name of ['a', 'b']) await eventually(async () => (await taints(name)).join() === 'unreachable:NoSchedule')
     for (const name of ['a', 'b']) await say(name, 'True')
@@ -80,7 +80,7 @@ test('CTL-09 pods are evicted from a node that is not ready, unless no node is',
   }
 })
 
-test('CTL-09 a taint that does not say since when it is there is tolerated from when it was seen', async () => {
+test('CTL-09 tolerationSeconds of a taint without timeAdded count from when the controller saw it', async () => {
   const cluster = await startTestCluster(options)
   const { say, taints } = tools(cluster)
   try {

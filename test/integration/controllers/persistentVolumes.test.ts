@@ -56,7 +56,7 @@ const untilGone = (name: string) =>
       ),
   )
 
-test('STO-04 STO-05 a claim gets the smallest volume that suffices, both say so, and the volume is released with the claim', async () => {
+test('STO-04 STO-05 a claim is bound to the smallest volume that suffices, and the volume is released with the claim', async () => {
   await addVolume('small', { storageClassName: 'static' })
   await addVolume('large', { storageClassName: 'static', capacity: { storage: '5Gi' } })
   await untilVolume('small', 'Available')
@@ -76,7 +76,7 @@ test('STO-04 STO-05 a claim gets the smallest volume that suffices, both say so,
   assert.equal((await untilClaim('second', 'Bound')).spec.volumeName, 'large')
 })
 
-test('STO-04 what was bound beforehand, from either side, is bound to nobody else', async () => {
+test('STO-04 a volume or claim that names its counterpart is bound to no other', async () => {
   await addVolume('reserved', { storageClassName: 'fixed', claimRef: { kind: 'PersistentVolumeClaim', namespace, name: 'wanted' } })
   await addVolume('asked', { storageClassName: 'fixed' })
   await untilVolume('reserved', 'Available')
@@ -111,7 +111,7 @@ test('STO-05 a claim whose volume was deleted by force is lost', async () => {
   assert.match((await untilEvent('loser', 'ClaimLost')).message ?? '', /has lost its PersistentVolume/)
 })
 
-test('STO-06 a driver outside is told when to make a volume, and its volume is bound', async () => {
+test('STO-06 a claim is annotated for its external provisioner, and the provisioned volume is bound', async () => {
   await cluster.client.of(storageClasses).create({ metadata: { name: 'driven' }, provisioner: 'disk.example.com', reclaimPolicy: 'Delete' })
   await addClaim('dynamic', { storageClassName: 'driven' })
   const asked = await eventually(async () => {
@@ -141,7 +141,7 @@ test('STO-06 a driver outside is told when to make a volume, and its volume is b
   await untilVolume(name, 'Released')
 })
 
-test('STO-06 a class without anybody who makes volumes, and one that does not exist, are told about', async () => {
+test('STO-06 a class without a provisioner, and one that does not exist, are reported by events', async () => {
   await cluster.client.of(storageClasses).create({ metadata: { name: 'by-hand' }, provisioner: 'kubernetes.io/no-provisioner' })
   await addClaim('nobody', { storageClassName: 'by-hand' })
   await addClaim('nowhere', { storageClassName: 'missing' })
@@ -158,7 +158,7 @@ test('STO-06 a claim from before there was a default class gets it', async () =>
   await cluster.client.of(storageClasses).delete({ name: 'usual' })
 })
 
-test('STO-07 a late class waits for its first consumer, and says for whom', async () => {
+test('STO-07 a claim of a WaitForFirstConsumer class waits for its first pod, and an event names the pod', async () => {
   await cluster.client.of(storageClasses).create({ metadata: { name: 'late' }, provisioner: 'disk.example.com', volumeBindingMode: 'WaitForFirstConsumer' })
   await addVolume('idle', { storageClassName: 'late' })
   await untilVolume('idle', 'Available')

@@ -1,4 +1,4 @@
-/** Pods that nobody else removes, with the rights of the collector's own service account. */
+/** Pod garbage collection, with the rights of the collector's own service account. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nodes, pods } from '#client/builtIn'
@@ -7,7 +7,7 @@ import { eventually, startTestCluster } from './cluster.ts'
 const namespace = 'default'
 const containers = [{ name: 'c', image: 'a' }]
 
-test('CTL-20 pods that were deleted before they got a node, and those of a node out of service, end at once', async () => {
+test('CTL-20 pods that were deleted before they got a node, and those of a node out of service, are deleted at once', async () => {
   const cluster = await startTestCluster({ podsRun: false, controllers: ['podgc'] })
   try {
     await cluster.manager.setEnabled('podgc', false)

@@ -9,7 +9,7 @@ const namespace = 'default'
 const labels = { app: 'old' }
 const template = { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'a' }] } }
 
-test('CTL-02 a replication controller scales, adopts and releases, and tells of a quota that stops it', async () => {
+test('CTL-02 a replication controller scales, adopts and releases, and reports a quota that stops it', async () => {
   const cluster = await startTestCluster({ admission: true })
   try {
     const controllers = cluster.client.of(replicationControllers)

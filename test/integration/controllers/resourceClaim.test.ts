@@ -25,7 +25,7 @@ test('SCH-20 CTL-22 a claim is made from its template for a pod, reserved, relea
       ],
     }
     await client.of(pods).create({ metadata: { namespace, name: 'p' }, spec })
-    // Without its template the pod waits, and says so.
+    // Without its template the pod waits, with an event.
     await eventually(async () => (await client.of(events).list({ namespace })).items.some(({ reason }) => reason === 'FailedResourceClaimCreation'))
     await client.of(resourceClaimTemplates).create({ metadata: { namespace, name: 't' }, spec: { metadata: { labels: { l: '1' } }, spec: { devices } } })
     const own = await eventually(async () => {

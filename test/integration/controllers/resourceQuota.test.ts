@@ -7,7 +7,7 @@ import { eventually, startTestCluster } from './cluster.ts'
 const namespace = 'default'
 const widgets = namespaced<{ apiVersion: string; kind: string; metadata: { name?: string; namespace?: string } }>('example.com', 'v1', 'widgets', 'Widget')
 
-test('CTL-18 usage is counted as objects come, change and go, and limits follow the spec', async () => {
+test('CTL-18 usage follows creations, changes and deletions, and limits follow the spec', async () => {
   const cluster = await startTestCluster({ podsRun: false })
   const { client } = cluster
   try {
@@ -21,7 +21,7 @@ test('CTL-18 usage is counted as objects come, change and go, and limits follow 
       },
     })
     await eventually(() => client.of(widgets).create({ metadata: { namespace, name: 'w' } }))
-    // Made anew, the controller sees the custom resource at once, not at its next look at discovery.
+    // A restarted controller reads discovery at once, so it sees the custom resource without waiting for its next interval.
     await cluster.manager.setEnabled('resourcequota-controller', false)
     await cluster.manager.setEnabled('resourcequota-controller', true)
     const hard = { pods: '5', 'requests.cpu': '2', 'services.nodeports': '1', 'count/configmaps': '9', 'count/widgets.example.com': '3' }

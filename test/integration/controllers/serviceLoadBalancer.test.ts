@@ -62,7 +62,7 @@ test('CTL-11 a service gets the addresses of the ready nodes, follows them, and 
     })
   }))
 
-test('CTL-11 a port of an address has one service: the second is told of the first, and follows when it goes', () =>
+test('CTL-11 a port of an address has one service: the second gets an event, and takes over when the first is deleted', () =>
   withCluster(async (cluster) => {
     await addNode(cluster, 'a', '192.0.2.1')
     await addService(cluster, 'first', 80)

@@ -15,7 +15,7 @@ const template = (image: string) => ({ metadata: { labels }, spec: { containers:
 const list = async () => (await cluster.client.of(pods).list({ namespace, labelSelector: 'app=web' })).items
 const names = async () => (await list()).map(({ metadata }) => metadata.name).sort()
 
-test('CTL-05 pods come in order, with names, hosts and claims of their own', async () => {
+test('CTL-05 pods are created in order, each with its name, hostname and claim', async () => {
   const order: string[] = []
   const watching = new AbortController()
   const watched = (async () => {
@@ -68,7 +68,7 @@ test('CTL-05 an update replaces from the highest ordinal down to the partition',
     assert.deepEqual(await images(), { 'web-0': 'a:1', 'web-1': 'a:2', 'web-2': 'a:2' })
     return true
   })
-  // What is below the partition comes back as it was.
+  // A pod below the partition is recreated at the old revision.
   await cluster.client.of(pods).delete({ namespace, name: 'web-0' }, { gracePeriodSeconds: 0 })
   await eventually(async () => (await images())['web-0'] === 'a:1')
   await cluster.client.of(statefulSets).patch({ namespace, name: 'web' }, 'merge', { spec: { updateStrategy: { rollingUpdate: { partition: 0 } } } })
@@ -92,7 +92,7 @@ test('CTL-05 persistentVolumeClaimRetentionPolicy: scaling down gives the claim 
   await cluster.client.of(statefulSets).patch({ namespace, name: 'web' }, 'merge', patch)
   await eventually(async () => (await cluster.client.of(statefulSets).get({ namespace, name: 'web' })).status?.readyReplicas === 2)
   await eventually(async () => (await ownersOf('data-web-0'))?.join() === 'StatefulSet' && (await ownersOf('data-web-1'))?.join() === 'StatefulSet')
-  // What is no longer any pod's claim is not touched.
+  // A claim without a pod is not changed.
   assert.equal(await ownersOf('data-web-2'), undefined)
   await cluster.client.of(statefulSets).patch({ namespace, name: 'web' }, 'merge', { spec: { replicas: 1 } })
   await eventually(async () => (await ownersOf('data-web-1'))?.join() === 'Pod' && (await names()).join() === 'web-0')

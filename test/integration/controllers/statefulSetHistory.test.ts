@@ -86,7 +86,7 @@ test('CTL-05 a revision whose name is taken gets another, and the status counts 
     assert.equal((await revisionsOf(cluster)).length, 2)
   }))
 
-test('CTL-05 CTL-06 revisionHistoryLimit: beside the present revision so many stay, and an old one that returns gets the highest number', () =>
+test('CTL-05 CTL-06 revisionHistoryLimit keeps so many old revisions, and a rollback gives the old revision the highest number', () =>
   withCluster(async (cluster) => {
     const { client } = cluster
     await add(cluster, { revisionHistoryLimit: 2, podManagementPolicy: 'Parallel' })

@@ -1,4 +1,4 @@
-/** A StatefulSet with claims comes up on simulated nodes: over volumes that are there, and over ones that a driver makes. */
+/** A StatefulSet with claims on simulated nodes: with existing volumes, and with volumes that a driver provisions. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
@@ -33,7 +33,7 @@ async function placement({ client, until }: TestCluster): Promise<Map<string, { 
 
 const onNode = (node: string) => ({ required: { nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] }] } })
 
-test('CTL-05 STO-15 a StatefulSet gets volumes that are there, one on each node, and its pods come back to them', async () => {
+test('CTL-05 STO-15 a StatefulSet gets existing volumes, one on each node, and recreated pods use them again', async () => {
   const cluster = await startCluster({ nodes: 3 })
   try {
     const { client, until } = cluster

@@ -1,4 +1,4 @@
-/** What stores data stays while it is used: the three controllers that hold finalizers, each with the rights of its own service account. */
+/** Storage objects are not deleted while they are used: the three controllers that hold finalizers, each with the rights of its own service account. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { isStatus } from '#api/machinery/status'

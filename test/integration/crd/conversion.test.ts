@@ -105,7 +105,7 @@ test('CRD-04 without conversion versions differ in their name, their fields and 
   await api.close()
 })
 
-test('CRD-04 a new storage version: what was stored before is read, and rewritten by a write that changes nothing', async () => {
+test('CRD-04 with a new storage version older objects are readable, and an update without changes rewrites them', async () => {
   const api = await startTestApiServer()
   const client = plain(api.client)
   const crd = await establish(api.client, hosts({ strategy: 'None' }))
@@ -169,7 +169,7 @@ const faults: readonly (readonly [string, Partial<Pick<Webhook, 'convert' | 'ans
     { answer: ({ request }) => ({ uid: request.uid, result: { status: 'Failed' } }) },
     /failed: response\.result\.status was 'Failed', not 'Success'$/,
   ],
-  ['answers somebody else', { answer: () => ({ uid: 'x', result: { status: 'Success' } }) }, /failed: expected response\.uid="[-0-9a-f]+", got "x"$/],
+  ['answers with another uid', { answer: () => ({ uid: 'x', result: { status: 'Success' } }) }, /failed: expected response\.uid="[-0-9a-f]+", got "x"$/],
   [
     'loses objects',
     { answer: ({ request }) => ({ uid: request.uid, result: { status: 'Success' }, convertedObjects: [] }) },
@@ -184,7 +184,7 @@ const faults: readonly (readonly [string, Partial<Pick<Webhook, 'convert' | 'ans
   ],
 ]
 for (const [what, change, wanted] of faults) {
-  test(`CRD-04 a webhook that ${what} is told on`, () =>
+  test(`CRD-04 a webhook that ${what} fails the request`, () =>
     withWebhook(async (api, hook) => {
       const client = plain(api.client)
       await establish(api.client, hosts(hook.conversion))
@@ -309,7 +309,7 @@ test('API-11 CRD-04 who owns what is looked at in the version of each claim, thr
     )
   }))
 
-test('API-11 CRD-04 claims of a version that is gone are dropped; nobody asks the webhook for it', () =>
+test('API-11 CRD-04 managed fields of a removed version are dropped, without a call to the webhook', () =>
   withWebhook(async (api, hook) => {
     const client = plain(api.client)
     await establish(api.client, hosts(hook.conversion))

@@ -82,7 +82,7 @@ test('CRD-05 discovery, plain and aggregated, has a resource when it is served',
   )
 })
 
-test('CRD-05 OpenAPI v3 says what the definition says', async () => {
+test("CRD-05 OpenAPI v3 has the definition's schema", async () => {
   const { value: index } = await read('/openapi/v3')
   assert.match(index.paths[`apis/${group}/v1`].serverRelativeURL, /^\/openapi\/v3\/apis\/example\.com\/v1\?hash=[0-9A-F]+$/)
   const { value: document } = await read(path)

@@ -1,4 +1,4 @@
-/** Names that two definitions want, and what becomes of definitions and objects at the edges. */
+/** Names that two definitions claim, and edge cases of definitions and objects. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
@@ -84,7 +84,7 @@ test('CRD-06 a finalizer of no domain is warned of', async () => {
   ])
 })
 
-test('CRD-01 a changed schema closes watches, and is what comes after', async () => {
+test('CRD-01 a changed schema closes watches, and applies to later requests', async () => {
   const path = `/apis/${group}/v1/plains`
   const crd = await client.request('GET', `${crdPath}/plains.${group}`)
   const changed = structuredClone(crd)

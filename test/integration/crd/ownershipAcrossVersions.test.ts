@@ -1,4 +1,4 @@
-/** Who owns what of a custom resource that has several versions, or had: claims are looked at in their own version, and those of a version that is gone, go. */
+/** Managed fields of a custom resource with several versions: entries are compared in their own version, and those of a removed version are dropped. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
@@ -67,7 +67,7 @@ test('API-11 CRD-04 a conflict names the field as the version of its claim sees 
     assert.deepEqual(claims(forced), { 'new v1': ['f:ports'] })
   }))
 
-test('API-11 CRD-04 claims of a version that is gone are dropped by the next write, and what they held is nobody’s', () =>
+test('API-11 CRD-04 the next write drops managed fields of a removed version, and their fields have no owner', () =>
   withHosts(async (client) => {
     await applying(client, 'v1beta1', 'old', { host: 'h', tier: 'low' })
     await applying(client, 'v1', 'new', { host: 'h' })

@@ -90,7 +90,7 @@ bothTransports({
     await api.request('DELETE', `${crdPath}/widgets.${group}`)
     await until('the end of the definition', () => api.isGone(`${crdPath}/widgets.${group}`))
     assert.equal((await refused(api.request('GET', pathOf(namespace, 'a')))).code, 404)
-    // What comes back under the same name starts empty.
+    // A recreated definition of the same name has no objects.
     await establish(client, widgets)
     assert.deepEqual((await api.request('GET', pathOf(namespace))).items, [])
   },

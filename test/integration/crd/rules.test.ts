@@ -33,7 +33,7 @@ async function fault(call: Promise<unknown>): Promise<string> {
 
 const rule = (text: string, more: Partial<ValidationRule> = {}): ValidationRule => ({ rule: text, ...more })
 
-test('CRD-02 a rule is run at create and update, and says what is wrong where', async () => {
+test('CRD-02 a rule runs at create and update, and its error names the field', async () => {
   const { path, kind } = await serve({
     type: 'object',
     properties: { least: { type: 'integer' }, most: { type: 'integer' }, name: { type: 'string', 'x-kubernetes-validations': [rule("self.startsWith('x')")] } },

@@ -114,7 +114,7 @@ test('header names that JavaScript gives a meaning are headers like others', asy
   assert.deepEqual(got, { constructor: 'a', tostring: 'b' })
 })
 
-test('bodies of every size, in every kind of pieces, come back as they were', async () => {
+test('bodies of every size are echoed unchanged, however they are split', async () => {
   const random = seededRandom(5)
   for (const size of [1, 9, 16_383, 16_384, 16_385, 100_000, 1_048_576, 5_000_000]) {
     const body = Buffer.from(Array.from({ length: size }, (_, at) => (at * 31 + size) & 0xff))
@@ -147,7 +147,7 @@ test('a large answer, a streamed one, and those that have none', async () => {
   await once(head, 'close')
 })
 
-test('a body that is too large is refused while it comes, and the connection goes on', async () => {
+test('a body that is too large is refused while it is sent, and the connection stays open', async () => {
   const pieces = Array.from({ length: 40 }, () => Buffer.alloc(100_000))
   for (const headers of [{}, { 'content-length': '4000000' }]) {
     const { status, body } = await call('/echo?limit=1000', headers, pieces)
@@ -180,7 +180,7 @@ test('a reset cancels the work, and so does a connection that breaks', async () 
   await held
 })
 
-test('a connection that idles is told to end', async () => {
+test('an idle connection gets GOAWAY', async () => {
   const idle = await startServer(answer, 50)
   const own = connect(idle.url, { ca: idle.ca })
   await call('/size?bytes=1', {}, [], own)

@@ -36,7 +36,7 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
   return Buffer.concat([head, bytes])
 }
 
-/** A header block of literals that nobody remembers; what may not stand in a message is written, too. */
+/** A header block of literals without indexing; invalid fields are written, too. */
 export function block(fields: readonly (readonly [string, string])[]): Buffer {
   return Buffer.concat(fields.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]))
 }

@@ -1,4 +1,4 @@
-/** What breaks HTTP/2's rules, over a real TLS connection: the error that it is, of the stream or of the connection, and what goes on afterwards. */
+/** Violations of HTTP/2 over a real TLS connection: which error ends the stream or the connection, and what still works afterwards. */
 import assert from 'node:assert/strict'
 import test, { after, before } from 'node:test'
 import { errorCode } from '#apiserver/server/http2/errors'
@@ -108,7 +108,7 @@ for (const [name, sent] of beginnings)
   })
 
 const pairs = (...fields: (readonly [string, string])[]) => headers(1, block(fields))
-/** [what is wrong, the code, what is sent]: stream 1 is reset, and the connection goes on. */
+/** [what is wrong, the code, what is sent]: stream 1 is reset, and the connection stays open. */
 const streamErrors: readonly (readonly [string, number, ...Buffer[]])[] = [
   ['no method', protocolError, pairs([':scheme', 'https'], [':path', '/'])],
   ['no scheme', protocolError, pairs([':method', 'GET'], [':path', '/'])],
@@ -157,7 +157,7 @@ for (const [name, code, ...sent] of streamErrors)
     const peer = await TestPeer.connect(server)
     const { payload } = await peer.send(...sent).of(frameType.rstStream, 1)
     assert.equal(payload.readUInt32BE(0), code)
-    // What was on its way to the stream meanwhile does no harm.
+    // Frames that the client sent before it saw the reset are ignored.
     peer.send(data(1, 'late'), windowUpdateFrame(1, 1), rstStreamFrame(1, 8), headers(1, block([['late', 'x']])), headers(5, get('/')))
     await peer.end(5)
     assert.equal(peer.body(5).toString(), 'x')
@@ -231,7 +231,7 @@ test('API-02 a ping is answered with what it said, and an acknowledgement is not
   peer.socket.destroy()
 })
 
-test('API-02 headers that are too many are told so', async () => {
+test('API-02 too many headers are answered with 431', async () => {
   const peer = await TestPeer.connect(server)
   // Each byte stands for a field of 4,000: a bomb.
   const bomb = Buffer.concat([get('/'), Buffer.from([0x40, 1, 0x61, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4_000, 'b'), Buffer.alloc(12_000, 0xbe)])
@@ -257,7 +257,7 @@ test('API-02 a body larger than its window is an error of the stream', async () 
   const peer = await TestPeer.connect(server)
   peer.send(open, ...Array.from({ length: 65 }, () => data(1, Buffer.alloc(16_384))))
   assert.equal((await peer.of(frameType.rstStream, 1)).payload.readUInt32BE(0), flowControlError)
-  // What it had sent was given back to the connection: the window goes on for others.
+  // The bytes of the reset stream were given back to the connection's window: other streams can send.
   for (let stream = 3; stream < 40; stream += 2)
     peer.send(
       headers(stream, post('/echo'), endOfHeaders),
@@ -304,7 +304,7 @@ test('API-02 an answer waits for the windows of stream and connection', async ()
   peer.socket.destroy()
 })
 
-test('API-02 once the connection was told to end, what is under way is answered, and what comes later is not looked at', { timeout: 20_000 }, async () => {
+test('API-02 after GOAWAY, open streams are answered and later ones are ignored', { timeout: 20_000 }, async () => {
   let release = () => {}
   const released = new Promise<void>((resolve) => {
     release = resolve

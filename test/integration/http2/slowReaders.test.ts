@@ -1,4 +1,4 @@
-/** Clients that do not read: what is kept for them is bounded, and others go on. */
+/** Clients that do not read: the buffers for them are bounded, and other clients are served. */
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import test from 'node:test'

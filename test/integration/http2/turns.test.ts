@@ -18,7 +18,7 @@ before(async () => {
 })
 after(() => server.close())
 
-test('API-33 of many requests that come at once, a connection begins a few per turn of the event loop', async () => {
+test('API-33 a connection begins a few of many simultaneous requests per turn of the event loop', async () => {
   let isOver = false
   const count = () => {
     turn++

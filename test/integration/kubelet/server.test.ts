@@ -170,7 +170,7 @@ test('AUZ-09 answers are remembered: yes for five minutes, no for thirty seconds
   })
 })
 
-test('KUB-17 nobody is anonymous unless it is allowed; a bad token never is', async () => {
+test('KUB-17 anonymous requests are refused unless allowed, and a bad token is never anonymous', async () => {
   await withServer({ allowed: ['healthz'] }, async ({ get }) => {
     assert.deepEqual(await get('/healthz'), { code: 401, body: 'Unauthorized' })
     assert.equal((await get('/healthz', { token: 'bad' })).code, 401)
@@ -187,7 +187,7 @@ test('KUB-17 nobody is anonymous unless it is allowed; a bad token never is', as
   })
 })
 
-test('KUB-17 without debugging handlers exec, logs and profiles say that they are disabled', async () => {
+test('KUB-17 without debugging handlers exec, logs and profiles are answered as disabled', async () => {
   const off = { auth: { mode: 'AlwaysAllow' }, config: { enableDebuggingHandlers: false } } as const
   await withServer(off, async ({ get }) => {
     for (const path of ['/exec/a/b/c', '/run/a/b/c', '/containerLogs/a/b/c', '/runningpods/', '/logs/', '/debug/pprof/', '/portForward/a/b']) {
@@ -205,7 +205,7 @@ test('KUB-17 without debugging handlers exec, logs and profiles say that they ar
   })
 })
 
-test('KUB-17 what is only read is refused to other methods, and says which one it wants', async () => {
+test('KUB-17 a path refuses other methods, with the allowed one in the Allow header', async () => {
   await withServer({ auth: { mode: 'AlwaysAllow' } }, async ({ get }) => {
     for (const path of ['/pods', '/runningpods/', '/stats/summary', '/containerLogs/a/b/c', '/logs/']) {
       assert.deepEqual(await get(path, { cert: person, method: 'POST' }), { code: 405, body: '405: Method Not Allowed', allow: 'GET' }, path)
@@ -260,7 +260,7 @@ for (const [name, protocols, status] of [
   test(`AUN-03 a kubelet takes the token among the subprotocols of a WebSocket, it ${name}: ${status}`, async () =>
     assert.equal(await upgradeStatus('GET', protocols), status))
 
-test('AUZ-09 a question that nobody could answer is no answer: the first failure ends the request', async () => {
+test('AUZ-09 a failed authorization of the first subresource ends the request, without asking for the next', async () => {
   await withServer({ allowed: ['broken pods', 'proxy'] }, async ({ get, asked }) => {
     const body = 'Authorization error (user=ann, verb=get, resource=nodes, subresource=pods)'
     assert.deepEqual(await get('/pods', { cert: person }), { code: 500, body })
@@ -268,7 +268,7 @@ test('AUZ-09 a question that nobody could answer is no answer: the first failure
   })
 })
 
-test('KUB-17 streams that come as WebSockets are counted, others are not', () => {
+test('KUB-17 streams over WebSocket are counted, others are not', () => {
   const metrics = createRecordedMetrics()
   const note = createStreamMetrics(metrics)
   const upgrade = 'websocket'
@@ -285,7 +285,7 @@ test('KUB-17 streams that come as WebSockets are counted, others are not', () =>
   )
 })
 
-test('KUB-24 the read-only port tells anybody of health, pods and metrics, and of nothing else', async () => {
+test('KUB-24 the read-only port serves health, pods and metrics without credentials, and nothing else', async () => {
   const config = kubeletConfig({ nodeName: 'n1' })
   const view = { config, pods: () => [], podStatus: () => undefined, context: () => undefined, probeMetrics: () => '', latestLoopEntryMs: () => undefined }
   const metrics = createPrometheusMetrics()
@@ -310,7 +310,7 @@ test('KUB-24 the read-only port tells anybody of health, pods and metrics, and o
   }
 })
 
-test('KUB-17 healthz tells of a loop that no longer goes round', async () => {
+test('KUB-17 healthz fails when the sync loop has stopped', async () => {
   await withServer({ auth: { mode: 'AlwaysAllow' } }, async ({ get, view, clock }) => {
     view.loopMs = 0
     assert.deepEqual(await get('/healthz?verbose', { cert: person }), { code: 200, body: '[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n' })

@@ -1,4 +1,4 @@
-/** Upgrade requests at the kubelet's port: what is refused ends its connection, and nothing that a client pipelines behind it is read. */
+/** Upgrade requests at the kubelet's port: a refused one closes its connection, and requests pipelined behind it are not read. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connect } from 'node:tls'
@@ -14,7 +14,7 @@ const next = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'
 
 interface Served {
   readonly authorized: string[]
-  /** All that comes back until the server closes the connection. The client asks once more before it closes, too. */
+  /** All bytes received until the server closes the connection. The client asks once more before it closes, too. */
   send(text: string): Promise<string>
 }
 

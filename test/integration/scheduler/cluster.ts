@@ -38,7 +38,7 @@ export function startScheduler(client: Client, changes: Partial<SchedulerConfig>
   }
 }
 
-/** For each test of a file an API server of its own, gone after it with the scheduler that the test started. */
+/** A separate API server for each test of a file; it is closed afterwards, with the scheduler that the test started. */
 export function perTest() {
   const own = {
     api: undefined as unknown as TestApiServer,

@@ -106,7 +106,7 @@ test('DRA-02 an idle claim that keeps a pod from the only node that would do is 
     const claim = await client.of(resourceClaims).get({ namespace, name: 'c' })
     const nodeSelector = { nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }] }
     const allocation = { devices: { results: [{ request: 'r', driver: driverName, pool: 'n1', device: 'g0' }] }, nodeSelector }
-    // Nobody holds it, and its finalizer says that it is not to be released on its own.
+    // The claim has no consumer, and its finalizer keeps it from being released.
     await client.of(resourceClaims).updateStatus({ ...claim, status: { allocation } })
     const containers = [{ name: 'c', image: 'a' }]
     const spec = { containers, nodeSelector: { 'kubernetes.io/hostname': 'n2' }, resourceClaims: [{ name: 'gpu', resourceClaimName: 'c' }] }

@@ -1,4 +1,4 @@
-/** Extenders over real HTTP beside the real API server: filter, prioritize, bind and preempt, and what happens when one fails. */
+/** Extenders over real HTTP, with the real API server: filter, prioritize, bind and preempt, and what happens when one fails. */
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -80,7 +80,7 @@ test('SCH-16 an extender filters and scores by names, and its 10 outweighs the p
   assert.deepEqual(asked, ['filter', 'prioritize', 'filter', 'prioritize', 'filter', 'prioritize'])
 })
 
-test('SCH-16 whole nodes are sent to an extender without a cache, answers are read in any case, and its reasons are told', async () => {
+test('SCH-16 an extender without a cache gets whole nodes, its answers are read case-insensitively, and its reasons are in the event', async () => {
   for (const name of ['a', 'b']) await addNode(api.client, newNode(name))
   const filter = ({ Nodes }: Question) => {
     const names = Nodes.items.map((node) => node.metadata.name)
@@ -125,7 +125,7 @@ test('SCH-16 an extender that fails fails the pod, unless it may be ignored', as
   await until('web', isBound)
 })
 
-test('SCH-16 an extender narrows whom preemption may take', async () => {
+test('SCH-16 an extender restricts the nodes for preemption', async () => {
   for (const name of ['a', 'b']) await addNode(api.client, newNode(name, { cpu: '1', memory: '1Gi', pods: '10' }))
   for (const [name, priority] of [
     ['a', 1],

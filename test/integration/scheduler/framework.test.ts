@@ -157,7 +157,7 @@ test('SCH-19 a binding that fails is reported as an error, undone, and tried aga
   assert.equal((await until('web', isBound)).spec.nodeName, 'a')
 })
 
-test('SCH-17 a pod that waits for what a plugin has begun comes back with the event, without back-off', async () => {
+test("SCH-17 a pod that waits for a plugin's pending operation is requeued by its event, without back-off", async () => {
   await addNode(own.api.client, newNode('a'))
   let ready = false
   const plugin = definePlugin('Preparer', () => ({

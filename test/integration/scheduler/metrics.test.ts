@@ -1,4 +1,4 @@
-/** What the scheduler tells of itself, under upstream's names. */
+/** The scheduler's metrics, under upstream's names. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'

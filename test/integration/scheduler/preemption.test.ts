@@ -9,17 +9,17 @@ const own = perTest()
 const { create, until } = own
 
 const small = { cpu: '1', memory: '1Gi', pods: '10' }
-/** Nobody runs the pods, so nobody else would end them. */
+/** No kubelet runs the pods, so a grace period would never end. */
 const atOnce = { terminationGracePeriodSeconds: 0 }
 
-test('SCH-13 a more important pod takes the place of the least important one; the victim is told why', async () => {
+test('SCH-13 a more important pod takes the place of the least important one, and the victim has the reason in its status', async () => {
   await addNode(own.api.client, newNode('a', small))
   own.scheduler = startScheduler(own.api.client)
   await create(newPod('low', '500m', { priority: 1 }))
   await create(newPod('middle', '500m', { priority: 5 }))
   await untilPods(own.api.client, ['low', 'middle'], isBound)
   await create(newPod('high', '500m', { priority: 10 }))
-  // The victim ends gracefully, which nobody does here: it stays as it was told.
+  // No kubelet ends the victim here, so it stays with the condition that the scheduler set.
   const victim = await until('low', (pod) => pod.metadata.deletionTimestamp !== undefined)
   const { status, reason, message } = victim.status?.conditions?.find(({ type }) => type === 'DisruptionTarget') ?? {}
   assert.deepEqual([status, reason, message], ['True', 'PreemptionByScheduler', 'default-scheduler: preempting to accommodate a higher priority pod'])
@@ -46,7 +46,7 @@ async function eventOf(name: string, reason: string) {
   throw new Error(`no event ${reason} of ${name}`)
 }
 
-test('SCH-13 several victims go, and the pod comes as soon as the last is gone', async () => {
+test('SCH-13 several victims are deleted, and the pod is bound when the last is gone', async () => {
   await addNode(own.api.client, newNode('a', small))
   own.scheduler = startScheduler(own.api.client)
   const low = Array.from({ length: 5 }, (_, i) => `low-${i}`)
@@ -69,7 +69,7 @@ test('SCH-13 a disruption budget is spared where another node can do without bre
     const pod = newPod(`low-${name}`, '900m', { priority, ...atOnce, ...onNode(name) })
     await create({ ...pod, metadata: { ...pod.metadata, labels: { app: name } } })
   }
-  // Nobody computes the status of the budget here: it allows nothing.
+  // No controller computes the budget's status here: it allows no disruptions.
   await own.api.client.of(podDisruptionBudgets).create({
     metadata: { name: 'guard', namespace: 'default' },
     spec: { minAvailable: 1, selector: { matchLabels: { app: 'a' } } },
@@ -82,7 +82,7 @@ test('SCH-13 a disruption budget is spared where another node can do without bre
 
 const futile: { name: string; pod: Pod; message: string }[] = [
   {
-    name: 'nobody there matters less',
+    name: 'all pods on the node have at least its priority',
     pod: newPod('waits', '900m', { priority: 5 }),
     message:
       '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.',
@@ -94,13 +94,13 @@ const futile: { name: string; pod: Pod; message: string }[] = [
       '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
   },
   {
-    name: 'its policy says never',
+    name: 'its preemptionPolicy is Never',
     pod: newPod('waits', '900m', { priority: 10, preemptionPolicy: 'Never' }),
     message: '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.',
   },
 ]
 for (const { name, pod, message } of futile) {
-  test(`SCH-13 nobody is preempted: ${name}`, async () => {
+  test(`SCH-13 no pod is preempted: ${name}`, async () => {
     await addNode(own.api.client, newNode('a', small))
     own.scheduler = startScheduler(own.api.client)
     await create(newPod('there', '900m', { priority: 5, ...atOnce }))
@@ -111,7 +111,7 @@ for (const { name, pod, message } of futile) {
   })
 }
 
-test('SCH-13 a place made for a pod is not taken by a less important one that comes meanwhile', async () => {
+test('SCH-13 room made by preemption is not given to a later pod of lower priority', async () => {
   await addNode(own.api.client, newNode('a', small))
   own.scheduler = startScheduler(own.api.client)
   await create(newPod('low', '900m', { priority: 1 }))

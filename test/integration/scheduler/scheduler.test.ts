@@ -43,7 +43,7 @@ test('SCH-01 a pod is bound through the API, with its condition and its event', 
   assert.match(event?.eventTime ?? '', /T\d\d:\d\d:\d\d\.\d{6}Z$/)
 })
 
-test('SCH-18 replicas of a service are spread over the nodes, though nobody asks for it and one node has far more room', async () => {
+test('SCH-18 replicas of a service are spread over the nodes by default, even if one node has far more room', async () => {
   const sizes = { a: '64', b: '4', c: '4' }
   for (const [name, cpu] of Object.entries(sizes)) {
     const node = newNode(name, { cpu, memory: '8Gi', pods: '110' })
@@ -149,12 +149,12 @@ test('pods of another scheduler are left alone', async () => {
   assert.deepEqual([theirs.spec.nodeName ?? '', scheduled(theirs)], ['', undefined])
 })
 
-test('SCH-19 a pod that somebody else binds meanwhile keeps its node and counts there', async () => {
+test('SCH-19 a pod that another scheduler binds meanwhile keeps its node and counts there', async () => {
   await addNode(own.api.client, newNode('a', { cpu: '1', memory: '1Gi', pods: '10' }))
   await addNode(own.api.client, newNode('b', { cpu: '1', memory: '1Gi', pods: '10' }))
   own.scheduler = startScheduler(own.api.client)
   const names = Array.from({ length: 10 }, (_, i) => `web-${i}`)
-  // Both bind at once: whoever is late gets a conflict.
+  // Both bind at once: the later one gets a conflict.
   await Promise.all(
     names.map(async (name) => {
       await create(newPod(name, '50m'))

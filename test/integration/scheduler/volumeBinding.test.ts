@@ -99,7 +99,7 @@ test('SCH-09 the volume of the chosen node is promised to the claim, and the pod
   assert.equal(bound.get('web')?.spec.nodeName, 'b')
 })
 
-test('SCH-09 a volume that will be made gets the node first; when making it fails the pod is scheduled anew', async () => {
+test('SCH-09 a claim to be provisioned is annotated with the node, and after a failed provisioning the pod is scheduled again', async () => {
   await addClass('csi.example.com')
   await addClaim('data')
   scheduler = startScheduler(api.client)
@@ -119,7 +119,7 @@ test('SCH-09 a volume that will be made gets the node first; when making it fail
   assert.equal(bound.get('web')?.spec.nodeName, again.metadata.annotations?.[key])
 })
 
-test('SCH-09 one free volume is promised to one of two pods; the other goes when there is a second', async () => {
+test('SCH-09 one free volume is reserved for one of two pods, and the other is scheduled when there is a second', async () => {
   await addClass('kubernetes.io/no-provisioner')
   for (const name of ['one', 'two']) await addClaim(name)
   await addVolume('disk', 'a')

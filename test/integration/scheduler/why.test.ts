@@ -83,7 +83,7 @@ test('LRN-04 X8 user need 29: why a pod is where it is: the scores of its node w
   assert.match(describe(found), /^SCORE OF THE NODE +POINTS +WEIGHT +TOGETHER$/m)
 })
 
-test('LRN-04 unknown pods, missing names, and people without the right get an answer that says so', async () => {
+test('LRN-04 an unknown pod, a missing name and a missing permission are reported as such', async () => {
   await untilNodesSeen(0)
   await assert.rejects(why('default/none'), (error) => isStatus(error, 'NotFound') && /pod "default\/none" is not known to the scheduler/.test(error.message))
   await assert.rejects(why(''), (error) => isStatus(error, 'BadRequest') && /\?pod=namespace\/name/.test(error.message))

@@ -85,7 +85,7 @@ const badFiles: readonly (readonly [name: string, text: string, want: RegExp])[]
 ]
 
 for (const [name, text, want] of badFiles)
-  test(`X8 why -f says what is wrong with ${name}`, () =>
+  test(`X8 why -f reports the error in ${name}`, () =>
     assert.rejects(explainManifest(ask, text, 'f.yaml', undefined), (error: CommandError) => want.test(error.message)))
 
 test('user need 18: why ns/NAME names what is left, the finalizers that hold it, and the next step', async () => {
@@ -107,7 +107,7 @@ test('user need 18: why ns/NAME names what is left, the finalizers that hold it,
   await assert.rejects(explainNamespace(ask, 'none'), (error: CommandError) => error.exit === 'notFound')
 })
 
-test('user need 29: why can names the rule that allows, or the rules that come near', async () => {
+test('user need 29: why can names the rule that allows, or the nearest rules', async () => {
   const namespace = 'default'
   const rules = [{ apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'list'] }]
   await api.client.of(roles).create({ metadata: { namespace, name: 'reader' }, rules })

@@ -1,4 +1,4 @@
-/** The stock roles work: admin, edit and view are gathered, and a user bound to one may do what it says. */
+/** The default roles admin, edit and view are aggregated, and a user bound to one has its permissions. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'

@@ -1,5 +1,5 @@
 /**
- * Attempts to gain rights (AUZ-03, AUZ-04, SDR-01), each as somebody who may do the step before it: through roles, bindings, labels that aggregate,
+ * Attempts to gain rights (AUZ-03, AUZ-04, SDR-01), each by a user with the rights for the preceding step: through roles, bindings, labels that aggregate,
  * acting as others, a node's identity, and configurations of admission. Every one is refused, with upstream's reason.
  */
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** Who is believed to be whom, over TLS with real certificates, on a server set up by flags (AUN-01, 02, 06). */
+/** Authentication over TLS with real certificates, on a server set up by flags (AUN-01, 02, 06). */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { TestApiServer, TestListener } from '#testing/apiServer'
@@ -44,7 +44,7 @@ interface Who {
 
 const selfSubjectReviews = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 
-/** Who the server takes the caller for, without the credential's id; or the status code of a refusal. */
+/** The authenticated user, without the credential's id; or the status code of a refusal. */
 async function whoAmI(call: HttpsCall): Promise<Who | number> {
   const answer = await httpsCall(server, selfSubjectReviews, { ...call, body: {} })
   if (answer.status !== 201) return answer.status
@@ -107,7 +107,7 @@ describe('AUN-06 tokens of a file', () => {
   })
 })
 
-describe('AUN-06 a front proxy says who asks', () => {
+describe('AUN-06 a front proxy sets the user by headers', () => {
   const forged = { 'x-remote-user': 'root', 'x-remote-group': 'system:masters', 'x-user': 'root' }
 
   test('all it says', async () => {
@@ -123,9 +123,9 @@ describe('AUN-06 a front proxy says who asks', () => {
     assert.equal(((await whoAmI({ ...proxy, headers: { ...headers, 'x-user': 'first' } })) as Who).username, 'first')
   })
 
-  test('without a name it is nobody', async () => assert.equal(await whoAmI({ ...proxy, headers: { 'x-remote-group': 'system:masters' } }), 401))
+  test('headers without a user name are refused', async () => assert.equal(await whoAmI({ ...proxy, headers: { 'x-remote-group': 'system:masters' } }), 401))
 
-  test('nobody else is believed', async () => {
+  test('identity headers of other clients are ignored', async () => {
     assert.equal(((await whoAmI({ ...jane, headers: forged })) as Who).username, 'jane')
     assert.equal(((await whoAmI({ headers: { ...forged, authorization: 'Bearer first' } })) as Who).username, 'alice')
     assert.equal(await whoAmI({ ...ssl.sign(proxies, { subject: '/CN=other' }), headers: forged }), 401)

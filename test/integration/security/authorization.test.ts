@@ -1,6 +1,6 @@
 /**
- * Who is asked what users may do, by flags and by file (AUZ-05, AUZ-06, AUZ-08): modes, policies by the line, webhooks over TLS with their answers,
- * conditions, memory and trouble, and a configuration that changes.
+ * Authorizers configured by flags and by file (AUZ-05, AUZ-06, AUZ-08): modes, ABAC policies, webhooks over TLS with their answers, match
+ * conditions, caches and failures, and a configuration that changes.
  */
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
@@ -176,14 +176,14 @@ describe('AUZ-06 answers of a webhook', () => {
     )
   })
 
-  test('what is no answer counts as none, and is said', async () => {
+  test('an invalid answer counts as no opinion, and is in evaluationError', async () => {
     await webhook.answer({ '/ask': { text: '{"kind":"Pod","apiVersion":"v1"}' } })
     const { evaluationError, ...rest } = await may(api, 'carl', 'get', 'pods')
     assert.deepEqual(rest, { allowed: false, reason: everything })
     assert.match(evaluationError ?? '', /instead of a SubjectAccessReview/)
   })
 
-  test('a real request that nobody could decide fails, instead of being refused', async () => {
+  test('a request fails with 500, not 403, when no authorizer could decide', async () => {
     await webhook.answer({ '/ask': { status: 400, text: 'no' } })
     const transport = api.server.transport({ name: 'dora', groups: ['system:authenticated'] }, 'test')
     await assert.rejects(transport.request({ method: 'GET', path: '/api/v1/pods' }), { code: 500 })
@@ -234,7 +234,7 @@ describe('AUN-01 requests without a credential under AlwaysAllow', () => {
   }
 })
 
-test('AUN-01 a server does not start, both --anonymous-auth and the configuration file say whether anonymous requests pass', async () => {
+test('AUN-01 a server does not start, if both --anonymous-auth and the configuration file set anonymous authentication', async () => {
   const file = ssl.file('anonymous.yaml', 'apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\nanonymous: {enabled: false}\n')
   for (const flag of ['--anonymous-auth=true', '--anonymous-auth=false', '--anonymous-auth']) {
     await assert.rejects(
@@ -275,7 +275,7 @@ describe('AUZ-06 a configuration file', () => {
   ]
   const deny = { type: 'AlwaysDeny', name: 'alwaysdeny' }
 
-  test('conditions decide whom it is asked about; false before errors', async () => {
+  test('match conditions decide for which requests the webhook is called, and a false one wins over an error', async () => {
     await webhook.answer({ '/ask': answer({ allowed: true }) })
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf({ matchConditions: conditions }) }, deny]))
     try {
@@ -292,7 +292,7 @@ describe('AUZ-06 a configuration file', () => {
     }
   })
 
-  test('an error of a condition is what the failure policy says', async () => {
+  test('an error of a match condition is handled by the failure policy', async () => {
     const matchConditions = [{ expression: "request.resourceAttributes.namespace == 'a'" }]
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf({ matchConditions }) }]))
     try {
@@ -304,7 +304,7 @@ describe('AUZ-06 a configuration file', () => {
     }
   })
 
-  test('a webhook that cannot be reached denies when the policy says so', async () => {
+  test('an unreachable webhook denies with failurePolicy Deny', async () => {
     await webhook.answer({})
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf() }]))
     try {

@@ -1,6 +1,6 @@
 /**
- * Encryption at rest on a server set up by flags (API-22, SDR-02): what the store keeps, keys that change with and without a restart, values that
- * nobody can read, and a key management plugin in its own process.
+ * Encryption at rest on a server set up by flags (API-22, SDR-02): the values in the store, keys that change with and without a restart, values
+ * that cannot be decrypted, and a key management plugin in its own process.
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
@@ -215,7 +215,7 @@ describe('keys that change', () => {
   })
 })
 
-describe('values that nobody can read', () => {
+describe('values that cannot be decrypted', () => {
   const [known, lost] = [{ aesgcm: { keys: [key('k1', 1)] } }, { aesgcm: { keys: [key('k2', 2)] } }]
   const fails = (call: Promise<unknown>, message: string | RegExp) =>
     assert.rejects(call, (error: Error) => {
@@ -225,7 +225,7 @@ describe('values that nobody can read', () => {
       return true
     })
 
-  test('one of them fails those who ask for it, and nobody else; with its key it is back', async () => {
+  test('such a value fails only requests that read it, until its key is configured', async () => {
     const { store, start } = lasting()
     const writer = await start(rule(['secrets'], lost))
     await writer.client.of(secrets).create(secretOf('lost'))
@@ -315,7 +315,7 @@ describe('KMS v2', () => {
     assert.equal((await plugin.tell({})).Decrypt - between.Decrypt, 1)
   })
 
-  test('values written by another server are decrypted as they come, in order', async () => {
+  test('watch events of values written by another server are decrypted in order', async () => {
     const { start } = lasting()
     const config = rule(['secrets'], kms('plug', socket))
     const [one, two] = [await start(config), await start(config)]
@@ -334,7 +334,7 @@ describe('KMS v2', () => {
     await Promise.all([one.close(), two.close()])
   })
 
-  test('a plugin that is away fails what it is needed for; when it comes back all is well', async () => {
+  test('requests that need a stopped plugin fail, and succeed after its restart', async () => {
     const { start } = lasting()
     const later = path.join(folder, 'later.sock')
     const config = rule(['secrets'], kms('later', later))

@@ -1,4 +1,4 @@
-/** Service account tokens that a process beside the server signs (AUN-03, AUN-09): --service-account-signing-endpoint. */
+/** Service account tokens that a separate process signs (AUN-03, AUN-09): --service-account-signing-endpoint. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -78,14 +78,14 @@ describe('AUN-03 an external signer', () => {
     assert.deepEqual(await published(), { keys: ['one ES256 sig'], cacheControl: 'public, max-age=300' })
   })
 
-  test('a key that nobody knows is asked for at once; a key that is taken back is dead', async () => {
+  test('an unknown key is fetched at once, and a token of a removed key is refused', async () => {
     const before = await tokenFor()
     await signer.tell({ signsWith: 'two', keys: [{ id: 'one' }, { id: 'two' }], dataSeconds: 1_700_000_100 })
     const next = await tokenFor()
     assert.deepEqual([part(next, 0).kid, await statusOf(next), await statusOf(before)], ['two', 201, 201])
     assert.deepEqual((await published()).keys, ['one ES256 sig', 'two ES256 sig'])
     await signer.tell({ keys: [{ id: 'two' }], dataSeconds: 1_700_000_200 })
-    // As often as it says: in 300 seconds at the latest.
+    // At the signer's interval, which is 300 seconds.
     await clock.advance(300_000)
     const deadline = Date.now() + 60_000
     while ((await statusOf(before)) !== 401 && Date.now() < deadline) await new Promise((resolve) => setImmediate(resolve))
@@ -114,7 +114,7 @@ describe('AUN-03 an external signer', () => {
     await signer.tell({ signsWith: 'two' })
   })
 
-  test('its failures are told, counted, and pass', async () => {
+  test('a failure of the signer is reported and counted, and the next token is signed', async () => {
     await signer.tell({ fails: true })
     assert.equal(await refusalOf(), '500  failed to generate token: while signing jwt: rpc error: code = Unavailable desc = the vault is sealed')
     await signer.tell({ fails: false })
@@ -126,7 +126,7 @@ describe('AUN-03 an external signer', () => {
     assert.match(text, /^apiserver_externaljwt_request_duration_seconds_count\{method="\/v1.ExternalJWTSigner\/Metadata",code="OK"\} 1$/m)
   })
 
-  test('what it tells of old keys goes on while it is away, and it may come back', async () => {
+  test('known keys verify tokens while the signer is down, and a restarted signer is used', async () => {
     const token = await tokenFor()
     await signer.close()
     assert.equal(await statusOf(token), 201)
@@ -153,7 +153,7 @@ describe('AUN-03 a server that cannot use its signer does not start', () => {
       want: /cannot be set longer than the token expiration supported by service-account-signing-endpoint: 3h0m0s > 2h0m0s$/,
     },
     {
-      name: 'a key beside it',
+      name: 'a key file together with it',
       flags: ['--service-account-key-file=/x'],
       want: /^can't set `--service-account-signing-key-file` and\/or .* \(They are mutually exclusive\)$/,
     },

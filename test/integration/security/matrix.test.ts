@@ -1,5 +1,5 @@
 /**
- * Who may do what (AUZ-01, AUZ-02, SDR-01): the RBAC objects of a server, read back from it, against its answers, for every identity that a binding
+ * RBAC as a matrix (AUZ-01, AUZ-02, SDR-01): the RBAC objects of a server, read back from it, against its answers, for every identity that a binding
  * names and more, every served resource and subresource, and every verb. What the objects mean is worked out here from RBAC's documentation alone;
  * nothing of the authorizer is used.
  */
@@ -106,7 +106,7 @@ async function aggregate(): Promise<void> {
   }
 }
 
-// What RBAC's documentation says a rule means.
+// The meaning of a rule by RBAC's documentation.
 
 interface Question {
   readonly verb: string
@@ -149,7 +149,7 @@ async function readPolicy(): Promise<Policy> {
   return { clusterBindings: await list('clusterrolebindings'), bindings: await list('rolebindings'), roles }
 }
 
-/** The rules of somebody, by where they hold: '' is everywhere. */
+/** A user's rules by namespace; '' holds those of cluster role bindings. */
 function rulesOf({ clusterBindings, bindings: local, roles }: Policy, who: UserInfo): ReadonlyMap<string, readonly PolicyRule[]> {
   const found = new Map<string, PolicyRule[]>()
   for (const { metadata, roleRef, subjects = [] } of [...clusterBindings, ...local]) {
@@ -166,14 +166,14 @@ function means(rules: ReadonlyMap<string, readonly PolicyRule[]>, asked: Questio
   return here.some((one) => ruleMeans(one, asked))
 }
 
-/** Everybody whom a binding names, alone, and some whom none does. */
+/** Each subject of a binding as a separate user, and some users without a binding. */
 function identities({ clusterBindings, bindings: local }: Policy): UserInfo[] {
   const all = new Map<string, UserInfo>()
   const add = (who: UserInfo) => all.set(`${who.name} ${who.groups.join()}`, who)
   for (const { metadata, subjects = [] } of [...clusterBindings, ...local]) {
     for (const { kind, name, namespace } of subjects) {
       if (kind === 'User') add(user(name))
-      // Its members may do everything, whatever the roles say.
+      // Its members are allowed everything, without any role.
       else if (kind === 'Group' && name !== 'system:masters') add({ name: `member of ${name}`, groups: [name] })
       else if (kind === 'ServiceAccount') add(account(namespace ?? metadata?.namespace ?? '', name))
     }
@@ -230,7 +230,7 @@ const paths = [
   '/openapi/v3',
 ]
 
-/** By name only where a rule of somebody names something: elsewhere names make no difference. */
+/** Asks with names only where a rule has resourceNames: elsewhere names make no difference. */
 function questions(served: readonly Served[], policy: Policy): Question[] {
   const rules = [...policy.roles.values()].flat()
   const named = new Set(rules.flatMap(({ resourceNames, resources }) => (resourceNames?.length ? (resources ?? []) : [])))
@@ -277,7 +277,7 @@ test('AUZ-01 the server allows exactly what the RBAC objects mean', { timeout: 5
   assert.ok(everybody.length >= 60 && served.length >= 100 && allowed > 1000 && allowed < asked / 2, 'the matrix no longer covers what it should')
 })
 
-test('AUZ-01 real requests fare as the RBAC objects say', async (context) => {
+test('AUZ-01 real requests are allowed or refused by the RBAC objects', async (context) => {
   const policy = await readPolicy()
   const served = (await servedResources()).filter(({ subresource }) => !subresource)
   const everybody = identities(policy)

@@ -39,7 +39,7 @@ interface Who {
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
-/** Who the token's bearer is, or why the server refuses it, as a TokenReview says. */
+/** The token's user, or the reason of the refusal, from a TokenReview. */
 async function review(api: TestApiServer, token: string): Promise<Who | string> {
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } }
   const transport = api.server.transport({ name: 'admin', groups: ['system:masters'] }, 'test')
@@ -154,7 +154,7 @@ describe('by flags', () => {
       '/groups': { text: idToken(keys.next, { ...claimsOf({ roles: ['far'] }), iss: other.url }) },
     })
     const token = (at: number) => idToken(keys.rsa, blue({ jti: String(at), ...sources(`${other.url}/groups`) }))
-    // The other issuer is found out about when it is first heard of.
+    // The other issuer's discovery starts at the first token that names it.
     assert.match(String(await review(api, token(0))), /verifier not initialized for issuer|^\[object/)
     let found: Who | string = ''
     for (let at = 1; typeof found === 'string' && at < 200; at++) {
@@ -240,7 +240,7 @@ ${second}`
   for (const { name, claims, why } of refused)
     test(`refused by ${name}`, async () => assert.match(String(await review(api, idToken(keys.rsa, person(claims)))), why))
 
-  test('AUN-06 nobody is anonymous except where the file says', async () => {
+  test('AUN-06 anonymous requests are allowed only on the paths in the file', async () => {
     const server = await api.listen()
     assert.equal((await httpsCall(server, '/livez')).status, 200)
     assert.equal((await httpsCall(server, '/readyz')).status, 401)
@@ -272,7 +272,7 @@ ${second}`
   })
 })
 
-describe('what cannot be meant keeps the server from starting', () => {
+describe('an invalid configuration keeps the server from starting', () => {
   const start = (flags: readonly string[]) =>
     startServerWithFlags(flags).then(
       async (api) => {

@@ -59,7 +59,7 @@ async function listenWith(...flags: string[]): Promise<Listener> {
   return listener
 }
 
-/** What openssl's client says of a handshake. */
+/** The output of openssl's client for a handshake. */
 function handshake({ port }: Listener, ...args: string[]): Promise<{ readonly protocol: string; readonly cipher: string; readonly failed: boolean }> {
   return new Promise((resolve) => {
     const child = execFile('openssl', ['s_client', '-brief', '-connect', `127.0.0.1:${port}`, ...args], (error, stdout, stderr) => {
@@ -107,7 +107,7 @@ describe('SDR-07 versions and suites', () => {
     assert.deepEqual([(await handshake(listener, '-groups', 'P-384')).failed, (await handshake(listener, '-groups', 'X25519')).failed], [false, true])
   })
 
-  test('what is wrong with them is said together', async () => {
+  test('all errors in them are reported together', async () => {
     const flags = [
       '--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA,X',
       '--tls-min-version=TLS1.2',
@@ -176,7 +176,7 @@ describe('SDR-07 --tls-sni-cert-key', () => {
     assert.equal(await shownTo(listener, 'changing.example.com'), 'after')
   })
 
-  test('what cannot be used is refused', async () => {
+  test('unusable values are refused', async () => {
     const pair = files('good', serving('/CN=good'))
     const [cert = '', key = ''] = pair.split(',')
     const other = files('bad', serving('/CN=bad')).split(',')[1]
@@ -226,7 +226,7 @@ describe('API-02 HTTP/2', () => {
   })
 })
 
-test('API-03 --shutdown-delay-duration: everything is served, but nobody is sent here any more', async () => {
+test('API-03 --shutdown-delay-duration keeps the server serving, while readyz already fails', async () => {
   let wake = () => {}
   const clock = {
     ...realClock,

@@ -69,7 +69,7 @@ test('AUZ-01 the bootstrap policy is there, and a refusal reads as upstream', as
   await call(alice, 'GET', '/api')
 })
 
-test('AUZ-01 bindings grant exactly what their role says, where they are', async () => {
+test("AUZ-01 a binding grants exactly its role's permissions, in its namespace", async () => {
   await call(admin, 'POST', `${rbac}/namespaces/default/roles`, {
     metadata: { name: 'reader' },
     rules: [
@@ -108,7 +108,7 @@ test('AUZ-01 bindings grant exactly what their role says, where they are', async
   for (const [attributes, want] of cases) assert.equal(await may(attributes), want, JSON.stringify(attributes))
 })
 
-test('AUZ-07 the self reviews say what I may, why, and who I am', async () => {
+test("AUZ-07 the self reviews return the caller's permissions, the reason, and the user", async () => {
   const bob = user('bob')
   const asked = { spec: { resourceAttributes: { namespace: 'default', verb: 'list', resource: 'pods' } } }
   const review = await call<SelfSubjectAccessReview>(bob, 'POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', asked)
@@ -124,7 +124,7 @@ test('AUZ-07 the self reviews say what I may, why, and who I am', async () => {
   )
 })
 
-test('AUZ-01 nobody grants what they do not hold, by role or by binding', async () => {
+test('AUZ-01 a user cannot grant permissions that they do not hold, by role or by binding', async () => {
   const rule = { verbs: ['*'], apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings', 'clusterrolebindings'] }
   await call(admin, 'POST', `${rbac}/clusterroles`, { metadata: { name: 'role-manager' }, rules: [{ ...rule, verbs: ['create', 'update', 'patch', 'get'] }] })
   await call(admin, 'POST', `${rbac}/clusterrolebindings`, {

@@ -112,7 +112,7 @@ describe('AUN-03 TokenRequest', () => {
       want: /^400 cannot bind token for serviceaccount "app" to pod running with different serviceaccount name.$/,
     },
     {
-      name: 'a pod made anew',
+      name: 'a recreated pod',
       spec: async () => bound('Pod', (await pod('renewed')).metadata.name, 'old-uid'),
       want: /^409 .*the UID in the bound object reference \(old-uid\) does not match the UID in record. The object might have been deleted and then recreated$/,
     },
@@ -130,7 +130,7 @@ describe('AUN-03 TokenRequest', () => {
 })
 
 describe('AUN-03 what kills a token', () => {
-  test('the pod, at once when it is gone; made anew it is another', async () => {
+  test('deleting the pod kills it at once, and a recreated pod does not revive it', async () => {
     const { metadata } = await pod('worker')
     const token = await tokenFor(bound('Pod', 'worker', metadata.uid))
     const who = (await call(token)).json.status.userInfo
@@ -228,7 +228,7 @@ describe('AUN-03 tokens of secrets', () => {
     assert.deepEqual(tracking.data, { since: today })
   })
 
-  test('warn when they were made by themselves, and are refused when marked', async () => {
+  test('give a warning when they were created automatically, and are refused when labelled invalid', async () => {
     await write('PATCH', '/api/v1/namespaces/default/serviceaccounts/app', { secrets: [{ name: 'old' }] })
     assert.match(
       String((await call(token)).headers.warning),
@@ -243,7 +243,7 @@ describe('AUN-03 tokens of secrets', () => {
   })
 })
 
-test('AUN-09 anybody who has the documents can verify a token', async () => {
+test('AUN-09 the published discovery documents suffice to verify a token', async () => {
   const get = (path: string) => httpsCall(server, path, { headers: { authorization: `Bearer ${jwt}` } })
   const jwt = await tokenFor()
   const discovery = await get('/.well-known/openid-configuration')

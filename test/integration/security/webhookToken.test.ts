@@ -1,4 +1,4 @@
-/** A webhook that is asked about bearer tokens, over TLS (AUN-05): what it is sent, what its answers come to, how long they hold, and trouble. */
+/** A webhook that is asked about bearer tokens, over TLS (AUN-05): its requests, its answers, their caching, and failures. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { createPrometheusMetrics } from '#main/prometheus'
@@ -84,7 +84,7 @@ for (const version of ['v1', 'v1beta1']) {
       assert.deepEqual(JSON.parse(first?.body ?? ''), { kind: 'TokenReview', apiVersion, metadata: {}, spec: { token: 'good', audiences: ['api'] } })
     })
 
-    test('a token for others is unknown here, and so is one that nobody knows; both are remembered', async () => {
+    test('a token for other audiences and an unknown token are refused, and both answers are cached', async () => {
       for (const token of ['vault', 'unknown', 'vault', 'unknown']) assert.equal(await whoAmI(token), 401)
       assert.equal((await webhook.received()).length, 2)
     })
@@ -156,7 +156,7 @@ test('AUN-05 how often tokens were known is counted, and how the others were loo
   assert.deepEqual([(await ask('good')).status, (await ask('strange')).status], [200, 401])
   const counted = (name: string, status: string) =>
     Number(new RegExp(`^authentication_token_cache_${name}\\{status="${status}"\\} (\\d+)$`, 'm').exec(metrics.render())?.[1])
-  // Of two that come together the second may come after the answer.
+  // The second of two concurrent requests may arrive after the answer.
   assert.equal(counted('request_total', 'hit') + counted('request_total', 'miss'), 4)
   assert.ok(counted('request_total', 'miss') >= 2)
   assert.deepEqual(

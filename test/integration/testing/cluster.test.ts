@@ -80,7 +80,7 @@ test('X3 one seed gives one history: names, uids, revisions, times and order, by
   assert.ok(first.split('\n').length > 300)
   const again = await historyOf(11)
   const other = await historyOf(12)
-  // Whole texts are long: the first line that differs says enough.
+  // Whole texts are long: report only the first line that differs.
   const [a, b] = [first.split('\n'), again.split('\n')]
   const at = a.findIndex((line, index) => line !== b[index])
   assert.deepEqual([a[at], a.length], [at < 0 ? undefined : b[at], b.length])
@@ -122,7 +122,7 @@ const readyOf = async ({ client }: TestCluster, name: string) => {
   return node.status?.conditions?.find(({ type }) => type === 'Ready')?.status
 }
 
-test('KUB-26 a node that crashes is noticed, its pods are replaced elsewhere, and it comes back as another boot', () =>
+test('KUB-26 the pods of a crashed node are replaced elsewhere, and the node restarts with another boot ID', () =>
   withCluster({ nodes: 2, controllerOptions: {} }, async (cluster) => {
     const { client, until, node } = cluster
     await addDeployment(client, 'web', 2)
@@ -154,7 +154,7 @@ test('KUB-26 a partitioned node is lost to the cluster and its pods run on; heal
     assert.equal((await phase())?.restartCount, 0)
   }))
 
-test('KUB-26 a node whose runtime is ill says so, and a container that is killed starts again', () =>
+test('KUB-26 a node whose runtime fails is not ready, and a killed container restarts', () =>
   withCluster({}, async (cluster) => {
     const { client, until, node, clock } = cluster
     const lone = { namespace: 'default', name: 'lone' }
@@ -172,7 +172,7 @@ test('KUB-26 a node whose runtime is ill says so, and a container that is killed
     await clock.advance(1_000)
   }))
 
-test('KUB-06 a kubelet that has just begun knows better, too, when somebody marks a pod not ready', () =>
+test('KUB-06 a restarted kubelet restores Ready of a pod that a client marks not ready', () =>
   withCluster({}, async ({ client, until, idle, node }) => {
     const lone = { namespace: 'default', name: 'lone' }
     await client.of(pods).create({ metadata: lone, spec: podSpec() })
@@ -186,7 +186,7 @@ test('KUB-06 a kubelet that has just begun knows better, too, when somebody mark
     assert.equal(await ready(), true)
   }))
 
-test('KUB-06 a pod that somebody marks not ready, though it is, is soon said to be ready again', () =>
+test('KUB-06 the kubelet restores Ready of a ready pod that a client marks not ready', () =>
   withCluster({}, async ({ client, until, idle }) => {
     const lone = { namespace: 'default', name: 'lone' }
     await client.of(pods).create({ metadata: lone, spec: podSpec() })

@@ -138,7 +138,7 @@ test('user need 18: a namespace full of all sorts of objects is gone within two 
   }),
 )
 
-test('user need 18: a namespace that cannot go says what is left, and whose finalizer holds it', () =>
+test('user need 18: the status of a stuck namespace lists the remaining objects and finalizers', () =>
   withCluster({ nodes: 0 }, async ({ client, clock }) => {
     await client.of(namespaces).create({ metadata: { name: 'stuck' }, spec: {} })
     const held = { namespace: 'stuck', name: 'held' }
@@ -169,7 +169,7 @@ test('RES-07 the two classes of the system exist, with their values, and pods ge
 
 const guarded = { namespace, name: 'web' }
 
-test('RES-05 an eviction waits until a disruption budget allows it, and takes what is not ready when told to', () =>
+test('RES-05 an eviction waits until a disruption budget allows it, and unhealthyPodEvictionPolicy allows pods that are not ready', () =>
   withCluster({ nodes: 1 }, async ({ client, until, clock, node }) => {
     await addDeployment(client, 'web', 2)
     await client.of(podDisruptionBudgets).create({ metadata: guarded, spec: { minAvailable: 2, selector: { matchLabels: { app: 'web' } } } })

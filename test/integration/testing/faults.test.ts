@@ -20,7 +20,7 @@ const namespace = 'default'
 const alone = { nodes: 0, controllers: false, scheduler: false } as const
 const note = (name: string) => ({ metadata: { namespace, name } })
 
-test('X10 chosen calls are refused, dropped, or answered in vain', () =>
+test('X10 chosen calls are refused, dropped before, or dropped after they take effect', () =>
   withCluster(alone, async ({ client, faults }) => {
     const notes = client.of(configMaps)
     const refusal = faults.refuse({ verb: 'create', resource: 'configmaps', nth: 2 }, 'TooManyRequests')
@@ -40,7 +40,7 @@ test('X10 chosen calls are refused, dropped, or answered in vain', () =>
     await notes.get({ namespace, name: 'a' })
   }))
 
-test('X10 a delayed call is under way until its time has come, and does not keep the cluster from being idle', () =>
+test('X10 a delayed call is pending until its time, and the cluster can be idle meanwhile', () =>
   withCluster(alone, async ({ client, faults, clock, idle }) => {
     faults.delay({ verb: 'create', resource: 'configmaps' }, 5_000)
     const done = { at: 0 }
@@ -77,7 +77,7 @@ test('X10 broken watches and forgotten history go unnoticed', () =>
   }))
 
 for (const how of ['stop', 'crash'] as const) {
-  test(`X10 the API server comes back after a ${how}, and everybody finds it again`, () =>
+  test(`X10 the API server restarts after a ${how}, and all clients reconnect`, () =>
     withCluster({}, async (cluster) => {
       const { client, until } = cluster
       await addDeployment(client, 'web', 2)
@@ -110,7 +110,7 @@ test('X10 controllers that die at any of their calls leave nothing twice and not
 
 const seeds = [3, 5]
 for (const seed of seeds) {
-  test(`X10 X11 after a time of chaos the cluster comes to rest as asked (seed ${seed})`, () =>
+  test(`X10 X11 after a period of faults the cluster reaches the desired state (seed ${seed})`, () =>
     withCluster({ seed, nodes: 3 }, async (cluster) => {
       const { client, until } = cluster
       await addMixedWorkload(client)

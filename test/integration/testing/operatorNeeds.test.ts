@@ -223,7 +223,7 @@ test('user need 49: who leads and loses its connection stops before another lead
       events.map((event) => event.replace(/ at .*/, '')),
       ['one leads', 'one has stopped', 'two leads'],
     )
-    // The connection is back, and somebody still tries to write what it decided as the leader.
+    // The connection is back, and the former leader still tries to write a decision.
     link.cut = false
     const late = first
       ?.fence(createClient(link))

@@ -1,4 +1,4 @@
-/** Simulated pods that behave as annotations and code say, under virtual time. */
+/** Simulated pods with behaviour set by annotations and code, under virtual time. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -37,7 +37,7 @@ async function secondsUntil({ clock, until }: TestCluster, check: () => Promise<
 
 const near = (seconds: number, wanted: number) => assert.ok(seconds >= wanted && seconds < wanted + 2, `${seconds} s instead of ${wanted}`)
 
-test('X2 a simulated pod takes as long to pull and to start as it says', () =>
+test('X2 annotations set how long a simulated pod takes to pull and to start', () =>
   withCluster({}, async (cluster) => {
     await addPod(cluster, { pullSeconds: '30', startSeconds: '12' })
     near(await secondsUntil(cluster, () => isReady(cluster)), 42)
@@ -105,7 +105,7 @@ test('KUB-06 X2 user need 10: probes pass and fail over time, of whatever kind t
     near(await secondsUntil(cluster, async () => (await mainOf(cluster))?.restartCount === 1), 70)
   }))
 
-test('KUB-08 X2 a container that does not hear TERM in time is killed when its grace period ends', () =>
+test('KUB-08 X2 a container that does not end on SIGTERM is killed when its grace period ends', () =>
   withCluster({}, async (cluster) => {
     for (const [stopSeconds, grace, taken] of [
       ['7', 30, 7],
@@ -118,7 +118,7 @@ test('KUB-08 X2 a container that does not hear TERM in time is killed when its g
     }
   }))
 
-test('X2 the pods of a Job end with the exit code that they say', () =>
+test("X2 an annotation sets the exit code of a Job's pods", () =>
   withCluster({}, async ({ client, until }) => {
     const job = { namespace: 'default', name: 'job' }
     const template = { metadata: { annotations: annotationsOf({ exitAfterSeconds: '60', exitCode: '4' }) }, spec: podSpec({ restartPolicy: 'Never' }) }
@@ -142,7 +142,7 @@ test('X2 an annotation may be about one container, an init container too', () =>
     ])
   }))
 
-test('X2 an annotation that cannot be read keeps the container from starting, and says which', () =>
+test('X2 an invalid annotation keeps the container from starting, and the error names it', () =>
   withCluster({}, async (cluster) => {
     await addPod(cluster, { exitAfterSeconds: 'soon' })
     const waiting = await cluster.until(async () => {
@@ -152,7 +152,7 @@ test('X2 an annotation that cannot be read keeps the container from starting, an
     assert.match(waiting.message ?? '', /annotation skiff\.dev\/simulated-exit-after-seconds: "soon" is not seconds/)
   }))
 
-test('X2 user need 10: code says how pods behave, and may change its mind', async () => {
+test('X2 user need 10: code sets how pods behave, and can change it later', async () => {
   let isHealthy = true
   const behave = ({ labels }: { readonly labels: Readonly<Record<string, string>> }) =>
     labels.app === 'moody' ? { readiness: [{ passes: isHealthy }] } : { exitAfterMs: 500, exitCode: 1 }
@@ -169,7 +169,7 @@ test('X2 user need 10: code says how pods behave, and may change its mind', asyn
   })
 })
 
-/** What comes back from the port when `text` is sent to it. */
+/** The answer of the port to `text`. */
 async function throughPortForward(env: NodeJS.ProcessEnv, pod: string, port: number, text: string): Promise<string> {
   const forward = spawn('kubectl', ['port-forward', pod, `:${port}`], { env })
   try {

@@ -1,4 +1,4 @@
-/** Nodes and pods without a kubelet, which change as Stages say. */
+/** Nodes and pods without a kubelet, which change by Stages. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Node, Pod } from '#api/gen/types/core.v1'
@@ -39,7 +39,7 @@ test('X2 nodes without a kubelet become ready, run pods, end Jobs and stay alive
     assert.deepEqual(complaints, [])
   }))
 
-test('X2 an annotation says how long a pod takes, and one seed plays one history', async () => {
+test('X2 an annotation sets how long a pod takes, and one seed always gives the same history', async () => {
   const historyOf = async (seed: number) => {
     let text = ''
     await withCluster({ seed, nodes: 0, stages: true, recordHistory: true }, async ({ client, until, clock, history }) => {

@@ -1,6 +1,6 @@
 /**
- * Small causes with large effects: bodies, selectors, patterns and expressions whose handling could take all memory or all time. Each is answered
- * below 500; meanwhile somebody innocent is served within a second, and afterwards memory is what it was.
+ * Small requests with a large cost: bodies, selectors, patterns and expressions whose handling could take all memory or all time. Each is answered
+ * below 500; meanwhile another client is served within a second, and afterwards memory is what it was.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * Somebody innocent: asks for one object every few milliseconds on one connection, whether or not the last answer has come. For each line of
- * standard input it prints how long each answer since the last one took, in milliseconds, as JSON. Any answer but 200 counts as one that never came.
+ * A client that does not attack: it gets one object every few milliseconds on one connection, without waiting for the last answer. For each line of
+ * standard input it prints how long each answer since the last line took, in milliseconds, as JSON. An answer other than 200 counts as missing.
  */
 import { createInterface } from 'node:readline'
 import { connectHttp2 } from '../../../bench/tools/http2Connection.ts'

@@ -1,5 +1,5 @@
 /**
- * Nobody without a credential, with a wrong one, or without a role gets beyond what upstream shows to everybody: every operation of the server's
+ * A client without a credential, with a wrong one, or without a role gets only what upstream shows to all users: every operation of the server's
  * own OpenAPI document is tried, and every path that it lists.
  */
 import assert from 'node:assert/strict'
@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test'
 import { type ServerUnderAttack, startServerUnderAttack } from './serverUnderAttack.ts'
 
 let server: ServerUnderAttack
-/** HTTP/1.1: over HTTP/2 who is nobody is sent away after every request. */
+/** HTTP/1.1: over HTTP/2 an unauthenticated client gets GOAWAY after every request. */
 const agent = new Agent({ keepAlive: true, maxSockets: 8 })
 let operations: readonly (readonly [method: string, path: string])[]
 before(async () => {

@@ -98,7 +98,7 @@ test('CRD-01 CVE-2022-3162 who lists one custom resource sees no other of its gr
   assert.equal(next.status, 400, next.body.toString())
 })
 
-test('ADM-03 CVE-2021-25735 a webhook sees the node as it was, whatever the update says', async () => {
+test('ADM-03 CVE-2021-25735 a webhook gets the stored node as oldObject, whatever the update contains', async () => {
   hooks.on('/nodes', (request) => ({
     uid: request.uid,
     allowed: request.oldObject?.metadata.labels?.sealed !== 'yes' || request.object.metadata.labels?.sealed === 'yes',
@@ -308,7 +308,7 @@ test('API-17 CVE-2024-0793 an autoscaler whose annotations are broken is an obje
     assert.equal(await server.statusOf('editor', 'GET', `/apis/autoscaling/${list}/namespaces/default/horizontalpodautoscalers`), 200)
 })
 
-test('API-16 CVE-2021-3121 protobuf that ends early, or says more than there is, is refused', { timeout: 60_000 }, async () => {
+test('API-16 CVE-2021-3121 protobuf that ends early, or announces more bytes than it has, is refused', { timeout: 60_000 }, async () => {
   const type = 'application/vnd.kubernetes.protobuf'
   const pod = {
     metadata: { name: 'encoded', labels: { a: 'b' } },

@@ -1,6 +1,6 @@
 /**
- * Credentials that are almost right, names of others in headers, paths that lead elsewhere, and bodies and answers without end, at the real port:
- * none of it opens anything, and somebody innocent goes on being served.
+ * Credentials that are almost right, other users' names in headers, paths that lead elsewhere, and bodies and answers without end, at the real port:
+ * none of them gives access, and another client is still served.
  */
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
@@ -126,7 +126,7 @@ async function rawOverHttp2(path: string, token: string): Promise<{ readonly sta
 }
 
 describe('AUZ-01 paths that lead elsewhere', () => {
-  // Alice may read config maps; everybody may ask for health.
+  // Alice may read config maps; health is open to all.
   const paths = [
     `${inDefault}/configmaps/../secrets/chest`,
     `${inDefault}/configmaps/%2e%2e/secrets/chest`,
@@ -191,7 +191,7 @@ function hugeBody(headers: Readonly<Record<string, string>>): Promise<number> {
       status = answer.statusCode ?? 0
       answer.resume()
     })
-    // The server hangs up on those who go on.
+    // The server closes the connection of a client that keeps sending.
     call.on('error', () => undefined)
     call.on('close', () => resolve(status))
     send()

@@ -1,7 +1,6 @@
 /**
- * Floods of header fields that the server is asked to remember (HPACK): entries that push each other out of the table, a table that is made small
- * and large again, small entries referred to over and over. The table never grows, somebody innocent is served meanwhile, and the connection ends
- * or goes on by the rules.
+ * Floods of header fields for HPACK's dynamic table: entries that evict each other, a table that is resized again and again, small entries that are
+ * referred to over and over. The table never grows, another client is served meanwhile, and the connection is closed or kept as the RFC requires.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -80,7 +79,7 @@ function flood(blocks: (index: number) => Buffer): Promise<{ readonly sent: numb
 }
 
 for (const { name, before: first = Buffer.alloc(0), fields } of floods) {
-  test(`API-02 ${frames} requests with ${name} harm nobody`, { timeout: 60_000 }, async (t) => {
+  test(`API-02 ${frames} requests with ${name} delay no other client`, { timeout: 60_000 }, async (t) => {
     const before = await server.heldBytes()
     let outcome = { sent: 0, ended: false }
     const { p99 } = await server.beside(async () => {

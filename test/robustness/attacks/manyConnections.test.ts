@@ -1,6 +1,6 @@
 /**
- * Ten thousand connections that say nothing, in steps: the first stop before their handshake, the last after it. Each is let go in time, somebody
- * innocent is served meanwhile, and nothing of it stays in memory. Fewer where this process may not open as many files.
+ * Ten thousand silent connections, in steps: the first stop before their handshake, the last after it. Each is closed in time, another client is
+ * served meanwhile, and their memory is freed. Fewer where this process may not open as many files.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -65,7 +65,7 @@ async function opened(count: number, handshake: boolean): Promise<Silence[]> {
   return all
 }
 
-test('API-02 10,000 silent connections are let go, and nobody waits for them', { skip, timeout: 120_000 }, async (t) => {
+test('API-02 10,000 silent connections are closed, and delay no other client', { skip, timeout: 120_000 }, async (t) => {
   const before = await server.heldBytes()
   const silent: Silence[] = []
   const { p99, requests } = await server.beside(async () => {

@@ -170,7 +170,7 @@ describe('an API server whose kubelets are elsewhere', () => {
     assert.equal(reached, 0)
   })
 
-  test('API-24 log, exec, attach and port-forward do not come back to the API server', async () => {
+  test('API-24 log, exec, attach and port-forward do not connect to the API server itself', async () => {
     for (const address of ['127.0.0.1', '::ffff:127.0.0.1', '0.0.0.0', 'localhost', ...own]) {
       await nodeAt(isIP(address) ? 'InternalIP' : 'Hostname', address, listener.port)
       assert.match((await get(`${core}/pods/p/log`)).text, refused, address)

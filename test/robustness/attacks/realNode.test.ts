@@ -17,7 +17,7 @@ const skip = obstacleToCluster(true)
 const options = { skip, timeout: 120_000 }
 const name = 'attacked'
 const image = 'web-app:1.0'
-/** Its user is a number, and no container says another. */
+/** The pod's user is a number, and no container sets another. */
 const userImage = 'web-app:user'
 let cluster: LocalCluster
 let namespace: string
@@ -194,7 +194,7 @@ test('KUB-11 CVE-2017-1002102 no container writes into the volumes that the kube
   for (const { name: volume } of volumes) assert.equal(await inPod('writer', `V=${volume}; ${write}`), 'refused', volume)
 })
 
-test('KUB-18 a pod whose variables double forty times gets CreateContainerConfigError, and the node goes on', options, async () => {
+test('KUB-18 a pod whose variables double forty times gets CreateContainerConfigError, and the node stays healthy', options, async () => {
   const env = [{ name: 'A0', value: 'x'.repeat(32) }, ...Array.from({ length: 40 }, (_, i) => ({ name: `A${i + 1}`, value: `$(A${i})$(A${i})` }))]
   const agents = async () => (JSON.parse((await cluster.skiff(['status', name, '-o', 'json'])).stdout) as { pids: { role: string; pid: number }[] }).pids
   const before = await agents()

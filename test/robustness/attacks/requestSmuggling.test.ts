@@ -16,7 +16,7 @@ before(async () => {
 })
 after(() => api.close())
 
-/** A request that nobody may see: without a credential: were it read, there would be an answer of 401 more. */
+/** A smuggled request, which the server must not parse. It has no credential: if parsed, it causes a further answer of 401. */
 const hidden = 'GET /version HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'
 /** The server must end the connection, not the test. */
 const neverDone = 99

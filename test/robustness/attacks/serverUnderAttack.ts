@@ -1,6 +1,6 @@
 /**
- * The fixture of the attacks: a server as users run it, in a process whose memory is limited and watched; people with tokens; and somebody
- * innocent who goes on working meanwhile, in a process of their own, so that what they wait for is the server and not the attacker.
+ * The fixture of the attacks: a server as users run it, in a process whose memory is limited and watched; users with tokens; and another client
+ * that works meanwhile, in a separate process, so that its latency is the server's and not the attacker's.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -18,7 +18,7 @@ export interface AttackServerOptions {
   readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
 }
 
-/** Everybody's token is their name. Only admin may do anything, until a test says otherwise. */
+/** A user's token is their name. Only admin has rights, until a test grants some. */
 export const people = ['admin', 'mallory', 'alice', 'bob'] as const
 export type Person = (typeof people)[number]
 
@@ -28,11 +28,11 @@ export interface ServerUnderAttack {
   readonly ca: string
   /** One request on a connection of its own. */
   as(person: Person | undefined, method: string, path: string, body?: unknown, more?: HttpsCall): Promise<HttpsAnswer>
-  /** What is held in memory once all garbage is gone. */
+  /** Bytes in memory after a garbage collection. */
   heldBytes(): Promise<number>
-  /** Milliseconds that a request of alice's takes in 99 of 100 cases and in every other one while this goes on; and how many she made. */
+  /** The 99th percentile and median of alice's latency in milliseconds during the attack, and the number of her requests. */
   beside(attack: () => Promise<unknown>): Promise<{ readonly p99: number; readonly median: number; readonly requests: number }>
-  /** Fails when the server does not end by itself, in order. */
+  /** Fails when the server does not exit cleanly. */
   stop(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Clients that take their time on purpose: handshakes, headers and bodies that never end, and connections without a request. Each is let go in
- * time, nobody else waits, and nothing of it stays in memory.
+ * Clients that are slow on purpose: handshakes, headers and bodies that never end, and connections without a request. Each is closed in time, other
+ * clients are not delayed, and the memory is freed.
  */
 import assert from 'node:assert/strict'
 import { type Socket, connect as tcpConnect } from 'node:net'
@@ -37,7 +37,7 @@ function untilClosed(socket: Socket): Promise<string | undefined> {
   })
 }
 
-/** A connection that goes on with a byte at a time after its beginning. */
+/** A connection that sends its beginning at once, and then a byte at a time. */
 function dripping(first: string, drip: string): Promise<string | undefined> {
   const socket = connect({ host: '127.0.0.1', port: server.port, ca: server.ca, ALPNProtocols: ['http/1.1'], servername: '' })
   const closed = untilClosed(socket)
@@ -49,7 +49,7 @@ function dripping(first: string, drip: string): Promise<string | undefined> {
   return closed.finally(() => clearInterval(timer))
 }
 
-/** Not all at once: five hundred handshakes in one moment are work for a second, whoever asks for them. */
+/** Pause between connections: five hundred simultaneous handshakes would take the server a second in any case. */
 const everyMs = 5
 const opened = (count: number, open: () => Promise<string | undefined>) =>
   Promise.all(Array.from({ length: count }, (_, index) => new Promise((resolve) => setTimeout(resolve, index * everyMs)).then(open)))
@@ -66,14 +66,14 @@ const cases: { name: string; connections: number; open: () => Promise<string | u
     says: /^HTTP\/1\.1 (504|429) /,
   },
   {
-    name: 'a body that nobody wants',
+    name: 'a body that the server does not read',
     connections: 60,
     open: () => dripping(`POST /api/v1/namespaces/default/secrets HTTP/1.1\r\n${head}content-length: 100000\r\n\r\n{`, ' '),
     says: /^HTTP\/1\.1 403 /,
   },
 ]
 for (const { name, connections, open, says } of cases) {
-  test(`API-02 ${connections} connections with ${name} are let go, and nobody waits for them`, { timeout: 60_000 }, async (t) => {
+  test(`API-02 ${connections} connections with ${name} are closed, and delay no other client`, { timeout: 60_000 }, async (t) => {
     const before = await server.heldBytes()
     let answers: (string | undefined)[] = []
     const { p99, requests } = await server.beside(async () => {

@@ -16,7 +16,7 @@ export const hostAddress = Object.values(networkInterfaces())
 export interface Upgraded {
   readonly head: string
   behind: string
-  /** What had come before the answer was written. */
+  /** The bytes received before the answer was written. */
   early: string
   closed: boolean
 }

@@ -87,7 +87,7 @@ interface Sent {
   readonly until?: RegExp
 }
 
-/** All that comes back until the server closes the connection, or `until` is there. */
+/** All bytes received until the server closes the connection, or `until` is there. */
 function send({ path, protocol, method = 'GET', headers = [], pipelined = '', next, until }: Sent): Promise<string> {
   return new Promise((resolve, reject) => {
     const head = [`${method} ${path} HTTP/1.1`, 'Host: x', 'Connection: Upgrade', `Upgrade: ${protocol}`, `Authorization: Bearer ${listener.token}`, ...headers]
@@ -105,7 +105,7 @@ function send({ path, protocol, method = 'GET', headers = [], pipelined = '', ne
       }
       if (until?.test(received)) socket.destroy()
     })
-    // The attacker does not close by itself.
+    // The attacker keeps the connection open.
     socket.on('end', () => socket.write(second, () => socket.end()))
     socket.on('error', () => {})
     socket.on('close', () => resolve(received))

@@ -1,6 +1,6 @@
 /**
- * Priority and fairness at the real port: one tenant floods at full speed and is turned away, the other goes on working. How much later they are
- * answered is the machine's as much as the server's, and a matter of the benchmark.
+ * Priority and fairness at the real port: one tenant floods at full speed and is refused, the other is served. Latency is not asserted: it depends
+ * on the machine, and the benchmark measures it.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -46,7 +46,7 @@ async function flood(ms: number): Promise<ReadonlyMap<number, number>> {
   return counts
 }
 
-test('API-18 a tenant that floods is turned away, and another is served beside it', { timeout: 90_000 }, async (t) => {
+test('API-18 a tenant that floods is refused, and another is served meanwhile', { timeout: 90_000 }, async (t) => {
   let answered = 0
   let refused = 0
   for (let round = 0; round < mostRounds && (answered < wantedAnswers || refused === 0); round++) {

@@ -20,10 +20,10 @@ export interface BudgetCluster {
   send(role: Role, method: string, target: string, body?: string | object, contentType?: string, accept?: string): Promise<Answer>
   /** Milliseconds of the longest turn of the event loop since the last call. */
   longestTurn(): Promise<number>
-  /** What is held in memory once all garbage is gone. */
+  /** Bytes in memory after a garbage collection. */
   heldBytes(): Promise<number>
   isAlive(): boolean
-  /** Fails when the process does not end by itself, in order. */
+  /** Fails when the process does not exit cleanly. */
   stop(): Promise<void>
   kill(): void
 }

@@ -1,5 +1,5 @@
 /**
- * Pieces of work that take the control plane many calls, and what must be true once each is done, however often somebody died on the way.
+ * Scenarios that take the control plane many calls, and what must be true at the end of each, however often a component died meanwhile.
  * Every run has a namespace of its own, so that one cluster serves many.
  */
 import assert from 'node:assert/strict'

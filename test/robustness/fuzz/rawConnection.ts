@@ -1,4 +1,4 @@
-/** Bytes as they are, over a TLS connection of their own: what comes back until the server closes it. */
+/** Sends raw bytes over a separate TLS connection, and returns what is received until the server closes it. */
 import { connect } from 'node:tls'
 import { decodeStatus } from '../../../bench/tools/hpack.ts'
 
@@ -14,7 +14,7 @@ export interface Exchange {
   /** Sent at once; when that many answers to it have begun, `last` follows. */
   readonly first: Buffer
   readonly answers: number
-  /** Sent at the end: after it no more comes. */
+  /** Sent at the end: the server closes the connection after it. */
   readonly last: Buffer
 }
 
@@ -51,7 +51,7 @@ export function exchange(target: RawTarget, { protocol, first, answers, last }: 
   })
 }
 
-/** Of all answers that have begun. */
+/** The status codes of all answers that have begun. */
 export function statusesOf(protocol: 'http/1.1' | 'h2', answer: Buffer): number[] {
   return protocol === 'h2' ? http2Statuses(answer) : http1Statuses(answer)
 }

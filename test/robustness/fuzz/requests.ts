@@ -13,7 +13,7 @@ export interface FuzzRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Buffer | undefined
-  /** It reaches for a backend that is not there: what that says is not the server's own failure. */
+  /** The request is proxied to a backend that does not exist: the error is not the server's. */
   readonly proxied: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Starts the fuzzed server, watches how much memory it takes, and stops it: whoever ends before is a crash. */
+/** Starts the fuzzed server, watches how much memory it takes, and stops it: an earlier exit is a crash. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ export interface ServerProcess {
   peakBytes(): number
   /** What it logged as errors. */
   errors(): string
-  /** Fails when the server does not end by itself, in order. */
+  /** Fails when the server does not exit cleanly. */
   stop(): Promise<void>
   /** For tests that failed: at once. */
   kill(): void

@@ -14,7 +14,7 @@ export interface HistoryKind {
   readonly resource: string
   readonly apiVersion: string
   readonly kind: string
-  /** Of its keys in the store. */
+  /** Prefix of its keys in the store. */
   readonly prefix: string
   readonly path: string
   /** Whether metadata.generation counts the changes of its spec. */
@@ -23,7 +23,7 @@ export interface HistoryKind {
   readonly unconditional: boolean
   /** Whether it knows strategic merge. */
   readonly strategic: boolean
-  /** The name of the field that `change` sets, as managedFields say it. */
+  /** The name of the field that `change` sets, as in managedFields. */
   readonly changed: string
   /** What an object has beyond its metadata. */
   make(mark: number, chance: Chance): object

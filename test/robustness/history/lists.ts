@@ -1,4 +1,4 @@
-/** Random lists: of the newest state, of an exact revision, in pages that are read while others write. Each shows what the model shows. */
+/** Random lists at the newest state, at an exact revision, and in pages during writes. Each equals the model. */
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import { isStatus } from '#api/machinery/status'
@@ -19,7 +19,7 @@ interface Deps {
   readonly counts: ListCounts
 }
 
-/** One list, or the first page of one, which is returned to be continued. Nobody writes meanwhile. */
+/** One list, or the first page of one, which is returned to be continued. No writes happen meanwhile. */
 export async function checkList({ transport, model, counts }: Deps, chance: Chance): Promise<Pages | undefined> {
   const selected = randomSelection(chance)
   const past = Math.max(model.first, model.revision - chance.int(chance.pick([5, 200, 5_000])))
@@ -57,7 +57,7 @@ export class Pages {
   readonly #selected: Selected
   readonly #revision: number
   readonly #limit: number
-  /** What is still to come. */
+  /** The objects that later pages must have. */
   #left: Any[]
   token = ''
 
@@ -93,7 +93,7 @@ export class Pages {
   }
 }
 
-/** Items of a list may leave out what the list says. */
+/** Items of a list may leave out apiVersion and kind. */
 function bare(object: Any): Any {
   const { apiVersion: _, kind: __, ...rest } = object
   return rest

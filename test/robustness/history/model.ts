@@ -13,7 +13,7 @@ export interface Change {
   readonly key: string
   /** Undefined: deleted. */
   readonly object: Any
-  /** What was there before. */
+  /** The previous object. */
   readonly previous: Any
   readonly atMs: number
 }
@@ -40,7 +40,7 @@ export class Model {
     this.#now = now
   }
 
-  /** Follows the store until the signal aborts. Compactions are told by `noteCompactions`. */
+  /** Follows the store until the signal aborts. `noteCompactions` records compactions. */
   follow(signal: AbortSignal): Promise<void> {
     const take = (revision: number, events: readonly StoreEvent[]) => {
       for (const event of events) this.#take(event, revision)

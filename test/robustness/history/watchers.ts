@@ -206,7 +206,7 @@ export class Watcher {
     const events = this.#events()
     this.#counts.events += events.length
     const initial = this.#position === undefined ? this.#model.stateAt(this.#selected, base).length : 0
-    // Of a beginning that was cut off nothing can be kept.
+    // If the initial events were cut off, none of them count, and the next watch starts again.
     if (events.length >= initial) {
       const last = Math.max(base, ...this.#seen.slice(initial).map(({ object }) => Number(object.metadata.resourceVersion)))
       this.#position = complete ? Math.max(last, this.#lastOf(base)) : last

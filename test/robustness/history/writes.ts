@@ -13,7 +13,7 @@ export interface Write {
   readonly kind: HistoryKind
   readonly key: string
   readonly request: ApiRequest
-  /** Of several writes of the same race exactly one gets `ok`, and the others this. */
+  /** Outcome of the losers: exactly one of several racing writes gets `ok`. */
   readonly race?: Outcome | undefined
   readonly wanted: Outcome
   /** What it does when it succeeds. */
@@ -127,7 +127,7 @@ export class Writer {
     }
   }
 
-  /** What it says about the spec does not count. */
+  /** A status update; the server must ignore its change of the spec. */
   #status(kind: HistoryKind, current: Any): Write {
     const body = structuredClone(current)
     kind.changeStatus?.(body, this.#mark(), this.#chance)
@@ -194,7 +194,7 @@ export async function carryOut(transport: Transport, write: Write): Promise<Writ
   }
 }
 
-/** What was answered is what must be, and what the model saw since is what was acknowledged: nothing lost, nothing more. */
+/** The answer must be the wanted one, and the model's changes since then must equal the acknowledged writes: none lost, none added. */
 export function checkWritten(written: readonly Written[], changes: ReadonlyMap<HistoryKind, readonly Change[]>): void {
   checkRaces(written)
   for (const { write, outcome } of written) {

@@ -17,11 +17,11 @@ import { Replica, type Write } from './replica.ts'
 
 const namespace = 'default'
 const minWatchSeconds = 86_400
-/** Who stands by looks every 2 s with a jitter of 120 %: so late it may see the last renewal, and so late that the lease has run out since. */
+/** A standby reads the lease every 2 s with a jitter of 120 %: it may see the last renewal, and later the expiry, by such an interval late. */
 const takeOverMs = ({ leaseDurationMs, retryPeriodMs }: LeaseTimes) => leaseDurationMs + 2 * retryPeriodMs * 2.2
 type LeaseTimes = Pick<ReturnType<typeof defaultLease>, 'leaseDurationMs' | 'renewDeadlineMs' | 'retryPeriodMs'>
 const upstreams: LeaseTimes = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
-/** `--leader-elect-lease-duration=8s --leader-elect-renew-deadline=5s --leader-elect-retry-period=1s`: within 15 s, come what may. */
+/** `--leader-elect-lease-duration=8s --leader-elect-renew-deadline=5s --leader-elect-retry-period=1s`: within 15 s in any case. */
 const shorter: LeaseTimes = { leaseDurationMs: 8_000, renewDeadlineMs: 5_000, retryPeriodMs: 1_000 }
 const components = ['kube-controller-manager', 'kube-scheduler'] as const
 type ComponentName = (typeof components)[number]
@@ -143,7 +143,7 @@ for (const { name, seeds, times, strike, mend } of fates) {
   }
 }
 
-test('HA-04 told to stop, a leader gives the lease up, and the other need not wait for its end', { timeout: 120_000 }, async () => {
+test('HA-04 a stopped leader releases its lease, and the other takes over before it expires', { timeout: 120_000 }, async () => {
   const setup = await setUp(3)
   const { cluster, writes } = setup
   try {

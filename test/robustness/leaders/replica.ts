@@ -76,7 +76,7 @@ export class Replica {
     this.cut()
   }
 
-  /** Resolves when nothing of it is left; also of one that was killed. */
+  /** Resolves when the replica has ended, also for one that was killed. */
   async end(): Promise<void> {
     this.#stop.abort(new Error('the test is over'))
     this.wake()
@@ -126,7 +126,7 @@ export class Replica {
       request: async (request, signal) => {
         if (this.#isCut) throw connectionLost()
         const what = `${request.method} ${request.path}`
-        // Who leads is decided there: those writes are not the component's work.
+        // Writes to leases are leader election, not the component's work.
         if (request.method !== 'GET' && !/\/leases(\/|$)/.test(request.path)) this.#writes.push({ replica: this.name, atMs: clock.monotonicMs(), what })
         try {
           return await transport.request(request, signal)

@@ -1,6 +1,7 @@
 /**
- * A real node whose disks run full, of bytes and of files: of the kubelet, by somebody else and by a pod, and of images and containers. What runs keeps its processes, a kubelet that
- * is killed meanwhile comes back, the culprit goes and nobody else, and everything starts once there is room again.
+ * A real node whose disks run full, of bytes and of inodes: the kubelet's disk, by another process and by a pod, and the disk of images and
+ * containers. Running pods keep their processes, a kubelet that is killed meanwhile restarts, only the pod that filled the disk is evicted, and
+ * pods start again once there is room.
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'

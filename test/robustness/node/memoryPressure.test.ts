@@ -35,7 +35,7 @@ before(async () => {
 
 after(() => (skip ? undefined : node?.stop()))
 
-/** Holds so many mebibytes until it is told to end. */
+/** Holds so many mebibytes until SIGTERM. */
 const holding = (mebibytes: number) =>
   `trap 'exit 0' TERM; awk 'BEGIN { for (i = 0; i < ${mebibytes}; i++) a[i] = sprintf("%${mebibyte}d", i); print "full"; fflush(); while (1) system("sleep 1000") }' & wait`
 
@@ -124,7 +124,7 @@ test('KUB-13 of pods that use more than they asked for the least important goes,
   assert.deepEqual(found.filter(isOfBefore).map(identity), before_)
 })
 
-test('KUB-13 an evicted pod stays evicted when the kubelet is killed and comes back, and the others keep their processes', options, async () => {
+test('KUB-13 an evicted pod stays evicted when the kubelet is killed and restarts, and the others keep their processes', options, async () => {
   const before_ = (await node.pods()).map(identity)
   await node.killKubelet()
   await node.startKubelet()

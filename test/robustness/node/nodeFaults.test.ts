@@ -1,6 +1,6 @@
 /**
- * One real node whose parts are stopped or killed while pods serve: pods keep their processes or come back once, nobody is lost or doubled, and in the end
- * nothing is left of them: no mount, cgroup, interface, process or directory.
+ * One real node whose parts are stopped or killed while pods serve: pods keep their processes or restart once, no pod is lost or duplicated, and in
+ * the end no mount, cgroup, interface, process or directory of them is left.
  */
 import assert from 'node:assert/strict'
 import http from 'node:http'
@@ -81,7 +81,7 @@ after(async () => {
   if (!skip) await cluster?.delete()
 })
 
-/** Asks the Service every 10 ms until told to stop. */
+/** Requests the Service every 10 ms until it is stopped. */
 function poll() {
   const outcome = { answered: 0, failures: [] as string[] }
   let open = 0
@@ -137,7 +137,7 @@ test('CRI-08 the control plane and the agent killed at once: the pods are the sa
   assert.deepEqual([byName(await pods()), await processes()], [before_, processesBefore])
 })
 
-test('CRI-08 containerd killed alone: it comes back, the containers keep their processes, no request fails, and exec works again', options, async () => {
+test('CRI-08 containerd restarts after it is killed, the containers keep their processes, no request fails, and exec works again', options, async () => {
   const found = await pods()
   const processesBefore = await processes()
   const stopPolling = poll()
@@ -193,7 +193,7 @@ test('KUB-02 a pod whose network namespace is gone gets another sandbox', option
     if (!(await node.run('nsenter', `--net=/run/netns/${namespace}`, 'ip', '-o', 'addr')).includes(` ${victim.status.podIP}/`)) continue
     await node.run('ip', 'netns', 'delete', namespace)
   }
-  // Nothing in the runtime tells of it: the next look at the pod does.
+  // The runtime sends no event for it: the next sync of the pod finds it.
   await cluster.must(['annotate', 'pod', victim.metadata.name, 'look=again'])
   const again = await eventually(
     'the pod with another address',
@@ -204,7 +204,7 @@ test('KUB-02 a pod whose network namespace is gone gets another sandbox', option
   assert.deepEqual(byName(again), byName(found))
 })
 
-/** A way to a port that lets nobody through until it is opened: whoever asks waits. */
+/** A forwarder to a port that holds connections until it is opened. */
 async function closedGate(t: TestContext, toPort: number) {
   const sockets = new Set<net.Socket>()
   let isOpen = false
@@ -266,7 +266,7 @@ test(
     )
     assert.deepEqual([waitsFor(of('hangs')(await pods('pulls'))), registry.requests.length], ['ContainerCreating', 0])
     gate.open()
-    // Pulls go one after the other unless the kubelet is told otherwise: the one that fails has its turn now.
+    // By default the kubelet pulls images one after the other: now it tries the one that fails.
     const over = await wait('the pull that hung is over, and the other has failed', (found) => {
       const hung = of('hangs')(found)
       return hung !== undefined && isReady(hung) && /ErrImagePull|ImagePullBackOff/.test(waitsFor(of('refused')(found)))

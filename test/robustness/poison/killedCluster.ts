@@ -1,5 +1,5 @@
 /**
- * A cluster that is killed and comes back over the same data directory, and what an innocent user expects of it. clusterProcess.ts is the process.
+ * A cluster that is killed and restarted over the same data directory, and what an ordinary user expects of it. clusterProcess.ts is the process.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -1,5 +1,5 @@
 /**
- * Whether somebody may be the user that they want to be (L3), asked for each thing that they want: name, uid, groups, extra values.
+ * Authorizes each field of the impersonated user (L3): name, uid, groups, extra values.
  * Upstream: impersonationModeState of apiserver/pkg/endpoints/filters/impersonation/mode.go (v1.36).
  */
 import { FieldPath } from '#api/machinery/fieldPath'
@@ -17,7 +17,7 @@ export type Allow = (attributes: AuthorizationAttributes) => Promise<void>
 
 export interface FieldCheckOptions {
   readonly verb: string
-  /** The kinds of impersonation that v1.35 brought; else the one of old, whose behaviour does not change. */
+  /** True for the constrained modes, which v1.35 added; false for legacy impersonation, whose behaviour does not change. */
   readonly isConstrained: boolean
   readonly allow: Allow
 }
@@ -48,7 +48,7 @@ export function nodeOfName(name: string): string | undefined {
   return node !== '' && nameIsDnsSubdomain(node, false).length === 0 ? node : undefined
 }
 
-/** @returns the groups that come with the name, or those that were wanted */
+/** @returns the groups that the name implies, or the requested ones */
 async function checkName(options: FieldCheckOptions, { name, groups }: WantedUser, requestor: UserInfo): Promise<readonly string[]> {
   const what = ofNamesAndGroups(options)
   const account = splitServiceAccountName(name)

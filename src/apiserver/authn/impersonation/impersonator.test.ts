@@ -1,4 +1,4 @@
-/** Who may act as whom, and for what (AUN-07): the narrow ways, the way of old, and what each refuses. */
+/** Impersonation (AUN-07): what the constrained modes and the legacy mode allow and refuse. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
@@ -59,81 +59,81 @@ const all = 'system:authenticated'
 const extra = (pairs: Record<string, string | string[]>) => Object.fromEntries(Object.entries(pairs).map(([key, value]) => [`impersonate-extra-${key}`, value]))
 
 const cases: { name: string; allowed: string[]; headers: Record<string, string | string[]>; user?: UserInfo; want: unknown }[] = [
-  { name: 'nobody is asked for', allowed: [], headers: { authorization: 'x' }, want: 'nobody else' },
+  { name: 'a request without impersonation headers keeps its own user', allowed: [], headers: { authorization: 'x' }, want: 'nobody else' },
   {
-    name: 'groups of nobody',
+    name: 'groups without a user name are refused',
     allowed: [],
     headers: { 'impersonate-group': ['a'], ...extra({ 'B%2fc': 'd' }) },
     want: 'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string{"B/c":[]string{"d"}}} without impersonating a user name',
   },
   {
-    name: 'the way of old: all there is',
+    name: 'legacy mode grants name, groups, uid and extra',
     allowed: ['impersonate users:joe', 'impersonate groups:dev', 'impersonate groups:ops', `impersonate ${g}/uids:7`, `impersonate ${g}/userextras/a/b:x`],
     headers: { 'impersonate-user': 'joe', 'impersonate-group': ['dev', 'ops'], 'impersonate-uid': '7', ...extra({ 'a%2fb': 'x' }) },
     want: { user: { name: 'joe', groups: ['dev', 'ops', all], uid: '7', extra: { 'a/b': ['x'] } }, constraint: '' },
   },
   {
-    name: 'the way of old: a service account and its groups',
+    name: 'legacy mode adds the groups of a service account',
     allowed: ['impersonate serviceaccounts:ns/app'],
     headers: { 'impersonate-user': 'system:serviceaccount:ns:app' },
     want: { user: { name: 'system:serviceaccount:ns:app', groups: ['system:serviceaccounts', 'system:serviceaccounts:ns', all] }, constraint: '' },
   },
   {
-    name: 'the way of old: what only looks like a service account',
+    name: 'legacy mode treats a malformed service account name as a user',
     allowed: ['impersonate users:system:serviceaccount:ns:a:b'],
     headers: { 'impersonate-user': 'system:serviceaccount:ns:a:b' },
     want: { user: { name: 'system:serviceaccount:ns:a:b', groups: [all] }, constraint: '' },
   },
   {
-    name: 'the way of old: anonymous',
+    name: 'legacy mode gives anonymous the group system:unauthenticated',
     allowed: ['impersonate users:system:anonymous'],
     headers: { 'impersonate-user': 'system:anonymous' },
     want: { user: { name: 'system:anonymous', groups: ['system:unauthenticated'] }, constraint: '' },
   },
   {
-    name: 'the way of old: masters, by those who may',
+    name: 'legacy mode grants system:masters to a user with that permission',
     allowed: ['impersonate users:joe', 'impersonate groups:system:masters'],
     headers: { 'impersonate-user': 'joe', 'impersonate-group': 'system:masters' },
     want: { user: { name: 'joe', groups: ['system:masters', all] }, constraint: '' },
   },
   {
-    name: 'nobody may: the narrow way is named',
+    name: 'a refusal names the constrained verb, without any permission',
     allowed: [],
     headers: { 'impersonate-user': 'joe' },
     want: 'pods is forbidden: User "jane" cannot impersonate-on:user-info:list resource "pods" in API group "" at the cluster scope',
   },
   {
-    name: 'a user, for lists of pods',
+    name: 'user-info mode grants a user and a group for lists of pods',
     allowed: ['impersonate-on:user-info:list pods', `impersonate:user-info ${g}/users:joe`, `impersonate:user-info ${g}/groups:dev`],
     headers: { 'impersonate-user': 'joe', 'impersonate-group': 'dev' },
     want: { user: { name: 'joe', groups: ['dev', all] }, constraint: 'impersonate:user-info' },
   },
   {
-    name: 'a user, but not their group',
+    name: 'user-info mode refuses a group without its permission',
     allowed: ['impersonate-on:user-info:list pods', `impersonate:user-info ${g}/users:joe`],
     headers: { 'impersonate-user': 'joe', 'impersonate-group': 'dev' },
     want: 'groups.authentication.k8s.io "dev" is forbidden: User "jane" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope',
   },
   {
-    name: 'never masters the narrow way, whatever is allowed',
+    name: 'user-info mode always refuses system:masters',
     allowed: ['impersonate-on:user-info:list pods', `impersonate:user-info ${g}/users:joe`, `impersonate:user-info ${g}/groups:system:masters`],
     headers: { 'impersonate-user': 'joe', 'impersonate-group': 'system:masters' },
     want: 'groups.authentication.k8s.io "system:masters" is forbidden: User "jane" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is not allowed',
   },
   {
-    name: 'many groups by one permission',
+    name: 'user-info mode grants many groups by one permission for all',
     allowed: ['impersonate-on:user-info:list pods', `impersonate:user-info ${g}/users:joe`, `impersonate:user-info ${g}/groups:*`],
     headers: { 'impersonate-user': 'joe', 'impersonate-group': ['a', 'b', 'c', 'd'] },
     want: { user: { name: 'joe', groups: ['a', 'b', 'c', 'd', all] }, constraint: 'impersonate:user-info' },
   },
   {
-    name: 'an extra key without a domain',
+    name: 'user-info mode refuses an extra key without a domain',
     allowed: ['impersonate-on:user-info:list pods', `impersonate:user-info ${g}/users:joe`],
     headers: { 'impersonate-user': 'joe', ...extra({ scopes: 'x' }) },
     want: 'userextras.authentication.k8s.io is forbidden: User "jane" cannot impersonate:user-info resource "userextras" in API group "authentication.k8s.io" at the cluster scope: impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "scopes": must be a domain-prefixed path (such as "acme.io/foo")',
   },
   {
-    name: 'a service account',
+    name: 'serviceaccount mode grants a service account',
     allowed: ['impersonate-on:serviceaccount:list pods', `impersonate:serviceaccount ${g}/serviceaccounts:ns/app`],
     headers: { 'impersonate-user': 'system:serviceaccount:ns:app' },
     want: {
@@ -142,32 +142,32 @@ const cases: { name: string; allowed: string[]; headers: Record<string, string |
     },
   },
   {
-    name: 'a service account is no other user',
+    name: 'user-info permissions do not grant a service account',
     allowed: ['impersonate-on:user-info:list pods', `impersonate:user-info ${g}/users:system:serviceaccount:ns:app`],
     headers: { 'impersonate-user': 'system:serviceaccount:ns:app' },
     want: 'pods is forbidden: User "jane" cannot impersonate-on:serviceaccount:list resource "pods" in API group "" at the cluster scope',
   },
   {
-    name: 'any node',
+    name: 'arbitrary-node mode grants any node',
     allowed: ['impersonate-on:arbitrary-node:list pods', `impersonate:arbitrary-node ${g}/nodes:n1`],
     headers: { 'impersonate-user': 'system:node:n1' },
     want: { user: { name: 'system:node:n1', groups: ['system:nodes', all] }, constraint: 'impersonate:arbitrary-node' },
   },
   {
-    name: 'a node with groups of choice only the way of old',
+    name: 'a node with extra groups needs legacy permission',
     allowed: ['impersonate-on:arbitrary-node:list pods', `impersonate:arbitrary-node ${g}/nodes:n1`],
     headers: { 'impersonate-user': 'system:node:n1', 'impersonate-group': 'a' },
     want: 'users "system:node:n1" is forbidden: User "jane" cannot impersonate resource "users" in API group "" at the cluster scope',
   },
   {
-    name: 'the own node',
+    name: 'associated-node mode grants the node on which the service account runs',
     allowed: ['impersonate-on:associated-node:list pods', `impersonate:associated-node ${g}/nodes:*`],
     headers: { 'impersonate-user': 'system:node:n1' },
     user: agent('n1'),
     want: { user: { name: 'system:node:n1', groups: ['system:nodes', all] }, constraint: 'impersonate:associated-node' },
   },
   {
-    name: 'not another node',
+    name: 'associated-node mode refuses another node',
     allowed: ['impersonate-on:associated-node:list pods', `impersonate:associated-node ${g}/nodes:*`],
     headers: { 'impersonate-user': 'system:node:n2' },
     user: agent('n1'),

@@ -1,7 +1,7 @@
 /**
- * Decides whether somebody may act as another (L3). Five ways are tried, the narrow ones first: as the node that one runs on, as whichever node, as a
- * service account, as another user, each only for what `impersonate-on:<way>:<verb>` allows; last the way of old, for everything. The way that
- * worked for somebody is tried first the next time; what the narrow ways allowed is remembered for ten seconds.
+ * Decides whether a user may act as another (L3). Five modes are tried, the constrained ones first: associated-node, arbitrary-node,
+ * serviceaccount, user-info, each only for what `impersonate-on:<mode>:<verb>` allows; last the legacy mode, which allows every request. The mode
+ * that last allowed a user is tried first the next time; what the constrained modes allowed is cached for ten seconds.
  * Upstream: apiserver/pkg/endpoints/filters/impersonation/{constrained_impersonation,mode,cache}.go (v1.36).
  */
 import { createHash } from 'node:crypto'
@@ -19,7 +19,7 @@ import { onlyNamed, type WantedUser } from './wantedUser.ts'
 
 export interface Impersonated {
   readonly user: UserInfo
-  /** The verb that allowed it, for the audit log; empty for the way of old. */
+  /** The verb that allowed it, for the audit log; empty for the legacy mode. */
   readonly constraint: string
 }
 
@@ -114,7 +114,7 @@ function constrained({ clock }: ImpersonatorDeps, { name, isFor, allow, filedUnd
   }
 }
 
-/** What was allowed, for a short while. */
+/** Caches allowed impersonations for ten seconds. */
 function briefCache(clock: Clock) {
   const entries = new LruCache<string, { readonly found: Impersonated; readonly untilMs: number }>(cacheSize)
   return {
@@ -126,7 +126,7 @@ function briefCache(clock: Clock) {
   }
 }
 
-/** A hash: what is wanted may be long, and is the requestor's choice. Their own name, which is not, stays readable. */
+/** A hash, since the requestor can make the wanted fields long. */
 function keyOf(wanted: WantedUser, attributes: Pick<AuthorizationAttributes, 'user'> & Partial<AuthorizationAttributes>): string {
   const hash = createHash('sha256').update(JSON.stringify([wanted, attributes]))
   return `${hash.digest('base64')}/${attributes.user.name}`
@@ -136,8 +136,8 @@ const nodeNameKey = 'authentication.kubernetes.io/node-name'
 const associatedKeys = 'authentication.kubernetes.io/associated-node-keys'
 
 /**
- * A service account as the node that its token says it runs on. The permission is for whichever node that is: so it is asked for all, and without
- * what differs from node to node, and is remembered for the account on every node.
+ * A service account that acts as the node on which its pod runs, by the claims of its token. The permission does not name the node, so the question
+ * leaves out node-specific fields, and the answer is cached for the account on every node.
  */
 function associatedNode(deps: ImpersonatorDeps, allow: Allow): Mode {
   const anywhere = ({ extra = {}, ...user }: UserInfo): UserInfo => ({ ...user, extra: { [associatedKeys]: Object.keys(extra).sort() } })

@@ -1,10 +1,10 @@
-/** Whom a request wants to be (L3), as its headers say it. Upstream: processImpersonationHeaders of apiserver/pkg/endpoints/filters/impersonation (v1.36). */
+/** Reads the user to impersonate from the headers (L3). Upstream: processImpersonationHeaders of apiserver/pkg/endpoints/filters/impersonation. */
 import { badRequest } from '#api/machinery/status'
 import { emptyMap } from '#base/bareMap'
 import { headerTexts, unescapeKey } from '../../core/identityHeaders.ts'
 import type { ServerRequest, UserInfo } from '../../core/request.ts'
 
-/** Exactly what the headers say: nothing is implied yet. */
+/** The fields in the headers, without implied groups. */
 export interface WantedUser {
   readonly name: string
   readonly uid: string
@@ -14,7 +14,7 @@ export interface WantedUser {
 
 const extraPrefix = 'impersonate-extra-'
 
-/** Undefined: the request is its sender's own. @throws Status BadRequest for groups, uids or extra values of nobody */
+/** Undefined: the request is its sender's own. @throws Status BadRequest for groups, uids or extra values without a name */
 export function wantedUser({ headers }: ServerRequest): WantedUser | undefined {
   if (!isAsked(headers)) return undefined
   const extra: Record<string, readonly string[]> = emptyMap()
@@ -49,7 +49,7 @@ function goSyntax({ name, uid, groups, extra }: WantedUser): string {
   return `&user.DefaultInfo{Name:${JSON.stringify(name)}, UID:${JSON.stringify(uid)}, Groups:${shownGroups}, Extra:${map}}`
 }
 
-/** Of those whom the API server knows all about, only the name may be said. */
+/** True when only the name is given: the API server derives the other fields of service accounts and nodes itself. */
 export function onlyNamed({ uid, groups, extra }: WantedUser): boolean {
   return uid === '' && groups.length === 0 && Object.keys(extra).length === 0
 }

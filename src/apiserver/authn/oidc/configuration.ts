@@ -1,5 +1,5 @@
 /**
- * What AuthenticationConfiguration says, and how its file is read (L3). All versions that upstream still reads have these fields.
+ * The type AuthenticationConfiguration and its decoding (L3). All versions that upstream still reads have these fields.
  * Upstream: apiserver/pkg/apis/apiserver/{v1,v1beta1,v1alpha1}/types.go (v1.36).
  */
 import { type ConfigurationKind, decodeConfiguration } from '#api/configuration/decode'

@@ -1,6 +1,6 @@
 /**
- * Fetches the groups that a token does not hold itself but says where to find (L3): a token of its own, of any issuer that can be discovered, for the
- * same audiences. Upstream: claimResolver of plugin/pkg/authenticator/token/oidc/oidc.go; OpenID Connect Core 1.0, 5.6.2.
+ * Resolves distributed group claims (L3): the token names an endpoint, which returns another token with the groups, of any issuer that can be
+ * discovered, for the same audiences. Upstream: claimResolver of plugin/pkg/authenticator/token/oidc/oidc.go; OpenID Connect Core 1.0, 5.6.2.
  */
 import type { HttpGet } from './httpGet.ts'
 import type { KeySet } from './keySet.ts'
@@ -29,7 +29,7 @@ export function claimResolver(options: ClaimResolverOptions): ClaimResolver {
   return {
     async expand(claims) {
       const source = Object.hasOwn(claims, claim) ? undefined : sourceOf(claims, claim)
-      // Without an endpoint it may be an aggregated claim, which nobody resolves.
+      // Without an endpoint it may be an aggregated claim, which upstream does not resolve either.
       if (!source || typeof source.endpoint !== 'string' || source.endpoint === '') return claims
       return { ...claims, [claim]: await resolve(options, source.endpoint, source.access_token) }
     },

@@ -1,6 +1,6 @@
 /**
- * The keys of an issuer (L3): fetched when the first token wants one, kept, and fetched again when no known key fits a token, which is how
- * rotation is noticed. Several tokens that wait share one request. Upstream: go-oidc/jwks.go.
+ * The keys of an issuer (L3): fetched for the first token, cached, and fetched again when no cached key fits a token, which detects key rotation.
+ * Concurrent checks share one request. Upstream: go-oidc/jwks.go.
  */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { keyIdOf, peekHeader, verifySignature } from '../../tokens/jwt.ts'

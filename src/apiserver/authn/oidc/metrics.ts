@@ -6,7 +6,7 @@ import type { FetchObserver } from './keySet.ts'
 
 export interface OidcMetrics {
   record(issuer: string, result: 'success' | 'failure', durationMs: number): void
-  /** Of the keys of one issuer. */
+  /** Observes the key fetches of one issuer. */
   fetchesOf(issuer: string): FetchObserver
   reloaded(status: 'success' | 'failure'): void
   /** The configuration that holds now. */
@@ -16,7 +16,7 @@ export interface OidcMetrics {
 const latencyBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const hashOf = (text: string): string => (text === '' ? '' : `sha256:${createHash('sha256').update(text).digest('hex')}`)
 
-/** A gauge of 1 whose label says what holds: the one before goes. */
+/** A gauge of 1 with the current state as its label; the series of the previous state is removed. */
 function information(gauge: ReturnType<Metrics['gauge']>): (labels: Readonly<Record<string, string>>) => void {
   let last: Readonly<Record<string, string>> | undefined
   return (labels) => {

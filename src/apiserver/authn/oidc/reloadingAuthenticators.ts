@@ -1,6 +1,6 @@
 /**
- * The authenticators of all issuers (L3), made anew when the configuration file changes. A new configuration takes over when its issuers have been
- * found, and not later than a minute after; the old one goes on for tokens that are being looked at. A bad one changes nothing.
+ * The authenticators of all issuers (L3), recreated when the configuration file changes. A new configuration takes over once its issuers are
+ * discovered, at the latest after a minute; tokens being checked finish under the old one. An invalid configuration is ignored.
  * Upstream: ApplyTo of pkg/kubeapiserver/options/authentication.go, updateAuthenticationConfig of pkg/kubeapiserver/authenticator/config.go (v1.36).
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -17,7 +17,7 @@ export interface JwtSettings {
   readonly authenticators: readonly ValidatedAuthenticator[]
   /** Signatures that are taken. */
   readonly algorithms: readonly string[]
-  /** The file they come from; absent: flags. */
+  /** The file that configures them; absent: flags do. */
   readonly file?: { readonly source: ConfigFile; readonly content: string; readonly configuration: AuthenticationConfiguration } | undefined
 }
 
@@ -70,7 +70,7 @@ export function reloadingAuthenticators(deps: JwtAuthenticatorDeps, settings: Jw
     }
     const last = current
     current = next
-    // Tokens that are being looked at may still want its issuers.
+    // Checks in progress may still need its issuers.
     void deps.clock.sleep(takeOverMs, signal).then(
       () => last?.stop.abort(),
       () => undefined,

@@ -1,4 +1,4 @@
-/** What a configuration of issuers may not say, each with upstream's words and the field's path (AUN-04). */
+/** Invalid configurations of issuers, each with upstream's message and the field's path (AUN-04). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JwtAuthenticatorConfiguration } from './configuration.ts'
@@ -77,7 +77,7 @@ const cases: { name: string; given: JwtAuthenticatorConfiguration; want: readonl
     ],
   },
   {
-    name: 'mail that nobody verified',
+    name: 'email without email_verified is refused',
     given: mappings({ username: { expression: 'claims.email' } }),
     want: [`claimMappings.username.expression: Invalid value: "claims.email": ${emailRule}`],
   },
@@ -159,7 +159,7 @@ test('no issuer twice, and not more than 64', () => {
   assert.deepEqual(faultsOf(Array.from({ length: 65 }, () => good)), ['jwt: Too many: 65: must have at most 64 items'])
 })
 
-test('conditions of nobody', () => {
+test('conditions of a disabled anonymous authenticator are refused', () => {
   const want = 'anonymous.conditions: Invalid value: [{"path":"/livez"}]: enabled should be set to true when conditions are defined'
   assert.deepEqual(faultsOf([], { enabled: false, conditions: [{ path: '/livez' }] }), [want])
 })

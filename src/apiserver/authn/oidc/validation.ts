@@ -17,7 +17,7 @@ import type {
 import { type CompiledExpression, compileExpression, type Variable } from './expressions.ts'
 import { validateIssuer } from './issuerValidation.ts'
 
-/** A rule that must hold, and what to say when it does not. */
+/** A rule that must hold, and the message when it does not. */
 export interface CompiledRule {
   readonly rule: CompiledExpression
   readonly message: string
@@ -40,7 +40,7 @@ export interface ValidatedAuthenticator {
 
 const mostAuthenticators = 64
 
-/** @param disallowedIssuers those of service account tokens: no other authenticator may speak for them */
+/** @param disallowedIssuers the issuers of service account tokens, which no other authenticator may accept */
 export function validateAuthenticationConfiguration(
   { jwt, anonymous }: AuthenticationConfiguration,
   disallowedIssuers: readonly string[],

@@ -105,7 +105,7 @@ export async function verifyToken(token: string, issuer: string, keys: KeySet, {
   })
 }
 
-/** Of a single audience the library speaks, of several the authenticator. */
+/** Upstream's texts differ: its library checks a single audience, its authenticator several. */
 function wrongAudience(wanted: readonly string[], got: readonly string[]): string {
   return `oidc: expected audience ${wanted.length > 1 ? `in ${goList([...wanted].sort())}` : JSON.stringify(wanted[0])} got ${goList(got)}`
 }

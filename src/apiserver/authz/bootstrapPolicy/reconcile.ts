@@ -53,7 +53,7 @@ async function reconcileOne(
     const merged = mergePolicy(wanted, found)
     const at = `${path}/${encodeURIComponent(wanted.metadata.name ?? '')}`
     if (merged === 'replace') {
-      // A binding's role cannot be changed, so it is made anew.
+      // A binding's role cannot be changed, so the binding is recreated.
       await transport.request({ method: 'DELETE', path: at }, signal)
       await transport.request({ method: 'POST', path, body: wanted }, signal)
     } else if (merged) await transport.request({ method: 'PUT', path: at, body: merged }, signal)

@@ -1,5 +1,5 @@
 /**
- * What AuthorizationConfiguration says, and how its file is read (L3). All versions that upstream still reads have these fields.
+ * The type AuthorizationConfiguration and its decoding (L3). All versions that upstream still reads have these fields.
  * Upstream: apiserver/pkg/apis/apiserver/{v1,v1beta1,v1alpha1}/{types,defaults}.go (v1.36).
  */
 import { type ConfigurationKind, decodeConfiguration } from '#api/configuration/decode'

@@ -26,7 +26,7 @@ export interface ValidatedAuthorizer {
 }
 
 export interface ValidationContext {
-  /** What is wrong with a kubeconfig's file; undefined: nothing. */
+  /** The error of a kubeconfig file; undefined: none. */
   fileFault(name: string): string | undefined
   /** Types that must stay, because the server started with them. */
   readonly required?: readonly string[] | undefined

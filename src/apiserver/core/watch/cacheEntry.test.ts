@@ -11,7 +11,7 @@ const cases = [
 ]
 
 for (const { name, value } of cases) {
-  test(`bytes carry the resourceVersion and are what the object says: ${name}`, () => {
+  test(`bytes carry the resourceVersion and equal the object: ${name}`, () => {
     const wanted = JSON.parse(value)
     wanted.metadata.resourceVersion = '17'
     const entry = CacheEntry.stored('x', Buffer.from(value), 17, 3)
@@ -22,7 +22,7 @@ for (const { name, value } of cases) {
   })
 }
 
-test('what is stored has no resourceVersion and begins with the identity', () => {
+test('stored bytes have no resourceVersion and begin with apiVersion, kind and metadata', () => {
   const bytes = encodeStored({ kind: 'A', metadata: { name: 'x', resourceVersion: '3' }, apiVersion: 'v1', spec: { a: 1 } } as never)
   assert.equal(bytes.toString(), '{"apiVersion":"v1","kind":"A","metadata":{"name":"x"},"spec":{"a":1}}')
 })

@@ -93,7 +93,7 @@ export class CacheEntry implements CachedObject {
     return CacheEntry.stored(key, value, revision, createRevision, isLargeObject(value.byteLength) ? undefined : parsed)
   }
 
-  /** What a dry run would have stored: it has no resourceVersion of its own. */
+  /** The entry that a dry run would have stored, without a new resourceVersion. */
   static transient(key: string, value: Uint8Array, like?: CacheEntry): CacheEntry {
     const object = parseStored(value)
     if (like) object.metadata.resourceVersion = String(like.resourceVersion)
@@ -167,7 +167,7 @@ export async function transientEntry(key: string, value: Uint8Array, like?: Cach
   return entry
 }
 
-/** Its bytes are made when somebody asks for them: who wrote the object often does not. */
+/** Its bytes are made on first use: the client that wrote the object often does not need them. */
 class View implements CachedObject {
   readonly object: Frozen<KubeObject>
   readonly resourceVersion: number
@@ -201,7 +201,7 @@ function parseStored(value: Uint8Array): KubeObject {
   return object
 }
 
-/** What everybody takes for granted about an object. @throws Error */
+/** Checks the shape that all readers of objects rely on. @throws Error */
 function checkShape(object: unknown): void {
   if (!isRecord(object)) throw new Error('the value is no object')
   for (const field of ['apiVersion', 'kind']) if (typeof object[field] !== 'string') throw new Error(`Object '${field}' is missing`)
@@ -248,8 +248,8 @@ function isCanonicalHead(buffer: Buffer, metadataAt: number): boolean {
 }
 
 /**
- * The canonical JSON that is stored and answered: apiVersion, kind, metadata first, no resourceVersion inside, null where Go has nil. Written piece by piece, since copies cost
- * more; for the same reason the resourceVersion is taken out of `object`, which is the registry's, and put back.
+ * The canonical JSON that is stored and answered: apiVersion, kind, metadata first, no resourceVersion inside, null where Go has nil. Written piece
+ * by piece, since copies cost more; for the same reason the resourceVersion is taken out of the registry's `object` and put back.
  */
 export function encodeStored(object: KubeObject): Buffer {
   const { apiVersion, kind, metadata } = object as { apiVersion: string; kind: string; metadata: { resourceVersion?: string | undefined } }

@@ -1,7 +1,7 @@
 /**
- * What watchers that do not read keep alive in large objects (L3), counted once however many wait for the same version. The current version of an
- * object costs nothing, since the cache holds it anyway; it counts from the moment that it is replaced. Beyond the budget those go first who hold
- * what was replaced first: they come back and resume, or list again. Upstream bounds the number of events per watcher alone (cacheWatcher's
+ * Bounds the memory of large objects that only unread watches keep alive (L3); a version counts once, however many watchers wait for it. The current
+ * version of an object costs nothing, since the cache holds it anyway; it counts once it is replaced. Beyond the budget, the watches that hold the
+ * version replaced first are ended; their clients resume or list again. Upstream bounds the number of events per watcher alone (cacheWatcher's
  * channel) and ends a watcher whose channel stays full.
  */
 import { isLargeObject } from '../fairLoop.ts'

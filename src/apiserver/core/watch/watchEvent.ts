@@ -1,6 +1,6 @@
 /**
  * What happened to one object, as the watch cache keeps it (L3), and what a watcher of a selection sees of it. Each form is encoded
- * once, for all watchers that want that form.
+ * once, for all watchers with that encoding.
  */
 import type { CachedObject } from '../request.ts'
 import type { CacheEntry, VersionView } from './cacheEntry.ts'
@@ -39,7 +39,7 @@ export class WatchedEvent {
     })
   }
 
-  /** The event in any other encoding; made by the first watcher that wants it. */
+  /** The event in any other encoding; made for the first watcher that uses it. */
   encodedAs(key: string, encode: () => Buffer): Buffer {
     if (!this.#encoded) return encode()
     for (const known of this.#encoded) if (known.key === key) return known.bytes

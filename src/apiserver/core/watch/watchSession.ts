@@ -25,7 +25,7 @@ export class WatchSession implements UnreadHolder {
   readonly afterRevision: number
   readonly bookmarks: boolean
   #items: WatchItem[] = []
-  /** What was handed out last: its bytes are with the consumer until it asks for more. */
+  /** The items of the last `take`: the consumer holds their bytes until it takes more. */
   #handedOut: readonly WatchItem[] = nothing
   /** So many items from the front are the state that the watch starts with. */
   #preloaded = 0
@@ -41,7 +41,7 @@ export class WatchSession implements UnreadHolder {
     afterRevision: number
     bookmarks: boolean
     limit: number
-    /** Absent: one of its own. */
+    /** Absent: the session has its own budget. */
     unread?: UnreadBudget | undefined
     prepare?: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
     onClose: () => void
@@ -108,7 +108,7 @@ export class WatchSession implements UnreadHolder {
   }
 
   /**
-   * What is ready, without waiting: empty when there is nothing yet, undefined after the end. Throws the error that ended the watch.
+   * Takes the ready items without waiting: empty when there are none yet, undefined after the end. Throws the error that ended the watch.
    * @param mostBytes of stored objects, unless the first one alone is longer; absent: all
    */
   take(mostBytes?: number): readonly WatchItem[] | undefined {
@@ -128,12 +128,12 @@ export class WatchSession implements UnreadHolder {
     return this.#ended ? undefined : nothing
   }
 
-  /** What must be waited for before the items can be shown, if anything. */
+  /** A promise to await before the items are encoded; undefined: none. */
   prepared(items: readonly WatchItem[]): Promise<void> | undefined {
     return this.#prepare?.(items)
   }
 
-  /** Until `take` has something to say. */
+  /** Resolves when `take` has items, or the watch has ended. */
   ready(): Promise<void> {
     if (this.#items.length > 0 || this.#ended) return Promise.resolve()
     return new Promise((resolve) => {

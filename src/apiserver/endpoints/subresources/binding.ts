@@ -53,7 +53,7 @@ async function bind(scope: Scope): Promise<Answer> {
   const attributes = attributesOf({ ...asked, kind: bindingKind }, 'CREATE', name, binding as unknown as KubeObject, undefined)
   await admit(deps.writer.admission, attributes)
   await deps.writer.admission.validate(attributes)
-  // Upstream writes past the managers of fields: nobody owns the node of a pod.
+  // As upstream, this write is not tracked in managedFields: spec.nodeName has no owner.
   await updateObject(
     { ...deps.writer, admission: noAdmission },
     { ...context, managedFieldsDone: true },
@@ -94,7 +94,7 @@ function assign(current: Frozen<Pod>, binding: Binding, nowMs: number): Pod {
   if (annotations) pod.metadata.annotations = { ...pod.metadata.annotations, ...annotations }
   if (labels) pod.metadata.labels = { ...pod.metadata.labels, ...labels }
   setPodCondition(pod, { type: 'PodScheduled', status: 'True' }, nowMs)
-  // The hint has served its purpose, and would mislead whoever reads it later.
+  // The pod has its node, and the hint could name another.
   delete pod.status?.nominatedNodeName
   return pod
 }

@@ -31,5 +31,5 @@ function connectOptions({ kind, parameters }: SubresourceFacts, query: URLSearch
   return options as unknown as KubeObject
 }
 
-/** What may be given several times. */
+/** Options that may be repeated. */
 const lists: ReadonlySet<string> = new Set(['command', 'ports'])

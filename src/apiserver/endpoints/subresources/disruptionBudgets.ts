@@ -1,5 +1,5 @@
 /**
- * What disruption budgets say about the eviction of a pod (L3), and the disruption that an eviction takes off its budget.
+ * Checks an eviction against the pod's disruption budgets (L3), and subtracts it from disruptionsAllowed.
  * Upstream: checkAndDecrement and getPodDisruptionBudgets of pkg/registry/core/pod/storage/eviction.go (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'
@@ -19,7 +19,7 @@ import { type Scope, writeContext } from '../scope.ts'
 const budgets = { group: 'policy', resource: 'poddisruptionbudgets' }
 /** Evictions that the budget's controller has not seen: beyond that it must catch up first. */
 const mostDisruptedPods = 2000
-/** Whom upstream's own client, which writes the budget, calls itself. */
+/** The field manager of upstream's loopback client, which writes the budget. */
 const serverManager = 'kube-apiserver'
 
 /** The one budget of the pod, if any. @throws StatusError 500 when there are several */
@@ -36,7 +36,7 @@ function covers({ spec }: Frozen<PodDisruptionBudget>, pod: Frozen<Pod>): boolea
   return selectorOf(spec.selector).matches(pod.metadata.labels)
 }
 
-/** A pod that is not ready does not count towards the budget's healthy ones: it may go when the budget says so, or when enough others are healthy. */
+/** A pod that is not ready does not count towards the budget's healthy ones: it may be evicted if the budget's policy is AlwaysAllow, or if enough others are healthy. */
 export function mayGoUnhealthy({ spec, status }: Frozen<PodDisruptionBudget>, pod: Frozen<Pod>): boolean {
   if (isPodReady(pod)) return false
   if (spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow') return true

@@ -1,6 +1,6 @@
 /**
- * pods/eviction (L3): deletes a pod if its disruption budget allows it; otherwise 429, to be tried again. The pod says why it ends: DisruptionTarget.
- * Budgets are ./disruptionBudgets.ts. Upstream: pkg/registry/core/pod/storage/eviction.go (v1.36).
+ * pods/eviction (L3): deletes a pod if its disruption budget allows it; otherwise 429, which clients retry. The pod gets the condition
+ * DisruptionTarget. Budgets are ./disruptionBudgets.ts. Upstream: pkg/registry/core/pod/storage/eviction.go (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { DeleteOptions } from '#api/gen/types/meta.v1'
@@ -35,7 +35,7 @@ const maxTries = 20
 
 interface Request {
   readonly scope: Scope
-  /** Of the pod, not of the eviction. */
+  /** Context of the pod's deletion, not of the eviction's creation. */
   readonly context: WriteContext
   readonly name: string
   readonly options: Partial<DeleteOptions>
@@ -125,7 +125,7 @@ async function endPod(request: Request, like: Frozen<Pod> | undefined, uid?: str
   const preconditions = { uid, ...(like ? { resourceVersion: like.metadata.resourceVersion } : {}), ...options.preconditions }
   const changed = context.dryRun ? undefined : await addCondition(request, preconditions)
   if (changed !== undefined && preconditions.resourceVersion !== undefined) preconditions.resourceVersion = changed
-  // Whoever may evict the pod may delete it: admission has been asked about the eviction.
+  // The right to evict implies the deletion, and admission has already checked the eviction.
   await deleteObject({ ...scope.deps.writer, admission: noAdmission }, context, { ...deletion, name, preconditions })
 }
 

@@ -12,7 +12,7 @@ import type { ObjectReader } from '../../core/objectReader.ts'
 export interface KubeletAccess extends BackendTls {
   /**
    * Whether this process runs the kubelet of that node at that address and port. Present: loopback and link-local addresses are connected to only then,
-   * whatever the node's status says. Absent: log, exec and the like follow the status, as upstream; the node proxy never goes to such addresses.
+   * whatever the node's status has. Absent: log, exec and the like follow the status, as upstream; the node proxy never goes to such addresses.
    */
   readonly isOwnKubelet?: ((nodeName: string, address: string, port: number) => boolean) | undefined
   /** Upstream's --kubelet-preferred-address-types; absent: addresses before names, which may not resolve here. */

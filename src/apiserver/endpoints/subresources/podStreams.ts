@@ -1,5 +1,5 @@
 /**
- * pods/log, exec, attach and portforward (L3): finds the pod's node and goes on to its kubelet.
+ * pods/log, exec, attach and portforward (L3): finds the pod's node and forwards to its kubelet.
  * Upstream: pkg/registry/core/pod/rest (log.go, subresources.go) and pod/strategy.go LogLocation, ExecLocation, PortForwardLocation.
  */
 import type { Pod } from '#api/gen/types/core.v1'
@@ -54,7 +54,7 @@ async function log(deps: StreamDeps, scope: Scope): Promise<Answer> {
   return { type: 'stream', status, headers: { 'content-type': 'text/plain' }, body: response }
 }
 
-/** Upstream's bound for what a kubelet says about a failure. */
+/** Upstream's bound for a kubelet's error text. */
 const maxErrorBytes = 50_000
 
 async function beginningOf(body: AsyncIterable<unknown>, maxBytes: number): Promise<string> {

@@ -96,7 +96,7 @@ function locatePod(_deps: StreamDeps, scope: Scope, named: Named): Place {
   return { host, port: named.port === '' ? unnamed : portNumber(named.port), ...secure(named) }
 }
 
-/** A ready endpoint of the service, chosen by chance, whose pod is where the endpoint says. */
+/** A random ready endpoint of the service, whose address is that of its pod. */
 function locateService(_deps: StreamDeps, scope: Scope, named: Named): Place {
   const { registry, writer } = scope.deps
   const { namespace } = scope.info
@@ -119,7 +119,7 @@ function locateService(_deps: StreamDeps, scope: Scope, named: Named): Place {
   return { ...chosen, ...secure(named) }
 }
 
-/** Endpoints may name any address: only those of pods of the namespace are gone to. Upstream: isValidAddress. */
+/** Endpoints may name any address: the proxy connects only to those of pods in the namespace. Upstream: isValidAddress. */
 function isOfPod(scope: Scope, target: ObjectReference | undefined, host: string): boolean {
   const { namespace } = scope.info
   if (!target?.name || target.namespace !== namespace || !isProxyableAddress(host)) return false

@@ -1,5 +1,5 @@
 /**
- * The scale subresource (L3): autoscaling/v1 Scale as a view of spec.replicas, for every kind whose strategy says where they are.
+ * The scale subresource (L3): autoscaling/v1 Scale as a view of spec.replicas, for every kind whose strategy has the path.
  * Upstream: ScaleREST of the apps storages, apiserver's generic scale handlers.
  */
 import type { Scale } from '#api/gen/types/autoscaling.v1'
@@ -76,7 +76,7 @@ async function patchScale(scope: Scope): Promise<Answer> {
   return writeScale(scope, 'PatchOptions', updated(scope, 'PatchOptions', patch))
 }
 
-/** A write that is no apply: whoever changes the replicas owns them. */
+/** A write that is no apply: its manager owns the replicas if it changes them. */
 function updated(scope: Scope, options: string, change: (current: Scale) => Scale): (current: Scale) => Scale {
   return (current) => {
     const scale = deepCopy<Scale>(change(current))

@@ -54,7 +54,7 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
   }
 }
 
-/** What the body says of the account must be what the path says. @throws Status Invalid */
+/** The account in the body must be that in the path. @throws Status Invalid */
 function requireSame({ metadata }: KubeObject, accountName: string, path: { readonly name: string; readonly namespace: string }): void {
   for (const field of ['name', 'namespace'] as const) {
     if (!metadata[field] || metadata[field] === path[field]) continue

@@ -4,14 +4,14 @@ import { FloodBudget } from './floodBudget.ts'
 import { ReceiveWindow } from './receiveWindow.ts'
 import { RecentResets } from './recentResets.ts'
 
-test('a window is told to grow when half of it was taken, and not before', () => {
+test('a window grows when half of it was taken, and not before', () => {
   const window = new ReceiveWindow(100)
   assert.deepEqual([window.take(60), window.give(49), window.give(1), window.give(49)], [true, 0, 50, 0])
   // 40 are left, and 50 were given.
   assert.deepEqual([window.take(90), window.take(1)], [true, false])
 })
 
-test('a flood is what comes faster than a thousand a second for long', () => {
+test('a flood is more than a thousand frames a second for long', () => {
   const budget = new FloodBudget(0)
   let now = 0
   const take = (count: number) => Array.from({ length: count }, () => budget.take(() => now)).filter((taken) => !taken).length

@@ -1,6 +1,6 @@
 /**
- * One HTTP/2 connection of a client (L3): its frames become requests, and their answers become frames, all those of one turn of the event loop in
- * one write. What breaks a rule ends the stream or the connection that it concerns. Upstream: RFC 9113; golang.org/x/net/http2 (serverConn).
+ * One HTTP/2 connection of a client (L3): reads frames into requests and writes answers as frames, with one write per turn of the event loop. A
+ * protocol error ends its stream or the connection. Upstream: RFC 9113; golang.org/x/net/http2 (serverConn).
  */
 import type { TLSSocket } from 'node:tls'
 import type { Timer } from '#base/clock'
@@ -35,11 +35,11 @@ export interface Shared {
 const nothing = Buffer.alloc(0)
 const mostHeaderBytes = 256 * 1024
 const connectionWindowBytes = 8 * 1024 * 1024
-/** What may wait in the socket: more is not written before some of that is gone. */
+/** Bound of the socket's buffer: no more is written until it drains. */
 const mostSocketBytes = 512 * 1024
 /** Requests of one connection that are begun in one turn of the event loop: others have their turn before the next ones. */
 const mostPerTurn = 8
-/** How long nothing more is read from who was told to come back later: 80 busy connections then cost a tenth of a core, not most of one. */
+/** How long a connection is not read after a refusal with 429: 80 busy connections then take a tenth of a core, not most of one. */
 const unheardMs = 20
 /** How long a client may take to close its side. */
 const lingerMs = 1_000
@@ -65,7 +65,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
   isFull = false
   /** It takes no new requests. */
   #isEnding = false
-  /** Nothing that comes is looked at any more. */
+  /** True when received bytes are ignored. */
   #isOver = false
   #linger: Timer | undefined
 
@@ -134,7 +134,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     this.#close(stream, code)
   }
 
-  /** Whoever asks on at full speed is not heard for a while: also to refuse takes time, which others wait for. */
+  /** Pauses reading after a 429: refusals take time too, and a client that retries at full speed would delay other connections. */
   toldToWait(): void {
     if (this.isFull) return
     this.#stopReading()
@@ -152,7 +152,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     this.#isScheduled = false
     const socket = this.#socket
     const room = mostSocketBytes - socket.writableLength
-    // The socket says when it has room again.
+    // The socket emits 'drain' when it has room again.
     if (this.#isOver || !socket.writable || room <= 0) return
     const { slab } = this.#shared
     this.#outbox.pack(slab, room, this.#sent)
@@ -213,7 +213,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     }
   }
 
-  /** The socket is not read until everybody else had their turn. */
+  /** Stops reading until the other connections had their turn. */
   #pause(): void {
     this.#stopReading()
     this.#shared.turns.readOnLater(this)
@@ -244,7 +244,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
       this.reset(stream, code)
       return
     }
-    // Padding is nobody's to take.
+    // Padding is not delivered, so it is given back to the window at once.
     if (isPadded) this.consumed(stream, length - (to - from))
     if (ends) this.#closeIfDone(stream)
   }
@@ -306,7 +306,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     else this.#closeIfDone(stream)
   }
 
-  /** A frame of a stream that is not open: it may have been on its way when this side reset the stream, or let go of the connection. */
+  /** A frame of a stream that is not open: the client may have sent it before it saw this side's RST_STREAM or GOAWAY. */
   #strayFrame(id: number, type: number): void {
     this.#tolerate()
     if (id > this.#lastStream) {
@@ -392,7 +392,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     this.#schedule()
   }
 
-  /** The last frame of an answer is written. A client that still talks is told that nobody listens. */
+  /** The last frame of an answer is written. If the client is still sending, NO_ERROR tells it to stop. */
   readonly #sent = (stream: Http2Stream): void => {
     if (!stream.isRemoteEnded) this.#sendReset(stream.id, errorCode.noError)
     this.#close(stream, errorCode.noError)
@@ -418,7 +418,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
 
   #write(pieces: readonly Piece[]): void {
     if (pieces.length > 1) this.#socket.cork()
-    // Also when the socket is gone they are told that nobody reads them.
+    // A destroyed socket still calls `sent`, so that the pieces are released.
     for (const { bytes, sent } of pieces) this.#socket.write(bytes, sent)
     if (pieces.length > 1) this.#socket.uncork()
   }
@@ -429,7 +429,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     this.#finish()
   }
 
-  /** Says that no more comes, and lets the client read it before the connection is gone. */
+  /** Ends the sending side, and gives the client time to read before the connection is destroyed. */
   #finish(): void {
     this.#isOver = true
     this.#socket.end()

@@ -62,7 +62,7 @@ export class ConnectionCare {
     return this.#served + this.#cared.bytesWritten
   }
 
-  /** Lets go of a connection without a request, and without an answer that still moves, for one whole period; at latest after two. */
+  /** Closes a connection that had no request and no progress of an answer for a whole period; at the latest after two periods. */
   #watch(idleMs: number, seen: number): Timer {
     return this.#clock.timer(idleMs, () => {
       if (this.#open === 0 && this.#progress === seen) this.#cared.letGo()

@@ -52,7 +52,7 @@ test('a sink that is full gets the rest with the next piece, be it empty', () =>
   )
 })
 
-test('frames are the same in whatever pieces they come', () => {
+test('frames are the same, however their bytes are split', () => {
   const random = seededRandom(9)
   for (let round = 0; round < 300; round++) {
     const frames = Array.from(
@@ -72,13 +72,13 @@ test('frames are the same in whatever pieces they come', () => {
   }
 })
 
-test('the reserved bit of a stream says nothing', () => {
+test('the reserved bit of a stream id is ignored', () => {
   const { seen, sink } = collect()
   new FrameReader().push(Buffer.concat([preface, Buffer.from([0, 0, 0, 6, 0, 0xff, 0xff, 0xff, 0xff])]), sink)
   assert.deepEqual(seen, [[6, 0, 0x7fff_ffff, '']])
 })
 
-test('another beginning, as soon as it differs, and a frame that is too large, as soon as it says so', () => {
+test('a wrong preface fails at its first wrong byte, and a frame that is too large at its header', () => {
   assert.throws(() => new FrameReader().push(Buffer.from('G'), collect().sink), code(errorCode.protocolError))
   const reader = new FrameReader()
   reader.push(preface.subarray(0, 20), collect().sink)
@@ -87,7 +87,7 @@ test('another beginning, as soon as it differs, and a frame that is too large, a
   assert.throws(() => new FrameReader().push(large, collect().sink), code(errorCode.frameSizeError))
 })
 
-test('who wants no more gets no more', () => {
+test('the reader delivers no frame after the sink stops it', () => {
   const { seen, sink } = collect(2)
   const frames: Seen[] = Array.from({ length: 5 }, (_, stream) => [0, 0, stream, 'x'])
   new FrameReader().push(Buffer.concat([preface, ...frames.map(encode)]), sink)

@@ -1,6 +1,6 @@
 /**
- * Cuts the bytes of a connection into frames (L3), however they come in pieces. A frame that lies in one piece is not copied; what is kept
- * for the next piece is less than one frame. Pure. Upstream: RFC 9113 sections 3.4 and 4.
+ * Splits the bytes of a connection into frames (L3). A frame within one chunk is not copied; less than one frame is kept for the next chunk.
+ * Pure. Upstream: RFC 9113 sections 3.4 and 4.
  */
 import { ConnectionError, errorCode } from './errors.ts'
 import { defaultFrameBytes, frameHeadBytes, preface } from './frames.ts'

@@ -35,7 +35,7 @@ export function endOfPadded(bytes: Buffer, start: number, end: number): number {
   return end - padding
 }
 
-/** What a peer's settings say of what matters here. */
+/** The settings of a peer that this server uses. */
 export interface PeerSettings {
   frameBytes?: number
   windowBytes?: number

@@ -1,5 +1,5 @@
 /**
- * The frames of HTTP/2 (L3): their numbers, and those that a server sends beside HEADERS and DATA, as bytes. Pure.
+ * The frames of HTTP/2 (L3): their type numbers, and the encoding of those that a server sends, other than HEADERS and DATA. Pure.
  * Upstream: RFC 9113 sections 4.1 and 6.
  */
 export const frameType = {
@@ -20,7 +20,7 @@ export const flag = { endStream: 0x1, ack: 0x1, endHeaders: 0x4, padded: 0x8, pr
 export const setting = { headerTableSize: 1, enablePush: 2, maxConcurrentStreams: 3, initialWindowSize: 4, maxFrameSize: 5, maxHeaderListSize: 6 } as const
 
 export const frameHeadBytes = 9
-/** What a peer may send in a frame unless told otherwise; never told here. */
+/** The largest payload of a received frame; this server never raises it by SETTINGS. */
 export const defaultFrameBytes = 16_384
 export const defaultWindow = 65_535
 export const largestWindow = 0x7fff_ffff

@@ -17,7 +17,7 @@ const headEstimate = 300
 const controlEstimate = 17
 
 export class Outbox {
-  /** As the peer wants it. */
+  /** The peer's SETTINGS_MAX_FRAME_SIZE. */
   frameBytes: number = defaultFrameBytes
   #window: number = defaultWindow
   #control: Buffer[] = []

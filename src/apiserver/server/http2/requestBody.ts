@@ -1,12 +1,12 @@
 /**
- * The body of a request (L3): kept as it arrives, until somebody wants it whole, as a stream, or not at all. What nobody has taken is not given
- * back to the peer's window, so that no peer can make the server keep more than the window.
+ * The body of a request (L3): kept as it arrives, until the handler reads it whole, as a stream, or discards it. Bytes that were not read are not
+ * given back to the peer's window, so that no peer can make the server keep more than the window.
  */
 import { Readable } from 'node:stream'
 import { bodyEndedEarly, bodyTooLarge } from '../incoming.ts'
 
 export class RequestBody {
-  /** Nothing more will come, and all has come. */
+  /** True when the whole body has arrived. */
   isComplete = false
   readonly #consumed: (bytes: number) => void
   #use: 'none' | 'whole' | 'stream' | 'discard' = 'none'
@@ -92,7 +92,7 @@ export class RequestBody {
     this.#discard()
   }
 
-  /** Whatever there is and comes is thrown away. */
+  /** Drops the buffered bytes and all that follow. */
   #discard(): void {
     this.#use = 'discard'
     this.#chunks = []

@@ -9,9 +9,9 @@ import { fieldOverhead } from './hpack/dynamicTable.ts'
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const digits = /^\d{1,15}$/
-/** Headers of HTTP/1.1's connections: they mean nothing here, and something to whom they are passed on. */
+/** Connection headers of HTTP/1.1: meaningless in HTTP/2, but a backend that the request is proxied to could act on them. */
 const ofConnection: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'])
-/** Of these the first one counts, as node's other protocol has it; others are joined. */
+/** Of repeated headers with these names the first one counts, as in node's HTTP/1.1 server; others are joined. */
 const single: ReadonlySet<string> = new Set([
   ...['age', 'authorization', 'content-type', 'date', 'etag', 'expires', 'from', 'if-modified-since', 'if-unmodified-since', 'last-modified'],
   ...['location', 'max-forwards', 'proxy-authorization', 'referer', 'retry-after', 'server', 'user-agent'],

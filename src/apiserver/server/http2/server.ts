@@ -10,20 +10,20 @@ import { HpackEncoder } from './hpack/encoder.ts'
 import { Slab } from './slab.ts'
 import { Turns } from './turns.ts'
 
-/** About a millisecond of reads: many more than seats of one priority level, so that who asks for more is told to wait. */
+/** About a millisecond of reads: many more than the seats of a priority level, so that flow control queues or refuses the rest. */
 const mostPerTurn = 64
 
 export interface Http2Server {
   /** Takes a connection over on which HTTP/2 was agreed. */
   accept(socket: TLSSocket): void
-  /** Tells every client to come back on another connection; what is under way goes on. */
+  /** Sends GOAWAY on all connections; open streams are finished. */
   endGracefully(): void
 }
 
 export interface Http2Options {
-  /** A connection without requests is let go of after that time. */
+  /** A connection without requests is closed after that time. */
   readonly idleMs: number
-  /** Of one connection at once. */
+  /** Concurrent streams of one connection. */
   readonly maxStreams: number
 }
 

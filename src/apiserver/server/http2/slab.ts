@@ -3,7 +3,7 @@
  * written again: new ones for each turn, lists and watches being what they are, made V8 collect the whole heap several times a second.
  */
 const slabBytes = 256 * 1024
-/** What is kept for later, at most. */
+/** Bound of the blocks that are kept for reuse. */
 const mostSpareBytes = 4 * 1024 * 1024
 
 interface Block {
@@ -14,7 +14,7 @@ interface Block {
 
 export interface Piece {
   readonly bytes: Buffer
-  /** To be called once, when nobody will read the piece any more. */
+  /** To be called once, when the piece's bytes are no longer needed. */
   readonly sent: () => void
 }
 
@@ -50,7 +50,7 @@ export class Slab {
     this.at += bytes.length
   }
 
-  /** What was written since the last time. */
+  /** The pieces written since the last call. */
   take(): readonly Piece[] {
     this.#cut()
     const pieces = this.#pieces

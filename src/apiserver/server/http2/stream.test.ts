@@ -3,7 +3,7 @@ import test from 'node:test'
 import { seededRandom } from '#base/random'
 import { Sending } from './stream.ts'
 
-test('what waits is taken along in order, whatever the lengths of its chunks and of what there is room for', () => {
+test('waiting chunks are sent in order, whatever their lengths and the room in the window', () => {
   const random = seededRandom(13)
   for (let round = 0; round < 500; round++) {
     const sending = new Sending()

@@ -1,6 +1,6 @@
 /**
  * One request and its answer on an HTTP/2 connection (L3): one object with shared methods; nothing is made per stream that not every request
- * uses. What is written waits here until the connection takes it along.
+ * uses. Written bytes wait here until the connection sends them.
  */
 import { type Readable, Writable } from 'node:stream'
 import { Cancellation } from '../../core/cancellation.ts'
@@ -24,9 +24,9 @@ export interface StreamOwner {
   /** The whole answer is handed over. */
   answered(): void
   reset(stream: Http2Stream, code: number): void
-  /** What is under way goes on; nothing new begins. */
+  /** Open streams are finished; new ones are refused. */
   endGracefully(): void
-  /** The client was told that it asks too much. */
+  /** The answer was 429. */
   toldToWait(): void
   /** So many bytes of the stream's body were taken. */
   consumed(stream: Http2Stream, bytes: number): void
@@ -120,7 +120,7 @@ export class Http2Stream implements Arrived, Outgoing {
     if (closes) delete headers.connection
     this.sending.head = this.#owner.block(status, headers)
     this.#hasStarted = true
-    // What HTTP/1.1 says in a header is a GOAWAY here: streams under way go on.
+    // HTTP/1.1's `connection: close` is a GOAWAY here: open streams are finished.
     if (closes) this.#owner.endGracefully()
     if (status === tooManyRequests) this.#owner.toldToWait()
     if (flush) this.#owner.ready(this)
@@ -150,7 +150,7 @@ export class Http2Stream implements Arrived, Outgoing {
     this.#owner.ready(this)
   }
 
-  /** There are more headers than anybody reads. */
+  /** Answers 431: the headers are too large. */
   refuseHeaders(): void {
     this.start(431, { 'content-length': '0' })
     this.end()
@@ -193,7 +193,7 @@ export class Http2Stream implements Arrived, Outgoing {
     for (const one of waiting) one()
   }
 
-  /** Nothing comes and nothing goes any more, for whatever reason. */
+  /** Called when the stream is closed in both directions, for whatever reason. */
   closed(): void {
     if (this.isClosed) return
     this.isClosed = true

@@ -29,7 +29,7 @@ test('API-33 so many requests begin in a turn of the event loop, and as many aga
   assert.deepEqual(take(), [true, true, true, false, false])
 })
 
-test('API-33 answers go out before those go on who have begun enough, and these go on in turns', async () => {
+test('API-33 answers are flushed before paused connections read on, and these take turns', async () => {
   const { seen, turns, connection } = recorded(4)
   turns.flushAtEnd(connection('asked once'))
   for (const name of ['a', 'b', 'c']) turns.readOnLater(connection(name, 3))
@@ -44,7 +44,7 @@ test('API-33 answers go out before those go on who have begun enough, and these 
   assert.deepEqual(seen, [])
 })
 
-test('API-33 one connection alone goes on once in a turn', async () => {
+test('API-33 a single connection reads on once per turn', async () => {
   const { seen, turns, connection } = recorded(100)
   turns.readOnLater(connection('a', 4))
   await turn()

@@ -6,7 +6,7 @@
 export interface TurnTaker {
   /** Writes its answers. */
   flush(): void
-  /** Goes on with what it left unread. */
+  /** Continues with the input that it left unread. */
   readOn(): void
 }
 

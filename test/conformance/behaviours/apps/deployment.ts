@@ -1,4 +1,4 @@
-/** Deployments: how they come, change, go back and are cleaned up after. Upstream: test/e2e/apps/deployment.go. */
+/** Deployments: creation, rollout, rollback and deletion. Upstream: test/e2e/apps/deployment.go. */
 import assert from 'node:assert/strict'
 import type { Deployment, DeploymentSpec } from '#api/gen/types/apps.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -80,7 +80,7 @@ export const deployment: BehaviourGroup = {
           const signal = AbortSignal.any([context.signal, stop.signal])
           for await (const batch of context.client.of(pods).watch({ namespace: context.namespace, resourceVersion: metadata?.resourceVersion ?? '', signal })) {
             for (const { type, object } of batch) {
-              // One that has ended holds nobody up, although it is still there.
+              // An ended pod does not block the rollout, although it still exists.
               if (type === 'DELETED' || object.status?.phase === 'Succeeded' || object.status?.phase === 'Failed') old.delete(object.metadata.uid)
               else if (object.metadata.labels?.['pod-template-hash'] !== oldHash && old.size > 0) overlaps.push(object.metadata.name ?? '')
             }
@@ -112,7 +112,7 @@ export const deployment: BehaviourGroup = {
       run: async (context) => {
         await create(context, 1, { minReadySeconds: 1 })
         await complete(context, 1)
-        // The second never comes up; the third takes over from it.
+        // The second revision never becomes ready; the third replaces it.
         await roll(context, 'two', absent)
         await context.eventually(
           'the second replica set',

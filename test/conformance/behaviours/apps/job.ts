@@ -247,7 +247,7 @@ export const cronJob: BehaviourGroup = {
       run: async (context) => {
         await createCron(context, 'Forbid')
         const first = await firstJob(context)
-        // It says so when the next is due, and leaves the first alone.
+        // An event reports the skipped run, and the first job keeps running.
         await context.eventually(
           'the event of the job that is left out',
           () => context.kubectl(['get', 'events', '-o', 'jsonpath={.items[*].reason}']),

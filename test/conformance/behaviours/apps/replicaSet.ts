@@ -7,7 +7,7 @@ import { scalesBySubresource, selectorOf, templateOf, writesStatus } from '../wo
 
 const labels = { app: 'web' }
 
-/** The two kinds differ in how they say their selector. */
+/** The two kinds differ in the form of their selector. */
 const kinds = {
   replicaSet: {
     resource: replicaSets,

@@ -169,7 +169,7 @@ export const statefulSet: BehaviourGroup = {
         const first = (await read(context))?.currentRevision
         await roll(context, 'two')
         const next = (await status(context, 'a new revision', ({ updateRevision }) => updateRevision !== first))?.updateRevision
-        assert.deepEqual(await revisions(context), [first, first, first], 'nobody is beyond the partition')
+        assert.deepEqual(await revisions(context), [first, first, first], 'no pod is at or above the partition')
         for (const [value, wanted] of [
           [2, [first, first, next]],
           [1, [first, next, next]],

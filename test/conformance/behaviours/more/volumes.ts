@@ -1,4 +1,4 @@
-/** What volumes refuse, and how they are found out: subpaths that climb, host paths of another type, configuration that comes late. */
+/** What volumes refuse, and how the refusal is reported: subpaths with `..`, host paths of another type, configuration that is created late. */
 import assert from 'node:assert/strict'
 import { configMaps } from '#client/builtIn'
 import { waitingReason } from '../../../support/podStates.ts'

@@ -1,4 +1,4 @@
-/** A pod told about itself in variables. Upstream: test/e2e/common/node/downwardapi.go. */
+/** The downward API in environment variables. Upstream: test/e2e/common/node/downwardapi.go. */
 import assert from 'node:assert/strict'
 import type { EnvVar } from '#api/gen/types/core.v1'
 import { nodes, pods } from '#client/builtIn'

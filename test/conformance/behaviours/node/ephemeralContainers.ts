@@ -5,7 +5,7 @@ import { pods } from '#client/builtIn'
 import type { BehaviourGroup } from '../behaviour.ts'
 import { type BehaviourContext, busybox } from '../context.ts'
 
-/** What the container that is looked into does: nobody else sleeps as long. */
+/** The target container's command; the duration identifies its process. */
 const main = 'sleep 654'
 
 const debuggerNamed = (name: string) => ({

@@ -14,7 +14,7 @@ export const kubeletBasics: BehaviourGroup = {
   behaviours: [
     {
       name: 'stdout/stderr in logs',
-      // The two are read one beside the other: which line comes first is chance.
+      // The runtime reads both streams concurrently: the order of the lines is undefined.
       run: async ({ outputOf }) =>
         assert.deepEqual((await outputOf({ script: 'echo to-stdout; echo to-stderr >&2' })).split('\n').sort(), ['to-stderr', 'to-stdout']),
     },

@@ -1,4 +1,4 @@
-/** A pod's generation counts its specs, and its status says which one it speaks of. Upstream: test/e2e/node/pods.go, Pod Generation. */
+/** A pod's generation counts changes of its spec, and status.observedGeneration names the one it reports on. Upstream: test/e2e/node/pods.go, Pod Generation. */
 import assert from 'node:assert/strict'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'

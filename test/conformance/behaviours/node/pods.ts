@@ -157,7 +157,7 @@ export const podsGroup: BehaviourGroup = {
         const ref = { namespace, name: pod.metadata.name ?? '' }
         const patched = await client.of(pods).patch(ref, 'strategic', { metadata: { labels: { patched: 'yes' } } })
         assert.deepEqual([patched.metadata.labels?.life, patched.metadata.labels?.patched], ['cycle', 'yes'])
-        // The kubelet writes the status too: whoever comes second reads again.
+        // The kubelet writes the status too: after a conflict, read again.
         const replace = async () => {
           const current = await client.of(pods).get(ref)
           const conditions = (current.status?.conditions ?? []).map((one) => (one.type === 'Ready' ? { ...one, status: 'False' } : one))

@@ -1,4 +1,4 @@
-/** Pods that ask for a class of runtime, and what it costs beside their containers. Upstream: test/e2e/common/node/runtimeclass.go. */
+/** Pods with a RuntimeClass, and its overhead. Upstream: test/e2e/common/node/runtimeclass.go. */
 import assert from 'node:assert/strict'
 import type { RuntimeClass } from '#api/gen/types/node.v1'
 import { runtimeClasses } from '#client/builtIn'

@@ -1,4 +1,4 @@
-/** As whom containers run, and what they may. Upstream: test/e2e/common/node/security_context.go. */
+/** Users and privileges of containers. Upstream: test/e2e/common/node/security_context.go. */
 import assert from 'node:assert/strict'
 import { type BehaviourGroup, table } from '../behaviour.ts'
 import type { PodInput } from '../context.ts'

@@ -111,7 +111,7 @@ export const variableExpansion: BehaviourGroup = {
         const pod = await context.readyPod({ annotations: { where: 'some/folder' }, containers: [writer, reader], spec: { volumes } })
         const name = pod.metadata.name ?? ''
         await context.execText(name, 'echo written > /inside/file', 'writer')
-        // What the annotation says later moves nothing that is mounted.
+        // A later change of the annotation does not move an existing mount.
         await context.client.of(pods).patch({ namespace: context.namespace, name }, 'merge', { metadata: { annotations: { where: 'elsewhere' } } })
         assert.equal(await context.execText(name, 'cat /inside/file', 'writer'), 'written')
         assert.equal(await context.execText(name, 'cat /all/some/folder/file', 'reader'), 'written')

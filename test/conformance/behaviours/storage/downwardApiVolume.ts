@@ -1,4 +1,4 @@
-/** A pod told about itself in files. Upstream: test/e2e/common/storage/downwardapi_volume.go, projected_downwardapi.go. */
+/** The downward API in files. Upstream: test/e2e/common/storage/downwardapi_volume.go, projected_downwardapi.go. */
 import assert from 'node:assert/strict'
 import type { DownwardAPIVolumeFile, Volume } from '#api/gen/types/core.v1'
 import { nodes, pods } from '#client/builtIn'
@@ -35,7 +35,7 @@ function read(context: BehaviourContext, volume: Volume, input: PodInput = {}, s
   return context.outputOf({ script, ...input, container, spec: { volumes: [volume] } })
 }
 
-/** Without a limit of its own the container may use what the node has. */
+/** Without a limit the container may use the node's allocatable resources. */
 function nodeDefault(name: string, make: MakeVolume, of: 'cpu' | 'memory'): Behaviour {
   return {
     name,
@@ -53,7 +53,7 @@ function nodeDefault(name: string, make: MakeVolume, of: 'cpu' | 'memory'): Beha
   }
 }
 
-/** What is written of labels or annotations follows them. */
+/** The file follows changes of labels or annotations. */
 function follows(name: string, make: MakeVolume, of: 'labels' | 'annotations'): Behaviour {
   return {
     name,

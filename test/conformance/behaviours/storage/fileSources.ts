@@ -98,7 +98,7 @@ export function severalMounts(source: Source): Behaviour {
   }
 }
 
-/** What the pod reads follows the object. The kubelet looks again at least once a minute; it is told at once where it watches. */
+/** The pod's file follows the object. The kubelet syncs at least once a minute, and at once where it watches the object. */
 export function updateReflected(source: Source): Behaviour {
   return {
     name: 'update reflected',
@@ -113,7 +113,7 @@ export function updateReflected(source: Source): Behaviour {
   }
 }
 
-/** Volumes of objects that come, change and go while the pod runs. */
+/** Volumes of objects that are created, changed and deleted while the pod runs. */
 export function optionalReflected(source: Source, name: string): Behaviour {
   return {
     name,

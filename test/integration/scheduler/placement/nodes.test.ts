@@ -144,7 +144,7 @@ placements('SCH-05', 'NodeAffinity', [
   { name: 'a selector against an affinity', pod: wanting(requires(labels(has('foo', 'In', 'bar'))), { nodeSelector: { gen: '20' } }), nodes: world, fits: '' },
   { name: 'one node by name', pod: wanting(requires(named('In', 'b'))), nodes: world, fits: 'b' },
   {
-    name: 'a name that nobody has',
+    name: 'a name that no node has',
     pod: wanting(requires(named('In', 'z'))),
     nodes: world,
     message: all(3, "node(s) didn't satisfy plugin(s) [NodeAffinity]"),
@@ -175,7 +175,7 @@ placements('SCH-05', 'NodeAffinity', [
     code: 'UnschedulableAndUnresolvable',
   },
   {
-    name: 'both what the profile adds and what the pod wants',
+    name: 'a node must match the added affinity of the profile and that of the pod',
     pod: wanting(requires(labels(has('gen', 'In', '20')))),
     nodes: world,
     args: { addedAffinity: requires(labels(has('foo', 'Exists'))) },
@@ -283,7 +283,7 @@ placements('SCH-10', 'ImageLocality', [
   { name: 'one large image', pod: running('gcr.io/2000'), nodes: [first, second], scores: { a: 100, b: 0 } },
   { name: 'an image that nobody has', pod: running('other'), nodes: [first, second], scores: 'skip' },
   {
-    name: 'an image that everybody has counts in full',
+    name: 'an image that all nodes have counts in full',
     pod: running('gcr.io/300'),
     nodes: [first, holds('b', { 'gcr.io/300:latest': 300 * mb })],
     scores: { a: 28, b: 28 },

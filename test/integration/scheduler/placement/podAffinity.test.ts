@@ -215,7 +215,7 @@ placements('SCH-06', 'InterPodAffinity', [
     scores: { a: 0, b: 0, c: 100, d: 0 },
   },
   {
-    name: 'score: what was merged from label keys is like any selector',
+    name: 'score: selectors merged from matchLabelKeys count like others',
     pod: me(likes([5, term('me', host, expressions({ key: 'app', operator: 'In', values: ['me'] }, { key: 'revision', operator: 'In', values: ['2'] }))]), {
       app: 'me',
       revision: '2',

@@ -11,7 +11,7 @@ test('SCH-01 the default plugins, in upstream order, with their weights', () => 
     NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread=2 InterPodAffinity=2 DefaultPreemption NodeResourcesBalancedAllocation=1 ImageLocality=1
     DefaultBinder NodeDeclaredFeatures`.split(/\s+/)
   const told = defaultPlugins.map(({ definition, weight }) => (weight > 0 ? `${definition.name}=${weight}` : definition.name))
-  // Resource claims come in before preemption where they are there.
+  // Resource claims, if enabled, run before preemption.
   assert.deepEqual(
     told.filter((name) => !name.startsWith('DynamicResources')),
     wanted,
@@ -43,7 +43,7 @@ test('SCH-05 a preference of the pod weighs more than an emptier node', () => {
   assert.deepEqual(schedulerFixture({ nodes, placed }).decide(preferring('slow')), { on: 'b' })
 })
 
-test('SCH-10 the winner’s points are those of each plugin times its weight', () => {
+test('SCH-10 the winner’s score is the sum of each plugin’s score times its weight', () => {
   const nodes = [node('a', { labels: { disk: 'fast' } }), node('b')]
   const result = schedulerFixture({ nodes }).schedule(preferring('fast'))
   assert.ok('placed' in result)

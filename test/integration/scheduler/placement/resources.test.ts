@@ -46,7 +46,7 @@ placements('SCH-03', 'NodeResourcesFit', [
     code: 'Unschedulable',
   },
   {
-    name: 'more than the whole node has: nobody can be moved for it',
+    name: 'a request above the node capacity cannot be helped by preemption',
     pod: asking({ cpu: '11m' }),
     nodes: [small()],
     message: '0/1 nodes are available: 1 Insufficient cpu.',
@@ -82,19 +82,19 @@ placements('SCH-03', 'NodeResourcesFit', [
     message: '0/1 nodes are available: 1 Insufficient cpu.',
   },
   {
-    name: 'sidecars run beside the containers',
+    name: 'requests of sidecars add to those of containers',
     pod: pod({ asks: [{ cpu: '6m' }], spec: { initContainers: [sidecar({ cpu: '5m' })] } }),
     nodes: [small()],
     message: '0/1 nodes are available: 1 Insufficient cpu.',
   },
   {
-    name: 'an init container runs beside the sidecars before it',
+    name: 'requests of an init container add to the sidecars before it',
     pod: pod({ asks: [{ cpu: '1m' }], spec: { initContainers: [sidecar({ cpu: '3m' }), init({ cpu: '8m' })] } }),
     nodes: [small()],
     message: '0/1 nodes are available: 1 Insufficient cpu.',
   },
   {
-    name: 'not beside those after it',
+    name: 'requests of an init container do not add to the sidecars after it',
     pod: pod({ asks: [{ cpu: '1m' }], spec: { initContainers: [init({ cpu: '8m' }), sidecar({ cpu: '3m' })] } }),
     nodes: [small()],
     fits: 'a',

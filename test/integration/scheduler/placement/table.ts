@@ -21,7 +21,7 @@ export interface Case {
   readonly args?: unknown
   /** Names of the nodes that fit, in any order; `''`: none. */
   readonly fits?: string
-  /** What each node that fits is given, after normalizing, before the weight; 'skip': the plugin has nothing to say. */
+  /** The normalized score of each node that fits, before the weight; 'skip': the plugin skips scoring. */
   readonly scores?: Readonly<Record<string, number>> | 'skip'
   /** Why no node fits, and whether preemption might help. */
   readonly message?: string
@@ -67,7 +67,7 @@ function check({ pod, nodes, placed, objects, args, fits, scores, message, code 
   if (code !== undefined) assert.deepEqual([...new Set(nodes.map(({ metadata }) => refusals.get(metadata.name ?? '').code))], [code])
 }
 
-/** The plugin as it is, with somebody who writes down what it scores. */
+/** The real plugin, with a wrapper that records its scores. */
 function watched(name: string, seen: Seen): PluginDefinition {
   const real = defaultPlugins.find(({ definition }) => definition.name === name)?.definition
   if (!real) throw new Error(`no default plugin is called ${name}`)

@@ -71,7 +71,7 @@ placements('SCH-08', 'PodTopologySpread', [
   },
   { name: 'a selector that selects nothing special', pod: wanting([hard(zone, 1, { labelSelector: {} })]), nodes: four, placed: web$('ab', {}), fits: 'x y' },
   {
-    name: 'no selector selects nobody',
+    name: 'a constraint without a selector selects no pods',
     pod: wanting([{ maxSkew: 1, topologyKey: zone, whenUnsatisfiable: 'DoNotSchedule' }]),
     nodes: four,
     placed: web$('ab'),
@@ -144,7 +144,7 @@ placements('SCH-08', 'PodTopologySpread', [
   },
   spread('soft constraints keep nobody out', [soft(zone)], 'aaaa', 'a b x y'),
   {
-    name: 'what the profile wants for pods of a service',
+    name: 'default constraints apply to pods of a service',
     pod: pod({ labels: { app: 'web' } }),
     nodes: four,
     placed: web$('ab'),
@@ -153,7 +153,7 @@ placements('SCH-08', 'PodTopologySpread', [
     fits: 'x y',
   },
   {
-    name: 'what the profile wants is not for pods of nobody',
+    name: 'default constraints do not apply to a pod without a service or controller',
     pod: pod({ labels: { app: 'web' } }),
     nodes: four,
     placed: web$('ab'),
@@ -220,7 +220,7 @@ placements('SCH-08', 'PodTopologySpread', [
     nodeSelector: { [zone]: '2' },
   }),
   {
-    name: 'score: pods of a service, as all profiles want it',
+    name: 'score: system default constraints spread pods of a service',
     pod: pod({ labels: { app: 'web' } }),
     nodes: four,
     placed: web$('aab'),

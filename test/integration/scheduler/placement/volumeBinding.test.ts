@@ -153,7 +153,7 @@ placements('SCH-09', 'VolumeBinding', [
     fits: '',
   },
   {
-    name: 'a block device for who wants one',
+    name: 'a claim with volumeMode Block gets a block volume',
     pod: user('data'),
     nodes: two,
     objects: [claims(claim('data', { spec: { volumeMode: 'Block' } })), classes(local), volumes(volume('v', { spec: { volumeMode: 'Block' } }))],

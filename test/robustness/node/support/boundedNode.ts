@@ -1,6 +1,6 @@
 /**
- * A node whose disks are small and whose pods' memory is bounded (tests only): containerd and `skiff kubelet` on file systems of their own, beside a control
- * plane of three processes. What pods take runs short here without the machine noticing.
+ * A node whose disks are small and whose pods' memory is bounded (tests only): containerd and `skiff kubelet` on file systems of their own, with a
+ * control plane of three processes. Pods exhaust the node's resources without affecting the machine.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -39,7 +39,7 @@ export interface BoundedNodeOptions {
   readonly kubelet: Readonly<Record<string, unknown>>
 }
 
-/** The file system is a file that the mount's loop device gives back by itself. */
+/** The file system is a file; its loop device is detached with the mount. */
 async function mountBounded(file: string, directory: string, bytes: number, inodes?: number): Promise<void> {
   fs.mkdirSync(directory, { recursive: true })
   fs.writeFileSync(file, '')
@@ -169,12 +169,12 @@ export class BoundedNode {
     )
   }
 
-  /** What there is of pods on the node, by kind. */
+  /** The mounts, directories, cgroups, links and processes of pods on the node. */
   async leftovers(): Promise<Record<string, string[]>> {
     const { directory, cgroupRoot, namespace } = this.containerd
     const below = (dir: string) => (fs.existsSync(dir) ? fs.readdirSync(dir) : [])
     const mounts = fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
-    // Not readdir: what is just being removed would end it.
+    // Not readdir: it would fail on a directory that is removed meanwhile.
     const find = async (...words: string[]) => (await exec.run('find', words)).stdout.split('\n').filter(Boolean)
     const hierarchies = below('/sys/fs/cgroup').map((hierarchy) => path.join('/sys/fs/cgroup', hierarchy, cgroupRoot))
     const links = await exec.run('ip', ['-n', namespace, '-o', 'link', 'show', 'type', 'veth'])

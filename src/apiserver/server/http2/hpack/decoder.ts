@@ -1,6 +1,6 @@
 /**
- * Reads header blocks (L3). One per connection: blocks build on what those before them told to remember. Whether a field may stand in a request
- * is the message's question, not compression's: unsound ones are passed on, marked. Pure. Upstream: RFC 7541.
+ * Reads header blocks (L3). One per connection: blocks refer to fields that earlier blocks added to the dynamic table. The decoder does not decide
+ * which fields a request may have: malformed ones are passed on, marked. Pure. Upstream: RFC 7541.
  */
 import { ConnectionError, errorCode } from '../errors.ts'
 import { DynamicTable } from './dynamicTable.ts'

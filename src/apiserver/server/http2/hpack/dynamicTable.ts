@@ -1,7 +1,7 @@
-/** HPACK's dynamic table (L3): the fields a peer told to remember, newest first, bounded in bytes. Pure. Upstream: RFC 7541 sections 2.3.2 and 4. */
+/** HPACK's dynamic table (L3): the fields that the peer added, newest first, bounded in bytes. Pure. Upstream: RFC 7541 sections 2.3.2 and 4. */
 import type { Field } from './staticTable.ts'
 
-/** What a field costs beside its characters. */
+/** Bytes that a field counts in addition to its name and value. */
 export const fieldOverhead = 32
 
 export class DynamicTable {

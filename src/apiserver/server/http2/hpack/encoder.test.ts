@@ -23,7 +23,7 @@ test('every status', () => {
   assert.equal(encoder.status(200), '\x88')
 })
 
-test('random headers come back as they were', () => {
+test('the decoder returns random headers unchanged', () => {
   const random = seededRandom(7)
   const encoder = new HpackEncoder()
   const names = [
@@ -41,7 +41,7 @@ test('random headers come back as they were', () => {
   }
 })
 
-test('what cannot be a header is none', () => {
+test('the encoder throws for an invalid name or value', () => {
   const encoder = new HpackEncoder()
   for (const name of ['', 'A', ':status', 'a b', 'connection', 'transfer-encoding', 'upgrade']) assert.throws(() => encoder.field(name, 'x'), TypeError, name)
   // The last one would be a line break, if it were cut to a byte.

@@ -35,7 +35,7 @@ function decode(bytes: Buffer): string {
   return new HuffmanDecoder().decode(bytes, 0, bytes.length)
 }
 
-test('each code says its character, alone and between others', () => {
+test('each code decodes to its character, alone and between others', () => {
   for (const one of codes) {
     const text = String.fromCharCode(one[0])
     assert.equal(decode(pack([one])), text)

@@ -1,6 +1,6 @@
 /**
  * HPACK's Huffman code (L3), read by a table of ten bits at a time, which holds all of ASCII that is common; longer codes bit by bit. The code
- * is canonical: the lengths say everything. Pure. Upstream: RFC 7541 section 5.2 and appendix B.
+ * is canonical: the code lengths define it. Pure. Upstream: RFC 7541 section 5.2 and appendix B.
  */
 import { ConnectionError, errorCode } from '../errors.ts'
 
@@ -40,7 +40,7 @@ function fillTables(): void {
   }
 }
 
-/** Reads Huffman codes into a buffer of its own that grows as needed, and out of it as text. */
+/** Decodes Huffman codes into a growing buffer, which is then read as text. */
 export class HuffmanDecoder {
   #text: Buffer = Buffer.allocUnsafe(1024)
 
