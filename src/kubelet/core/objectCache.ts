@@ -22,11 +22,14 @@ interface Watched<T extends KubeObject> {
 export interface ObjectCache {
   configMap(namespace: string, name: string): Promise<Frozen<ConfigMap>>
   secret(namespace: string, name: string): Promise<Frozen<Secret>>
-  /** Starts to watch what the pod refers to. */
+  /** Starts to watch the objects that the pod refers to, the first 256 of them. */
   registerPod(pod: FrozenPod): void
   /** Stops watching what no other pod refers to. */
   unregisterPod(uid: string): void
 }
+
+/** Objects that are watched for one pod. A pod may name tens of thousands; the rest are read from the API server each time they are needed. */
+const maxWatchedPerPod = 256
 
 type Named = readonly [kind: 'configmaps' | 'secrets', name: string]
 
@@ -107,7 +110,7 @@ export function createObjectCache(
     secret: (namespace, name) => get(secretWatches, secrets, namespace, name),
     registerPod: (pod) => {
       const { namespace = '', uid = '' } = pod.metadata
-      for (const [kind, name] of referencedObjects(pod)) {
+      for (const [kind, name] of referencedObjects(pod).slice(0, maxWatchedPerPod)) {
         if (kind === 'configmaps') watch(configMapWatches, configMaps, namespace, name, uid)
         else watch(secretWatches, secrets, namespace, name, uid)
       }

@@ -226,24 +226,27 @@ function createFailures({ clock }: KubeletContext) {
   }
 }
 
-/** The pod's pull secrets; missing ones are skipped and logged. */
+/** Pull secrets that are read at a time: a pod may name tens of thousands. */
+const secretsAtOnce = 100
+
+/** The pod's pull secrets; missing ones are skipped and named in an event. */
 async function pullSecrets(context: KubeletContext, pod: FrozenPod): Promise<PullSecret[]> {
+  const names = (pod.spec.imagePullSecrets ?? []).map(({ name }) => name ?? '').filter(Boolean)
   const missing: string[] = []
-  const found = await Promise.all(
-    (pod.spec.imagePullSecrets ?? [])
-      .filter(({ name }) => name)
-      .map(({ name = '' }) =>
-        context.objects.secret(pod.metadata.namespace ?? '', name).catch(() => {
-          missing.push(name)
-          return undefined
-        }),
-      ),
-  )
+  const found: PullSecret[] = []
+  const read = (name: string) =>
+    context.objects.secret(pod.metadata.namespace ?? '', name).catch(() => {
+      missing.push(name)
+      return undefined
+    })
+  for (let at = 0; at < names.length; at += secretsAtOnce) {
+    for (const secret of await Promise.all(names.slice(at, at + secretsAtOnce).map(read))) if (secret) found.push(secret)
+  }
   if (missing.length > 0) {
     const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`
     context.recorder.event(podReference(pod), 'Warning', 'FailedToRetrieveImagePullSecret', message)
   }
-  return found.filter((secret) => secret !== undefined)
+  return found
 }
 
 /** The code of credential providers is loaded only on nodes that configure some. */

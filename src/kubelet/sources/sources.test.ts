@@ -134,3 +134,26 @@ test('KUB-26 pods are woken by changes of objects that they name, not by the fir
   stop.abort()
   await clock.advance(1)
 })
+
+test('KUB-11 a pod that names many Secrets has a bounded number of watches, and all of its Secrets are found', async () => {
+  const clock = new VirtualClock()
+  const server = new HistoryTransport()
+  const name = (index: number) => `s${index}`
+  for (const index of [0, 999]) server.put(`/api/v1/namespaces/shop/secrets/${name(index)}`, anObject('Secret', { namespace: 'shop', name: name(index) }))
+  const stop = new AbortController()
+  const cache = createObjectCache({ client: createClient(server), clock, log: noLog }, () => {}, stop.signal)
+  const imagePullSecrets = Array.from({ length: 1000 }, (_, index) => ({ name: name(index) }))
+  cache.registerPod({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'p', namespace: 'shop', uid: 'p' },
+    spec: { containers: [{ name: 'c' }], imagePullSecrets },
+    status: {},
+  })
+  await clock.advance(100)
+  const selections = new Set(server.requests.map(({ query }) => query?.fieldSelector))
+  assert.equal(selections.size, 256)
+  for (const index of [0, 999]) assert.equal((await cache.secret('shop', name(index))).metadata.name, name(index))
+  stop.abort()
+  await clock.advance(1)
+})
