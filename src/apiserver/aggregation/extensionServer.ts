@@ -73,7 +73,7 @@ const idleTimeoutMs = 60_000
 
 export function createExtensionServers(deps: ExtensionServerDeps): ExtensionServers {
   const { reader, random, ownEndpoints, reach } = deps
-  // One pool: connections are told apart by address, server name and certificates.
+  // One pool: its key is the address, the server name and the certificates.
   const agent = httpsAgent(reach, { keepAlive: true, maxFreeSockets: maxIdleConnections, timeout: idleTimeoutMs })
   const backendFor = (apiService: Frozen<APIService>, path: string, user: UserInfo): Backend => {
     const { service = { namespace: '', name: '' } } = apiService.spec

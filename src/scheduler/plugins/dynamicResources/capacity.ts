@@ -24,7 +24,7 @@ export function consumedBy(requested: Requested, { capacity = {} }: Frozen<Devic
   return consumed
 }
 
-/** Whether `consumed` is still there beside what others have. */
+/** Whether the device has room for `consumed` in addition to the amounts in `taken`. */
 export function isLeft(consumed: Amounts, { capacity = {} }: Frozen<Device>, ...taken: readonly (Amounts | undefined)[]): boolean {
   return Object.entries(consumed).every(([name, amount]) => {
     let sum = amount

@@ -14,7 +14,7 @@ type Claim = Frozen<ResourceClaim>
 
 export const finalizer = 'resource.kubernetes.io/delete-protection'
 
-/** @throws Error when the claim is going away or somebody else was faster */
+/** @throws Error when the claim is being deleted or another client has changed it */
 export async function bindClaim(
   handle: Handle,
   claim: Claim,
@@ -51,7 +51,7 @@ export async function releaseClaim(handle: Handle, claim: Claim, pod: Frozen<Pod
   await handle.client.of(resourceClaims).patch(refOfKey(keyOf(claim)), 'strategic', body, { subresource: 'status' })
 }
 
-/** Nobody uses it, and it keeps a pod from the nodes that would do. */
+/** The claim is unused and blocks the pod from nodes that fit. */
 export async function deallocateClaim(handle: Handle, claim: Claim): Promise<void> {
   const { allocation: _, reservedFor: __, devices: ___, ...status } = claim.status ?? {}
   await handle.client.of(resourceClaims).updateStatus({ ...claim, status })

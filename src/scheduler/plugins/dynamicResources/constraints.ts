@@ -8,11 +8,11 @@ import { ownValue } from '#base/bareMap'
 import type { PoolDevice } from './pools.ts'
 
 export interface Constraint {
-  /** Counts the device in if it may come, else changes nothing. `names`: of the request, and of the alternative taken (`request/alternative`). */
+  /** Adds the device if it is allowed and returns true, else changes nothing. `names`: the request's, and the chosen alternative's (`request/alternative`). */
   add(names: readonly string[], device: PoolDevice): boolean
-  /** Undoes an add of the same device; the last comes first. */
+  /** Undoes an add of the same device; the last one added is removed first. */
   remove(names: readonly string[], device: PoolDevice): void
-  /** What later devices depend on, as text. */
+  /** The state that decides about later devices, as text. */
   state(): string
   /** For a constraint that all devices share a value: the value of a device, and whether devices for these names must have it. */
   readonly group?: { valueOf(device: PoolDevice): string | undefined; concerns(names: readonly string[]): boolean } | undefined
@@ -24,7 +24,7 @@ export function createConstraint({ requests, matchAttribute, distinctAttribute }
   if (attribute === undefined) throw new Error(`${owner}: empty constraint (unsupported constraint type?)`)
   const named = new Set(requests)
   const concerns = (names: readonly string[]) => named.size === 0 || names.some((name) => named.has(name))
-  /** Of the devices that are in, in their order. */
+  /** Values of the added devices, in their order. */
   const values: string[] = []
   return {
     add: (names, device) => {

@@ -19,7 +19,7 @@ export function isExtendedResource(name: string): boolean {
   return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.')
 }
 
-/** Finds the class of a resource; put in order only when classes have changed and somebody asks. */
+/** Finds the class of a resource. The index is built again at the first lookup after a class has changed. */
 export class ExtendedResourceClasses {
   readonly #classes: ReadableStore<DeviceClass>
   #byResource: Map<string, Frozen<DeviceClass>> | undefined
@@ -38,13 +38,13 @@ export class ExtendedResourceClasses {
     return this.#byResource.get(resource)?.metadata.name
   }
 
-  /** Those of the resources that some class gives. */
+  /** The resources that some class provides. */
   givenBy(resources: readonly string[]): string[] {
     return resources.filter((name) => this.classOf(name) !== undefined)
   }
 }
 
-/** Of two classes for one resource the newer counts, so that one can take another's place; of two as old, the one that comes first by name. */
+/** If two classes provide one resource the newer one counts, so that a class can replace another; if both are as old, the first by name. */
 function indexOf(classes: Iterable<Frozen<DeviceClass>>): Map<string, Frozen<DeviceClass>> {
   const found = new Map<string, Frozen<DeviceClass>>()
   for (const one of classes) {

@@ -15,12 +15,12 @@ export function requeueEvents(tracker: ClaimTracker, classes: ExtendedResourceCl
       if (!object) return old !== undefined && isExtendedClaim(old) && usesDevices(pod, classes)
       const found = claimsOf(pod, tracker)
       if ('reason' in found) return false
-      // Whoever gives devices back may have given them to anybody.
+      // Released devices may fit any claim.
       if (old?.status?.allocation && !object?.status?.allocation) return true
       if (!found.claims.some(({ metadata }) => metadata.uid === object?.metadata.uid)) return false
       return !old || !semanticEqual(old.status, object?.status)
     }),
-    // One that loses its node gives promised devices back, which no claim tells of.
+    // An assumed pod that loses its node releases devices that no claim's status shows.
     on('AssignedPod', actions.Delete, (_pod, { old }) => old !== undefined && usesDevices(old, classes)),
     on('TargetPod', actions.UpdatePodGeneratedResourceClaim, (_pod, { object }) => object !== undefined && 'claims' in claimsOf(object, tracker)),
     on('DeviceClass', actions.Add | actions.Update),
