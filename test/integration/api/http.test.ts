@@ -154,6 +154,31 @@ for (const { name, request, status } of bad) {
   })
 }
 
+const unserved = [
+  { name: 'an unknown resource', path: '/api/v1/nope', isStatus: true },
+  { name: 'an unknown namespaced resource', path: '/apis/apps/v1/namespaces/default/nope/x', isStatus: true },
+  { name: 'an unknown version of a built-in group', path: '/apis/apps/v9/deployments', isStatus: true },
+  { name: 'an unknown version of the core group', path: '/api/v9', isStatus: true },
+  { name: 'an unknown subresource', path: '/api/v1/namespaces/default/configmaps/x/nope', isStatus: true },
+  { name: 'a namespaced resource without its namespace', path: '/api/v1/pods/x', isStatus: true },
+  { name: 'a cluster-scoped resource in a namespace', path: '/api/v1/namespaces/default/nodes', isStatus: true },
+  { name: 'an unknown group', path: '/apis/nothing.example.com/v1/things', isStatus: false },
+  { name: 'an unknown path', path: '/nothing', isStatus: false },
+]
+for (const { name, path, isStatus } of unserved) {
+  test(`API-01 ${name} is answered with 404 and ${isStatus ? 'a Status' : 'a text'}`, async () => {
+    const { status, headers, body } = await as('admin', { path })
+    assert.equal(status, 404)
+    if (!isStatus) {
+      assert.deepEqual([headers['content-type'], body.toString()], ['text/plain; charset=utf-8', '404 page not found\n'])
+      return
+    }
+    const message = 'the server could not find the requested resource'
+    const want = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason: 'NotFound', details: {}, code: 404 }
+    assert.deepEqual([headers['content-type'], json(body)], ['application/json', want])
+  })
+}
+
 test('a connection that speaks no TLS is closed and harms nobody', async () => {
   await new Promise<void>((resolve) => {
     const socket = connect(listener.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\n\r\n'))
