@@ -208,9 +208,13 @@ test('API-15 OpenAPI v2 and v3 are served, and v3 by its hash', async () => {
   assert.equal(document.headers['cache-control'], 'public, immutable')
 })
 
-test('API-32 the version is told with major and minor', async () => {
-  const { major, minor, gitVersion } = json((await as('admin', { path: '/version' })).body)
+test('API-32 /version names the release, the build, the runtime and the platform', async () => {
+  const { major, minor, gitVersion, ...rest } = json((await as('admin', { path: '/version' })).body)
   assert.deepEqual([major, minor, /^v1\.36\./.test(gitVersion)], ['1', '36', true])
+  const { goVersion, compiler, platform, buildDate } = rest
+  const architecture = process.arch === 'x64' ? 'amd64' : process.arch
+  assert.deepEqual([goVersion, compiler, platform], [`node${process.versions.node}`, 'v8', `linux/${architecture}`])
+  assert.match(buildDate, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
 })
 
 test('health is told check by check', async () => {
