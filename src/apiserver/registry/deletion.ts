@@ -136,7 +136,7 @@ function shortenGrace(metadata: KubeObject['metadata'], requested: number | unde
   if (before === 0) return 'immediate'
   const wanted = requested === undefined || requested >= 0 ? requested : 1
   if (wanted === undefined || wanted >= before) return 'unchanged'
-  const endsAt = (parseTime(metadata.deletionTimestamp) ?? nowMs) + (wanted - before) * 1000
+  const endsAt = (parseTime(metadata.deletionTimestamp ?? '') ?? nowMs) + (wanted - before) * 1000
   const isOver = endsAt < nowMs
   metadata.deletionTimestamp = formatTime(isOver ? nowMs : endsAt)
   // The kubelet still has to end the pod, so that a period that is over becomes the shortest one.
