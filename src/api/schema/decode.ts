@@ -330,7 +330,8 @@ function intoField(what: string, place: Place | undefined, type: string): string
     : `json: cannot unmarshal ${what} into Go value of type ${type}`
 }
 
-function goValue(value: unknown): string {
+/** What Go's JSON decoder calls the kind of a value. */
+export function goValue(value: unknown): string {
   if (Array.isArray(value)) return 'array'
   return typeof value === 'boolean' ? 'bool' : typeof value
 }

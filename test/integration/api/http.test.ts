@@ -154,6 +154,47 @@ for (const { name, request, status } of bad) {
   })
 }
 
+const unreadable = (why: string, summary: string) => `the object provided is unrecognized (must be of type ConfigMap): ${why} (${summary})`
+const noKind = (why: string) => `couldn't get version/kind; json parse error: ${why}`
+const typeMeta = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+const badMagic = 'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]'
+const unrecognized: readonly { name: string; body: string; type?: string; message: string }[] = [
+  { name: 'half a JSON', body: '{"metadata":', message: unreadable(noKind('unexpected end of JSON input'), '{"metadata":') },
+  {
+    name: 'a long text that begins like JSON',
+    body: `{"metadata":{"name":"x"},"data":oops}`,
+    message: unreadable(noKind("invalid character 'o' looking for beginning of value"), '{"metadata":{"name":"x"},"data ...'),
+  },
+  { name: 'a text', body: 'hello', message: unreadable(noKind("invalid character 'h' looking for beginning of value"), '68656c6c6f') },
+  { name: 'an array', body: '[]', message: unreadable(noKind(`json: cannot unmarshal array into Go value of type ${typeMeta}`), '5b5d') },
+  {
+    name: 'a kind that is no text',
+    body: '{"kind":7}',
+    message: unreadable(noKind('json: cannot unmarshal number into Go struct field .kind of type string'), '{"kind":7}'),
+  },
+  { name: 'no body', body: '', message: unreadable(noKind('unexpected end of JSON input'), '<empty>') },
+  {
+    name: 'a scalar in YAML',
+    body: 'hello',
+    type: 'application/yaml',
+    message: unreadable(noKind(`json: cannot unmarshal string into Go value of type ${typeMeta}`), '68656c6c6f'),
+  },
+  { name: 'protobuf without its magic', body: 'x', type: 'application/vnd.kubernetes.protobuf', message: unreadable(badMagic, '78') },
+  { name: 'an empty protobuf', body: '', type: 'application/vnd.kubernetes.protobuf', message: unreadable('empty data', '<empty>') },
+]
+for (const { name, body, type = 'application/json', message } of unrecognized) {
+  test(`API-13 a body that cannot be read is refused in upstream's words: ${name}`, async () => {
+    const answer = await as('admin', { ...post, headers: { 'content-type': type }, body })
+    assert.deepEqual([answer.status, json(answer.body).message], [400, message])
+  })
+}
+
+test('API-13 a null as the body is an object without fields', async () => {
+  const answer = await as('admin', { ...post, body: 'null' })
+  assert.equal(answer.status, 422)
+  assert.match(json(answer.body).message, /name or generateName is required/)
+})
+
 const unserved = [
   { name: 'an unknown resource', path: '/api/v1/nope', isStatus: true },
   { name: 'an unknown namespaced resource', path: '/apis/apps/v1/namespaces/default/nope/x', isStatus: true },
