@@ -3,6 +3,7 @@
  * Builds dist/: one bundle per entry with shared chunks (start-up reads few files), the texts for `kubectl explain`, and the types of
  * what the package publishes. Packages with native parts or run-time file look-ups stay outside the bundle.
  */
+import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { build } from 'esbuild'
 import { writeDeclarations } from './declarations.mjs'
@@ -31,6 +32,7 @@ await build({
   chunkNames: '[name]-[hash]',
   sourcemap: true,
   legalComments: 'none',
+  define: { SKIFF_BUILD: JSON.stringify(buildInfo()) },
   external: ['@peculiar/x509', 'reflect-metadata', 'lmdb'],
   banner: { js: "import { createRequire as skiffCreateRequire } from 'node:module'; const require = skiffCreateRequire(import.meta.url);" },
 })
@@ -38,6 +40,27 @@ inAscii(`${root}dist/`)
 fs.writeFileSync(`${root}dist/descriptions.json`, JSON.stringify(await collectDescriptions()))
 writeDeclarations(root)
 console.log('built dist/')
+
+/**
+ * The commit, and when it was made: the same sources give the same bundle. Sources that differ from the commit are dated now, unless
+ * SOURCE_DATE_EPOCH says when.
+ */
+function buildInfo() {
+  const [gitCommit, seconds] = git('log', '-1', '--format=%H %ct').split(' ')
+  const gitTreeState = !gitCommit ? '' : git('status', '--porcelain', '--untracked-files=no') === '' ? 'clean' : 'dirty'
+  const epoch = process.env.SOURCE_DATE_EPOCH ?? (gitTreeState === 'clean' ? seconds : undefined)
+  const built = epoch === undefined ? new Date() : new Date(Number(epoch) * 1000)
+  return { gitCommit, gitTreeState, buildDate: built.toISOString().replace(/\.\d+Z$/, 'Z') }
+}
+
+/** Empty where there is no repository, such as in an archive of the sources. */
+function git(...args) {
+  try {
+    return execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  } catch {
+    return ''
+  }
+}
 
 /** V8 keeps a source with any character beyond Latin-1 at two bytes each, and reads it slower; comments and regular expressions have some. */
 function inAscii(dir) {

@@ -52,7 +52,7 @@ import { defaultServiceNetwork } from './kinds/services/serviceStorage.ts'
 import { createPipeline, type PipelineConfig } from './pipeline/index.ts'
 import { RequestGroup } from './pipeline/requestGroup.ts'
 import type { SpanSink } from './pipeline/tracing.ts'
-import { Catalog } from './registry/catalog.ts'
+import { builtInSourceName, Catalog } from './registry/catalog.ts'
 import { compactRegularly } from './registry/compactor.ts'
 import type { Registry } from './registry/registry.ts'
 import type { WriterDeps } from './registry/writer.ts'
@@ -166,7 +166,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     ...endpointSettings(config),
   }
   const catalog = new Catalog()
-  catalog.set('built-in', builtInSource(registry, computedResources(deps, endpoints), versionInfo.gitVersion, config.disabledResources))
+  catalog.set(builtInSourceName, builtInSource(registry, computedResources(deps, endpoints), versionInfo.gitVersion, config.disabledResources))
   const openApi = createOpenApi({ catalog, describe: deps.describe ?? (() => undefined), serverVersion: versionInfo.gitVersion })
   const router = createRouter({
     catalog,

@@ -91,9 +91,10 @@ function createResourceQuotaController(context: ControllerContext, { resourceQuo
         .then(() => enqueueTracking(resource))
         .catch(() => {})
     }
-    for (const [key, { registration }] of monitors) {
+    for (const [key, { informer: objects, registration }] of monitors) {
       if (served.has(key)) continue
       registration.remove()
+      context.informers.stopUnused(objects)
       monitors.delete(key)
     }
   }

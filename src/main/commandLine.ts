@@ -2,7 +2,7 @@
 import os from 'node:os'
 import { Command, CommanderError } from 'commander'
 import { printable, printableError, printableLines } from '#base/printable'
-import { kubernetesRelease, kubernetesVersion } from '#base/version'
+import { kubernetesRelease, kubernetesVersion, skiffVersion } from '#base/version'
 import type { CommandContext } from '#cli/command'
 import { commands } from '#cli/commands/index'
 import { CommandError, exitCodes } from '#cli/exitCodes'
@@ -15,7 +15,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const context = realContext(argv)
   const program = new Command('skiff')
     .description(`Kubernetes v${kubernetesVersion}, whole, in TypeScript`)
-    .version(kubernetesRelease)
+    .version(`Skiff v${skiffVersion}\nKubernetes ${kubernetesRelease}`)
     .showHelpAfterError('(skiff --help lists the commands)')
   program.exitOverride().configureOutput({ writeErr: (text) => context.stderr.write(printableLines(text)) })
   for (const command of commands) command.register(program, context)

@@ -3,6 +3,7 @@
  * Upstream: getPatch of pkg/controller/{daemon,statefulset}, HashControllerRevision of pkg/controller/history (v1.36).
  */
 import { fnv32 } from '#base/fnv'
+import { goJson } from '../machinery/goJson.ts'
 import type { Frozen } from '../machinery/meta.ts'
 import { safeEncode } from './podTemplateHash.ts'
 
@@ -26,17 +27,4 @@ function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).filter(([, member]) => member !== undefined)
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, member]) => [name, sorted(member)]))
-}
-
-/** Sorts again: a JavaScript object lists the names that are numbers first. */
-function goJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(goJson).join(',')}]`
-  if (typeof value !== 'object' || value === null) return escaped(value)
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${members.map(([name, member]) => `${escaped(name)}:${goJson(member)}`).join(',')}}`
-}
-
-/** Go also escapes the characters that are special in HTML and JavaScript. */
-function escaped(value: unknown): string {
-  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -74,14 +74,16 @@ export function validateNonNegative(value: number | undefined, path: FieldPath):
 /** The faults of a map of annotations: keys, and the size of all of it. */
 export function validateAnnotations(annotations: LabelMap | undefined, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
-  let size = 0
-  for (const key in annotations) {
-    const value = annotations[key] as string
-    size += utf8Length(key) + utf8Length(value)
-    errors.push(...isQualifiedName(key.toLowerCase()).map((fault) => fieldError.invalid(path, key, fault)))
-  }
-  if (size > annotationsLimitBytes) errors.push(fieldError.tooLong(path, annotationsLimitBytes))
+  for (const key in annotations) errors.push(...isQualifiedName(key.toLowerCase()).map((fault) => fieldError.invalid(path, key, fault)))
+  if (!annotationsFit(annotations)) errors.push(fieldError.tooLong(path, annotationsLimitBytes))
   return errors
+}
+
+/** Whether keys and values together stay within the limit. */
+export function annotationsFit(annotations: LabelMap | undefined): boolean {
+  let size = 0
+  for (const key in annotations) size += utf8Length(key) + utf8Length(annotations[key] as string)
+  return size <= annotationsLimitBytes
 }
 
 export function validateFinalizerName(name: string, path: FieldPath): FieldError[] {

@@ -3,7 +3,9 @@
  * Upstream: apimachinery/pkg/util/managedfields/internal/lastapplied*.go (v1.36).
  */
 import type { DeepReadonly } from '#base/frozen'
+import { goJson } from '../machinery/goJson.ts'
 import type { KubeObject } from '../machinery/meta.ts'
+import { annotationsFit } from '../machinery/objectMeta.ts'
 import type { Schema } from '../schema/schema.ts'
 import type { Conflict } from './conflicts.ts'
 import { difference, isEmpty } from './fieldSet.ts'
@@ -27,8 +29,21 @@ export function allowedByLastApplied(live: DeepReadonly<KubeObject>, conflicts: 
   return conflicts.every(({ fields }) => isEmpty(difference(fields, allowed)))
 }
 
-/** A later client-side apply compares with the annotation: where there is one, it must hold what was applied last. */
+/**
+ * A later client-side apply compares with the annotation: where it holds a configuration, it gets the one that was applied last, and is dropped
+ * when the annotations would exceed their limit with it.
+ */
 export function renewLastApplied(object: KubeObject, applied: DeepReadonly<KubeObject>): void {
   const { annotations } = object.metadata
-  if (annotations?.[annotationName] !== undefined) annotations[annotationName] = `${JSON.stringify(applied)}\n`
+  if (!annotations?.[annotationName]) return
+  annotations[annotationName] = `${goJson(withoutAnnotation(applied))}\n`
+  if (!annotationsFit(annotations)) delete annotations[annotationName]
+}
+
+/** A configuration that has the annotation itself does not repeat it. */
+function withoutAnnotation(applied: DeepReadonly<KubeObject>): unknown {
+  const { metadata } = applied
+  if (metadata.annotations?.[annotationName] === undefined) return applied
+  const { [annotationName]: _, ...annotations } = metadata.annotations
+  return { ...applied, metadata: { ...metadata, annotations } }
 }

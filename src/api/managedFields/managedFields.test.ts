@@ -201,6 +201,27 @@ test('API-11 kubectl takes over from its own client-side apply without conflicts
   assert.throws(() => applied(live, configMap({ a: '2' }), 'other', 1), /Apply failed with 1 conflict/)
 })
 
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
+const earlier = (text: string) => update(undefined, configMap({ a: '1' }, { annotations: { [lastApplied]: text } }), 'kubectl', 0)
+const annotation = (object: Unstructured) => object.metadata.annotations?.[lastApplied]
+
+test('API-11 apply by kubectl writes the last-applied annotation as Go does', () => {
+  const result = applied(earlier('{}'), configMap({ b: '<&>\u2028', a: '1' }, { annotations: { [lastApplied]: 'own' } }), 'kubectl', 1, { force: true })
+  const data = '"data":{"a":"1","b":"\\u003c\\u0026\\u003e\\u2028"}'
+  assert.match(annotation(result) ?? '', /^\{"apiVersion":"v1","data":.*,"kind":"ConfigMap","metadata":\{"annotations":\{\},"name":"c"/)
+  assert.ok(annotation(result)?.includes(data), annotation(result))
+  assert.ok(annotation(result)?.endsWith('}\n'))
+})
+
+test('API-11 apply by kubectl leaves an empty last-applied annotation empty', () => {
+  assert.equal(annotation(applied(earlier(''), configMap({ a: '1' }), 'kubectl', 1)), '')
+})
+
+test('API-11 apply by kubectl drops the last-applied annotation when the configuration exceeds the limit of annotations', () => {
+  const result = applied(earlier('{}'), configMap({ a: 'x'.repeat(256 * 1024) }), 'kubectl', 1, { force: true })
+  assert.equal(Object.hasOwn(result.metadata.annotations ?? {}, lastApplied), false)
+})
+
 function containers(...list: object[]): Unstructured {
   return { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' }, spec: { template: { spec: { containers: list } } } } as unknown as Unstructured
 }

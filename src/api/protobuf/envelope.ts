@@ -29,6 +29,7 @@ export function isProtobuf(bytes: Uint8Array): boolean {
 /** @throws ProtobufError when the bytes are no envelope. */
 export function openEnvelope(bytes: Uint8Array): Envelope {
   if (!isProtobuf(bytes)) throw new ProtobufError('provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]')
+  if (bytes.length === magic.length) throw new ProtobufError('empty body')
   const envelope = { apiVersion: '', kind: '', raw: new Uint8Array(), contentType: '' }
   try {
     const reader = new BinaryReader(bytes.subarray(4))

@@ -23,11 +23,15 @@ export interface Decoded {
   readonly unknownFields: readonly string[]
 }
 
-/** A value that does not fit the schema; the message is Go's. */
-class DecodeError extends Error {
-  constructor(message: string) {
+/** A value that does not fit the schema; the message is that of Go's JSON decoder. */
+export class DecodeError extends Error {
+  /** The message of the converter that upstream runs after a strategic merge patch, which reads no JSON. */
+  readonly converterMessage: string
+
+  constructor(message: string, converterMessage = message) {
     super(message)
     this.name = 'DecodeError'
+    this.converterMessage = converterMessage
   }
 }
 
@@ -278,7 +282,7 @@ function checkBase64(text: string): string {
 function decodeInteger(value: unknown, schema: Schema, place: Place | undefined): number {
   if (typeof value !== 'number') return mismatch(value, schema, place)
   if (!Number.isSafeInteger(value) || (schema.format === 'int32' && !fitsInt32(value))) {
-    throw new DecodeError(intoField(`number ${Number.isInteger(value) ? BigInt(value) : value}`, place, goType(schema)))
+    throw new DecodeError(intoField(`number ${Number.isInteger(value) ? BigInt(value) : value}`, place, goType(schema)), converterFault(value, schema))
   }
   return value
 }
@@ -288,7 +292,35 @@ function fitsInt32(value: number): boolean {
 }
 
 function mismatch(value: unknown, schema: Schema, place: Place | undefined): never {
-  throw new DecodeError(intoField(goValue(value), place, goType(schema)))
+  throw new DecodeError(intoField(goValue(value), place, goType(schema)), converterFault(value, schema))
+}
+
+/** Upstream: fromUnstructured of apimachinery/pkg/runtime/converter.go. */
+function converterFault(value: unknown, schema: Schema): string {
+  const source = goKind(value)
+  switch (schema.type) {
+    case 'object':
+      return `cannot restore struct from: ${source}`
+    case 'map':
+      return `cannot restore map from ${source}`
+    case 'array':
+      return `cannot restore slice from ${source}`
+    case 'integer':
+      return source === 'float64' ? `cannot convert float64 to ${goType(schema)}` : `unrecognized type: ${goType(schema)}`
+    case 'string':
+      if (schema.format === 'byte') return `cannot restore slice from ${source}`
+      return source === 'int64' ? `cannot convert int64 to ${goType(schema)}` : 'unrecognized type: string'
+    default:
+      return `unrecognized type: ${goType(schema)}`
+  }
+}
+
+/** What Go calls the kind of a value that was read from JSON. */
+function goKind(value: unknown): string {
+  if (Array.isArray(value)) return 'slice'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64'
+  if (typeof value === 'boolean') return 'bool'
+  return typeof value === 'string' ? 'string' : 'map'
 }
 
 function intoField(what: string, place: Place | undefined, type: string): string {
@@ -298,7 +330,8 @@ function intoField(what: string, place: Place | undefined, type: string): string
     : `json: cannot unmarshal ${what} into Go value of type ${type}`
 }
 
-function goValue(value: unknown): string {
+/** What Go's JSON decoder calls the kind of a value. */
+export function goValue(value: unknown): string {
   if (Array.isArray(value)) return 'array'
   return typeof value === 'boolean' ? 'bool' : typeof value
 }

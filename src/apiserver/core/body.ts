@@ -4,12 +4,13 @@
  */
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
-import { badRequest, StatusError } from '#api/machinery/status'
+import { isObject } from '#api/machinery/objects'
+import { badRequest, isStatus, StatusError } from '#api/machinery/status'
 import { parseYaml, YamlSyntaxError } from '#api/machinery/yaml'
 import { ProtobufError } from '#api/protobuf/decode'
-import { decodeProtobuf, protobufMediaType } from '#api/protobuf/envelope'
+import { decodeProtobuf, openEnvelope, protobufMediaType } from '#api/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
-import { cannotBeHandled, type Decoded, type DecodeOptions, decode, strictDecodingError, strictProblems } from '#api/schema/decode'
+import { cannotBeHandled, type Decoded, type DecodeOptions, decode, goValue, strictDecodingError, strictProblems } from '#api/schema/decode'
 import { applyDefaults } from '#api/schema/defaults'
 import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
@@ -72,10 +73,13 @@ const maxComposites = 100_000
 /** Shorter ones cannot hold that many. */
 const countedFromBytes = 2 * maxComposites
 
-/** The body's JSON value; in-process callers' values are copied, because decoding changes them. */
-export function parseBody(body: RequestBody, duplicates: boolean): ParsedBody {
+/**
+ * The body's JSON value; in-process callers' values are copied, because decoding changes them.
+ * @throws BadRequest with what is wrong with the text, or with what `refuse` makes of it
+ */
+export function parseBody(body: RequestBody, duplicates: boolean, refuse: (error: Error) => StatusError = refusePlainly): ParsedBody {
   if (body.type === 'value') return { value: deepCopy(body.value), duplicates: [] }
-  const parsed = parseBytes(body, duplicates)
+  const parsed = parseBytes(body, duplicates, refuse)
   refuseTooMany(parsed.value, body.bytes.length)
   return parsed
 }
@@ -97,25 +101,27 @@ export function refuseTooMany(value: unknown, bytes: number): void {
   }
 }
 
-function parseBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: boolean): ParsedBody {
+const refusePlainly = (error: Error) => badRequest(error.message)
+
+function parseBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: boolean, refuse: (error: Error) => StatusError): ParsedBody {
   const mediaType = mediaTypeOf(body.contentType)
   if (mediaType === '' || mediaType === 'application/json') {
     if (body.bytes.length === 0) return { value: undefined, duplicates: [] }
     try {
       return parseJson(body.bytes, { duplicates })
     } catch (error) {
-      if (error instanceof JsonSyntaxError) throw cannotParse(error, body.bytes)
+      if (error instanceof JsonSyntaxError) throw refuse(error)
       throw error
     }
   }
-  if (mediaType === yamlType) return { value: parseYamlBody(body.bytes), duplicates: [] }
-  if (mediaType === protobufMediaType) return { value: parseProtobufBody(body.bytes), duplicates: [] }
+  if (mediaType === yamlType) return { value: parseYamlBody(body.bytes, refuse), duplicates: [] }
+  if (mediaType === protobufMediaType) return { value: parseProtobufBody(body.bytes, refuse), duplicates: [] }
   throw unsupportedMediaType(bodyTypes)
 }
 
 const bodyTypes = ['application/json', yamlType, protobufMediaType]
 
-function parseProtobufBody(bytes: Buffer): unknown {
+function parseProtobufBody(bytes: Buffer, refuse: (error: Error) => StatusError): unknown {
   if (bytes.length === 0) return undefined
   try {
     return decodeProtobuf(bytes, (apiVersion, kind) => {
@@ -123,26 +129,18 @@ function parseProtobufBody(bytes: Buffer): unknown {
       return schemaFor(group, version, kind)
     })
   } catch (error) {
-    if (error instanceof ProtobufError) throw badRequest(error.message)
+    if (error instanceof ProtobufError) throw refuse(error)
     throw error
   }
 }
 
-function parseYamlBody(bytes: Buffer): unknown {
+function parseYamlBody(bytes: Buffer, refuse: (error: Error) => StatusError): unknown {
   try {
-    return parseYaml(bytes.toString('utf8'))
+    return parseYaml(bytes.toString('utf8')) ?? null
   } catch (error) {
-    if (error instanceof YamlSyntaxError) throw badRequest(error.message)
+    if (error instanceof YamlSyntaxError) throw refuse(error)
     throw error
   }
-}
-
-/** Go's decoder quotes the start of what it could not read only for some errors; tools match the syntax error itself. */
-function cannotParse(error: JsonSyntaxError, bytes: Buffer): StatusError {
-  const looksLikeJson = /^\s*\{/.test(bytes.subarray(0, 100).toString('latin1'))
-  if (looksLikeJson) return badRequest(error.message)
-  const detail = `json parse error: ${error.message}`
-  return badRequest(`couldn't get version/kind; ${detail}`)
 }
 
 export function unsupportedMediaType(accepted: readonly string[]): StatusError {
@@ -171,10 +169,12 @@ export interface PartlyDecoded {
 export async function decodeBody(source: BodySource, expected: ExpectedKind, keep?: (value: unknown) => PartlyDecoded | undefined): Promise<KubeObject> {
   const { request } = source
   const validation = fieldValidationOf(request)
-  const ready = readyBody(source, await request.readBody(maxBodyBytes))
-  const body = ready instanceof Promise ? await ready : ready
+  const sent = await request.readBody(maxBodyBytes)
+  const refuse = (error: Error) => unrecognized(sent, expected.kind, error)
+  const ready = readyBody(source, sent)
+  const body = ready instanceof Promise ? await ready.catch((error: unknown) => Promise.reject(isStatus(error, 'BadRequest') ? refuse(error) : error)) : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
-  const parsed = parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore')
+  const parsed = objectIn(parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse), sent, refuse)
   const isLarge = isLargeObject(request.bodyBytes ?? 0)
   if (isLarge) await turn()
   const decoded = decodeValue(request, parsed, expected, validation)
@@ -185,6 +185,53 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   return object
 }
 
+/** As upstream reads it first: for the kind and version alone. A null is an object without fields. @throws what `refuse` makes of anything else */
+function objectIn(parsed: ParsedBody, sent: RequestBody, refuse: (error: Error) => StatusError): ParsedBody {
+  const { value } = parsed
+  if (value === null) return { ...parsed, value: {} }
+  if (value === undefined) {
+    const isProtobuf = sent.type === 'bytes' && mediaTypeOf(sent.contentType) === protobufMediaType
+    throw refuse(isProtobuf ? new ProtobufError('empty data') : new JsonSyntaxError('unexpected end of JSON input'))
+  }
+  if (!isObject(value)) throw refuse(new JsonSyntaxError(`json: cannot unmarshal ${goValue(value)} into Go value of type ${typeMeta}`))
+  for (const field of ['apiVersion', 'kind']) {
+    const member = value[field]
+    if (member === undefined || member === null || typeof member === 'string') continue
+    throw refuse(new JsonSyntaxError(`json: cannot unmarshal ${goValue(member)} into Go struct field .${field} of type string`))
+  }
+  return parsed
+}
+
+/** Go's name of the structure that holds the two fields. */
+const typeMeta = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+/** Upstream: transformDecodeError of apiserver/pkg/endpoints/handlers/rest.go. */
+function unrecognized(body: RequestBody, kind: string, error: Error): StatusError {
+  const bytes = body.type === 'bytes' ? body.bytes : Buffer.alloc(0)
+  const claimed = error instanceof ProtobufError ? claimOf(bytes) : undefined
+  if (claimed) return cannotBeHandled(claimed, kind, error)
+  const why = error instanceof JsonSyntaxError ? `couldn't get version/kind; json parse error: ${error.message}` : error.message
+  return badRequest(`the object provided is unrecognized (must be of type ${kind}): ${why} (${summaryOf(bytes)})`)
+}
+
+/** The kind and version that a protobuf envelope names; undefined when the envelope itself cannot be read. */
+function claimOf(bytes: Buffer): { kind: string; apiVersion: string } | undefined {
+  try {
+    return openEnvelope(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const summaryBytes = 30
+
+/** The beginning of a body: as text when it looks like JSON, otherwise in hexadecimal digits. */
+function summaryOf(bytes: Buffer): string {
+  if (bytes.length === 0) return '<empty>'
+  const start = bytes.subarray(0, summaryBytes).toString(bytes[0] === 0x7b ? 'utf8' : 'hex')
+  return bytes.length > summaryBytes ? `${start} ...` : start
+}
+
 const dropping: DecodeOptions = { unknown: 'drop' }
 const collecting: DecodeOptions = { unknown: 'collect' }
 
@@ -192,8 +239,7 @@ const collecting: DecodeOptions = { unknown: 'collect' }
 export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected: ExpectedKind, validation: FieldValidation): KubeObject {
   const { value } = parsed
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    const shown = value === undefined ? 'EOF' : `json: cannot unmarshal ${Array.isArray(value) ? 'array' : typeof value} into Go value of type ${expected.kind}`
-    throw badRequest(shown)
+    throw badRequest(`json: cannot unmarshal ${goValue(value)} into Go value of type ${expected.kind}`)
   }
   checkKind(value as Partial<KubeObject>, expected)
   const { object, unknownFields } = decodeExpected(value, expected, validation === 'Ignore' ? dropping : collecting)

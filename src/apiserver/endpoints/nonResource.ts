@@ -1,7 +1,7 @@
 /** Paths that are no resource (L3): discovery, health, version, metrics. */
 import type { Info } from '#api/gen/types/version'
 import { HealthSlis } from '#base/healthSlis'
-import { kubernetesMajor, kubernetesMinor, kubernetesRelease, minCompatibilityMinor } from '#base/version'
+import { buildInfo, goPlatform, kubernetesMajor, kubernetesMinor, kubernetesRelease, minCompatibilityMinor } from '#base/version'
 import type { Answer } from '../core/answer.ts'
 import { textAnswer } from '../core/answer.ts'
 import { type HealthCheck, healthAnswer, slisAnswer } from '../core/health.ts'
@@ -48,12 +48,11 @@ export const versionInfo: Info = {
   minCompatibilityMajor: kubernetesMajor,
   minCompatibilityMinor,
   gitVersion: `${kubernetesRelease}+skiff`,
-  gitCommit: '',
-  gitTreeState: 'clean',
-  buildDate: '',
-  goVersion: '',
-  compiler: 'node',
-  platform: 'linux/amd64',
+  ...buildInfo,
+  // The runtime, where upstream names Go.
+  goVersion: `node${process.versions.node}`,
+  compiler: 'v8',
+  platform: goPlatform(process.platform, process.arch),
 }
 
 const known: ReadonlySet<string> = new Set(['/version', '/metrics', '/metrics/slis', '/livez', '/readyz', '/healthz', '/api', '/apis', '/statusz', '/flagz'])

@@ -4,17 +4,19 @@
  */
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
-import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { goPrint } from '#api/machinery/objects'
 import { badRequest, isStatus, notFound } from '#api/machinery/status'
 import { jsonPatchSteps, parseJsonPatch } from '#api/patch/jsonPatch'
 import { applyMergePatch } from '#api/patch/mergePatch'
 import { applyStrategicMergePatch } from '#api/patch/strategicMerge'
+import { DecodeError } from '#api/schema/decode'
 import { withNils } from '#api/schema/nils'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../core/answer.ts'
 import {
   decodeValue,
+  type ExpectedKind,
   fieldValidationOf,
   maxBodyBytes,
   mediaTypeOf,
@@ -66,24 +68,34 @@ export async function patch(scope: Scope): Promise<Answer> {
         if (isLarge) await turn()
         // What operations bring may be the patch's own.
         const value = type === jsonPatchType ? deepCopy(patched) : patched
+        if (type === strategicMergePatchType) keepKind(value, expectedKind(served))
         if (isLarge) await turn()
         // The library that reads JSON patches is a lenient one.
         const duplicates = type === jsonPatchType ? [] : patch.duplicates
         const shownValue = () => (type === strategicMergePatchType ? goPrint(patch.value) : JSON.stringify(type === jsonPatchType ? patched : apply(current)))
-        const object = whatPatchMade(shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation))
+        const object = whatPatchMade(type, shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation))
         return kept ? kept.joined(object) : object
       },
     })
   }
 }
 
+/** Upstream converts the merged value to the type that is served, without a look at the kind and version that the patch names. */
+function keepKind(value: unknown, { kind, ...version }: ExpectedKind): void {
+  const object = value as Partial<KubeObject>
+  if (typeof object.kind === 'string') object.kind = kind
+  if (typeof object.apiVersion === 'string') object.apiVersion = groupVersion(version)
+}
+
 /** What does not decode after a patch is the patch's fault: 422, not the 400 of a body. */
-function whatPatchMade(shownValue: () => string, decode: () => KubeObject): KubeObject {
+function whatPatchMade(type: string, shownValue: () => string, decode: () => KubeObject): KubeObject {
   try {
     return decode()
   } catch (error) {
     if (!isStatus(error, 'BadRequest') || !(error.cause instanceof Error)) throw error
-    throw invalid({ group: '', kind: '' }, '', [fieldError.invalid(FieldPath.of('patch'), shownValue(), error.cause.message)])
+    const { cause } = error
+    const why = type === strategicMergePatchType && cause instanceof DecodeError ? cause.converterMessage : cause.message
+    throw invalid({ group: '', kind: '' }, '', [fieldError.invalid(FieldPath.of('patch'), shownValue(), why)])
   }
 }
 

@@ -32,6 +32,19 @@ export function createPresenter(request: ServerRequest, served: ServedResource, 
   return plainPresenter(served, form)
 }
 
+/** An object that is computed for the request, in the negotiated form. */
+export function presentOne(request: ServerRequest, form: AnswerForm, object: KubeObject, columns: readonly Column<KubeObject>[], nowMs: number): Answer {
+  const apiVersion = `meta.k8s.io/${form.metaVersion ?? 'v1'}`
+  const whole = object as Frozen<KubeObject>
+  const value =
+    form.as === 'Table'
+      ? { ...toTable([whole], columns, nowMs, includeOf(request), { resourceVersion: object.metadata.resourceVersion ?? '' }), apiVersion }
+      : form.as
+        ? { ...partialObjectMetadata(whole), apiVersion }
+        : object
+  return { type: 'value', status: 200, value, ...encodingOf(form) }
+}
+
 /** What kinds without columns of their own show. */
 const defaultColumns: readonly Column<KubeObject>[] = [
   { name: 'Name', type: 'string', format: 'name', value: (object) => object.metadata.name },

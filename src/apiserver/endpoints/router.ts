@@ -3,7 +3,7 @@
  * path. Upstream: apiserver/pkg/endpoints/installer.go and the non-resource handlers of the generic server.
  */
 import type { ResourceFacts, SubresourceFacts } from '#api/discovery/resources'
-import { StatusError } from '#api/machinery/status'
+import { notFound, StatusError } from '#api/machinery/status'
 import { bareMap } from '#base/bareMap'
 import type { Answer } from '../core/answer.ts'
 import { textAnswer } from '../core/answer.ts'
@@ -34,7 +34,7 @@ const collectionVerbs: Readonly<Record<string, VerbHandler>> = { list: listOrWat
 const viewVerbs: Readonly<Record<string, VerbHandler>> = bareMap({ get: getObject, update, patch })
 
 export function createRouter(parts: RouterParts): Handler {
-  const nonResource = async (request: ServerRequest) => (await parts.nonResource(request)) ?? notFoundAnswer(request)
+  const nonResource = async (request: ServerRequest) => (await parts.nonResource(request)) ?? notFoundAnswer(parts.catalog, request)
   return (request) => {
     const info = request.info as RequestInfo
     // The core group has no name to write below /apis.
@@ -50,10 +50,10 @@ export function createRouter(parts: RouterParts): Handler {
     if (request.method === 'HEAD') throw methodNotAllowed()
     if (entry.handler) return entry.handler(request)
     const { facts, served } = entry
-    if (!served) return notFoundAnswer(request)
+    if (!served) return notFoundAnswer(parts.catalog, request)
     if (facts.namespaced && info.namespace === '' && !acrossNamespaces.has(info.verb)) {
       // Upstream passes such a request for a custom resource to the next handler, and there is none: 404.
-      if (served.custom) return notFoundAnswer(request)
+      if (served.custom) return notFoundAnswer(parts.catalog, request)
       throw methodNotAllowed()
     }
     const onObject = info.parts.length > 0
@@ -85,8 +85,9 @@ function placeFits(facts: ResourceFacts, info: RequestInfo): boolean {
 function subresource(parts: RouterParts, request: ServerRequest, { facts, served }: CatalogEntry): Promise<Answer> | Answer {
   const info = request.info as RequestInfo
   const found = facts.subresources.find((one) => one.name === info.subresource)
+  if (!found && served?.custom) throw notFound(served, info.name)
   // Only proxy has a path below the subresource.
-  if (!found || !served || (info.parts.length > 2 && found.name !== 'proxy')) return notFoundAnswer(request)
+  if (!found || !served || (info.parts.length > 2 && found.name !== 'proxy')) return notFoundAnswer(parts.catalog, request)
   if (request.method === 'HEAD' && !found.connect) throw methodNotAllowed()
   const scope: Scope = { deps: parts.endpoints, request, info, served, subresource: found }
   const special = parts.subresources[`${info.apiGroup}/${info.resource}/${info.subresource}`] ?? parts.subresources[`*/${info.subresource}`]
@@ -106,12 +107,21 @@ function isView(facts: ResourceFacts, sub: SubresourceFacts): boolean {
   return !sub.connect && sub.kind.kind === facts.kind && sub.kind.group === facts.group
 }
 
-/** Upstream: apiserver/pkg/util/notfoundhandler. */
-function notFoundAnswer(request: ServerRequest): Answer {
+/** Upstream: the service error handler in apiserver/pkg/server/handler.go below the roots of built-in groups, apiserver/pkg/util/notfoundhandler elsewhere. */
+function notFoundAnswer(catalog: Catalog, request: ServerRequest): Answer {
+  if (isBelowBuiltInGroup(catalog, request.path)) {
+    throw new StatusError('NotFound', 'the server could not find the requested resource', { details: {} })
+  }
   if (!request.pathsIncomplete) return pathNotFound
   throw new StatusError('ServiceUnavailable', 'the request has been made before all known HTTP paths have been installed, please try again', {
     details: { retryAfterSeconds: 5 },
   })
+}
+
+function isBelowBuiltInGroup(catalog: Catalog, path: string): boolean {
+  const [, prefix, group = ''] = path.split('/', 3)
+  if (prefix === 'api') return true
+  return prefix === 'apis' && group !== '' && catalog.hasBuiltInGroup(group)
 }
 
 export function methodNotAllowed(): StatusError {

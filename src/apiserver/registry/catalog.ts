@@ -47,6 +47,9 @@ export interface CatalogSource {
   readonly openApi?: ForeignOpenApi | undefined
 }
 
+/** The source of the resources that are part of this server. */
+export const builtInSourceName = 'built-in'
+
 interface Index {
   readonly entries: ReadonlyMap<string, CatalogEntry>
   readonly groupVersions: ReadonlyMap<string, CatalogGroupVersion>
@@ -54,6 +57,7 @@ interface Index {
   readonly foreign: ReadonlyMap<string, Handler>
   /** By group-version: the revisions of its sources. */
   readonly revisions: ReadonlyMap<string, string>
+  readonly builtInGroups: ReadonlySet<string>
 }
 
 export class Catalog {
@@ -86,6 +90,11 @@ export class Catalog {
   foreign(group: string, version: string): Handler | undefined {
     const { foreign } = this.#current()
     return foreign.size === 0 ? undefined : foreign.get(groupVersionKey(group, version))
+  }
+
+  /** Whether this server itself serves a version of the group, custom resources aside. */
+  hasBuiltInGroup(group: string): boolean {
+    return this.#current().builtInGroups.has(group)
   }
 
   groupVersions(): readonly CatalogGroupVersion[] {
@@ -123,12 +132,12 @@ export class Catalog {
   }
 
   #current(): Index {
-    this.#index ??= indexOf(this.#sources.values())
+    this.#index ??= indexOf(this.#sources.values(), this.#sources.get(builtInSourceName))
     return this.#index
   }
 }
 
-function indexOf(sources: Iterable<CatalogSource>): Index {
+function indexOf(sources: Iterable<CatalogSource>, builtIn: CatalogSource | undefined): Index {
   const entries = new Map<string, CatalogEntry>()
   const groupVersions = new Map<string, CatalogGroupVersion>()
   const foreign = new Map<string, Handler>()
@@ -147,7 +156,7 @@ function indexOf(sources: Iterable<CatalogSource>): Index {
       if (!entries.has(key)) entries.set(key, entry)
     }
   }
-  return { entries, groupVersions, foreign, revisions }
+  return { entries, groupVersions, foreign, revisions, builtInGroups: new Set(builtIn?.groupVersions.map(({ group }) => group)) }
 }
 
 function merged(a: CatalogGroupVersion, b: CatalogGroupVersion): CatalogGroupVersion {

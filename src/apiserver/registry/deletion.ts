@@ -67,14 +67,26 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
   if (plan === 'pending') return { entry: current, deleted: false }
   if (plan === 'now') {
     if (context.dryRun) return { entry: current, deleted: true }
-    const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, current))
-    if (revision === undefined) return undefined
-    if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(current.object)
-    return { entry: current, deleted: true }
+    return remove(deps, context, current)
   }
-  if (context.dryRun) return { entry: await transientEntry(current.key, encodeStored(plan), current), deleted: false }
+  const isLast = readyToDelete(stored, plan)
+  if (context.dryRun) return { entry: await transientEntry(current.key, encodeStored(plan), current), deleted: isLast }
   const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, plan, current))
-  return entry && { entry, deleted: false }
+  if (!entry || !isLast) return entry && { entry, deleted: false }
+  // A graceful kind is marked before it is deleted, so that the answer and the DELETED event carry the mark.
+  const removed = await remove(deps, context, entry)
+  if (removed) return removed
+  // Someone else may have deleted the marked object meanwhile.
+  return (await deps.storage.read(stored, entry.key)) ? undefined : { entry, deleted: true }
+}
+
+/** Undefined when the stored state is another one by now. */
+async function remove(deps: WriterDeps, context: WriteContext, entry: CacheEntry): Promise<DeleteResult | undefined> {
+  const { stored } = context.served
+  const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, entry))
+  if (revision === undefined) return undefined
+  if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(entry.object)
+  return { entry, deleted: true }
 }
 
 /** Decides a delete: remove the object now, mark it so that finalizers finish the deletion, or nothing because that is under way. */
@@ -88,7 +100,8 @@ export function planDeletion(stored: StoredResource, request: DeleteRequest, old
   if (finalizers.length > 0) metadata.finalizers = finalizers
   else delete metadata.finalizers
   const graceful = applyGrace(stored, request, object, nowMs)
-  if (graceful === 'unchanged' && !finalizersChanged) return 'pending'
+  // A pending graceful deletion keeps its finalizers, too.
+  if (graceful === 'unchanged') return 'pending'
   const blocked = finalizers.length > 0 || isHeld(stored, object)
   if (graceful === 'immediate' && !blocked) return 'now'
   if (graceful === 'immediate') {
@@ -112,20 +125,22 @@ function applyGrace(stored: StoredResource, request: DeleteRequest, object: Kube
   const { deletion } = stored.strategy
   if (!deletion) return 'immediate'
   const { metadata } = object
-  const seconds = deletion.gracePeriodSeconds(object, request.gracePeriodSeconds)
-  if (metadata.deletionTimestamp) {
-    const before = metadata.deletionGracePeriodSeconds ?? 0
-    // Only a shorter period changes anything; a deletion cannot be taken back.
-    const wanted = request.gracePeriodSeconds === undefined ? before : seconds
-    if (wanted === 0 && request.gracePeriodSeconds !== undefined) return 'immediate'
-    if (wanted >= before) return 'unchanged'
-    const requestedAt = (parseTime(metadata.deletionTimestamp) ?? nowMs) - before * 1000
-    metadata.deletionTimestamp = formatTime(requestedAt + wanted * 1000)
-    metadata.deletionGracePeriodSeconds = wanted
-    return 'graceful'
-  }
-  if (seconds <= 0) return 'immediate'
-  markDeleting(metadata, nowMs, seconds)
+  if (metadata.deletionTimestamp) return shortenGrace(metadata, request.gracePeriodSeconds, nowMs)
+  markDeleting(metadata, nowMs, deletion.gracePeriodSeconds(object, request.gracePeriodSeconds))
+  return 'graceful'
+}
+
+/** Only a shorter period changes anything; a deletion cannot be taken back. */
+function shortenGrace(metadata: KubeObject['metadata'], requested: number | undefined, nowMs: number): 'graceful' | 'immediate' | 'unchanged' {
+  const before = metadata.deletionGracePeriodSeconds ?? 0
+  if (before === 0) return 'immediate'
+  const wanted = requested === undefined || requested >= 0 ? requested : 1
+  if (wanted === undefined || wanted >= before) return 'unchanged'
+  const endsAt = (parseTime(metadata.deletionTimestamp ?? '') ?? nowMs) + (wanted - before) * 1000
+  const isOver = endsAt < nowMs
+  metadata.deletionTimestamp = formatTime(isOver ? nowMs : endsAt)
+  // The kubelet still has to end the pod, so that a period that is over becomes the shortest one.
+  metadata.deletionGracePeriodSeconds = isOver && wanted > 0 ? 1 : wanted
   return 'graceful'
 }
 

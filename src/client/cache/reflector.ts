@@ -59,6 +59,8 @@ interface Run<T extends KubeObject> {
   streaming: boolean
   /** The target has a whole state to resume from. */
   complete: boolean
+  /** The text of the failure that was logged last; '' after a whole state has arrived. */
+  failure: string
 }
 
 /** Runs until the signal aborts; resolves then. Failures are logged and tried again, 0.8 s to 30 s apart. */
@@ -69,7 +71,7 @@ export async function runReflector<T extends KubeObject>(
   options: ReflectorOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const run: Run<T> = { client, deps, options, target, signal, resourceVersion: '', expired: false, streaming: true, complete: false }
+  const run: Run<T> = { client, deps, options, target, signal, resourceVersion: '', expired: false, streaming: true, complete: false, failure: '' }
   const nextWaitMs = createBackoff(deps.clock, deps.random, reflectorBackoff)
   while (!signal.aborted) {
     try {
@@ -83,15 +85,22 @@ export async function runReflector<T extends KubeObject>(
   }
 }
 
-/** Remembers what a failure says about how to start over, and logs it once. */
+/** Remembers what a failure says about how to start over, and logs it. */
 function note<T extends KubeObject>(run: Run<T>, error: unknown): void {
   const { deps, client } = run
   if (isGone(error)) {
     run.expired = true
     deps.log.v(4).info('Watch expired, starting over', { resource: client.resource.resource })
-  } else {
-    deps.log.warn('Failed to list or watch', { resource: client.resource.resource, error: messageOf(error) })
+    return
   }
+  const text = messageOf(error)
+  const fields = { resource: client.resource.resource, error: text }
+  // The same failure is tried again for as long as it lasts: one line tells all.
+  if (text === run.failure) deps.log.v(4).info('Failed to list or watch again', fields)
+  // A custom resource's definition may be deleted at any time.
+  else if (isStatus(error, 'NotFound') && run.resourceVersion !== '') deps.log.v(2).info('The resource is no longer served', fields)
+  else deps.log.warn('Failed to list or watch', fields)
+  run.failure = text
 }
 
 const isGone = (error: unknown) => isStatus(error) && (error.reason === 'Expired' || error.reason === 'Gone' || error.code === 410)
@@ -140,6 +149,7 @@ function arrived<T extends KubeObject>(run: Run<T>, items: readonly Frozen<T>[],
   run.resourceVersion = resourceVersion
   run.expired = false
   run.complete = true
+  run.failure = ''
   run.target.replace(items, resourceVersion)
 }
 

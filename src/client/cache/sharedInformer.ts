@@ -32,6 +32,7 @@ export interface SharedInformer<T extends KubeObject> {
   readonly lister: Lister<T>
   /** `resyncPeriodMs`: the handler gets an update of each object this often. Default: never. */
   addHandler(handler: EventHandler<T>, options?: { readonly resyncPeriodMs?: number }): HandlerRegistration
+  hasHandlers(): boolean
   addIndexers(indexers: Indexers<T>): void
   /** True once the first state has arrived. */
   hasSynced(): boolean
@@ -109,6 +110,10 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
         listener.timer?.cancel()
       },
     }
+  }
+
+  hasHandlers(): boolean {
+    return this.#listeners.length > 0
   }
 
   addIndexers(indexers: Indexers<T>): void {

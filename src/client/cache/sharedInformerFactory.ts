@@ -3,6 +3,7 @@
  * while the factory runs start at once. Upstream: client-go/informers/factory.go (v1.36).
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { abortScope } from '#base/abortScope'
 import type { Client, Resource } from '../client.ts'
 import type { ReflectorDeps, ReflectorOptions } from './reflector.ts'
 import { createSharedInformer, type SharedInformer } from './sharedInformer.ts'
@@ -10,6 +11,11 @@ import { createSharedInformer, type SharedInformer } from './sharedInformer.ts'
 export interface SharedInformerFactory {
   /** The informer of a resource: the same one for the same resource and options. */
   of<T extends KubeObject>(resource: Resource<T>, options?: ReflectorOptions): SharedInformer<T>
+  /**
+   * Stops and forgets an informer that has no handlers left: its resource is no longer served. If the resource is asked for later, it gets a new
+   * informer. An informer with handlers runs on, until the last of their owners calls this.
+   */
+  stopUnused<T extends KubeObject>(informer: SharedInformer<T>): void
   /** Resolves when every informer asked for so far has its first state. */
   synced(signal: AbortSignal): Promise<void>
   /** Runs all informers until the signal aborts; resolves when they have stopped. */
@@ -23,15 +29,26 @@ export interface SharedInformerFactoryOptions extends ReflectorOptions {
   readonly transform?: ((object: Frozen<KubeObject>) => Frozen<KubeObject>) | undefined
 }
 
+interface Entry {
+  readonly informer: SharedInformer<never>
+  readonly run: (signal: AbortSignal) => Promise<void>
+  readonly stop: AbortController
+}
+
+async function runUntil(run: Entry['run'], ...signals: readonly AbortSignal[]): Promise<void> {
+  using scope = abortScope(...signals)
+  await run(scope.signal)
+}
+
 /** `client` decides what the informers hold: whole objects, or with createMetadataClient their metadata. */
 export function createSharedInformerFactory(client: Client, deps: ReflectorDeps, factoryOptions: SharedInformerFactoryOptions = {}): SharedInformerFactory {
   const { tweakListOptions = (_, options) => options, transform, ...defaults } = factoryOptions
-  const informers = new Map<string, { readonly informer: SharedInformer<never>; readonly run: (signal: AbortSignal) => Promise<void> }>()
+  const informers = new Map<string, Entry>()
   const running = new Set<Promise<void>>()
   let started: AbortSignal | undefined
 
-  function start(run: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): void {
-    const done: Promise<void> = run(signal).finally(() => running.delete(done))
+  function start({ run, stop }: Entry, signal: AbortSignal): void {
+    const done: Promise<void> = runUntil(run, signal, stop.signal).finally(() => running.delete(done))
     running.add(done)
   }
 
@@ -48,16 +65,25 @@ export function createSharedInformerFactory(client: Client, deps: ReflectorDeps,
         transform: transform as ((object: Frozen<T>) => Frozen<T>) | undefined,
       })
       const run = (signal: AbortSignal) => informer.run(signal)
-      informers.set(key, { informer: informer as unknown as SharedInformer<never>, run })
-      if (started && !started.aborted) start(run, started)
+      const entry: Entry = { informer: informer as unknown as SharedInformer<never>, run, stop: new AbortController() }
+      informers.set(key, entry)
+      if (started && !started.aborted) start(entry, started)
       return informer
+    },
+    stopUnused(informer) {
+      if (informer.hasHandlers()) return
+      for (const [key, entry] of informers) {
+        if (entry.informer !== (informer as unknown)) continue
+        informers.delete(key)
+        entry.stop.abort(new Error(`the informer of ${informer.resource.resource} is not used any more`))
+      }
     },
     async synced(signal) {
       await Promise.all([...informers.values()].map(({ informer }) => informer.synced(signal)))
     },
     async run(signal) {
       started = signal
-      for (const { run } of informers.values()) start(run, signal)
+      for (const entry of informers.values()) start(entry, signal)
       await new Promise<void>((resolve) => {
         if (signal.aborted) resolve()
         else signal.addEventListener('abort', () => resolve(), { once: true })

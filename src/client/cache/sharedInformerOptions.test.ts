@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { StatusError } from '#api/machinery/status'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
@@ -165,6 +166,62 @@ test('CGO-04 objects that an index function, a transform or a handler fails on h
   assert.equal(informer.store.byIndex('byNode', 'node').length, 4)
   const once = ['event handler', 'index byNode', 'transform'].map((what) => ({ resource: 'pods', what }))
   assert.deepEqual(counted, [...once, ...once])
+  stopping.abort()
+  await done
+})
+
+test('CGO-04 a factory stops an informer without handlers, and starts a new one when the resource is asked for again', async () => {
+  const server = new HistoryTransport()
+  put(server, 'a')
+  const clock = new VirtualClock()
+  const factory = createSharedInformerFactory(createClient(server), { clock, random: seededRandom(1), log: noLog })
+  const stopping = new AbortController()
+  const done = factory.run(stopping.signal)
+  const informer = factory.of(pods)
+  const [first, second] = [informer.addHandler({}), informer.addHandler({})]
+  await factory.synced(stopping.signal)
+  first.remove()
+  factory.stopUnused(informer)
+  assert.equal(factory.of(pods), informer, 'another handler still uses it')
+  second.remove()
+  factory.stopUnused(informer)
+  await clock.advance(0)
+  put(server, 'b')
+  await clock.advance(3_600_000)
+  assert.deepEqual([informer.store.get('x/b'), server.requests.length], [undefined, 1])
+  const next = factory.of(pods)
+  await next.synced(stopping.signal)
+  assert.deepEqual([next === informer, next.store.list().length], [false, 2])
+  stopping.abort()
+  await done
+})
+
+test('CGO-01 an informer logs a failure once, not for each try', async () => {
+  const server = new HistoryTransport()
+  let failure: StatusError | undefined
+  server.intercept = () => {
+    if (failure) throw failure
+  }
+  const clock = new VirtualClock()
+  const lines: string[] = []
+  const line = (level: string) => (message: string, fields: unknown) => void lines.push(`${level} ${message} ${(fields as { error: string }).error}`)
+  const log = { ...noLog, warn: line('warn'), v: (level: number) => ({ ...noLog.v(level), info: level > 2 ? () => {} : line('info') }) }
+  const informer = createSharedInformer(createClient(server).of(pods), { clock, random: seededRandom(1), log })
+  const stopping = new AbortController()
+  const done = informer.run(stopping.signal)
+  await informer.synced(stopping.signal)
+  const steps = [
+    [new StatusError('NotFound', 'not served'), 'info The resource is no longer served not served'],
+    [new StatusError('Forbidden', 'not allowed'), 'warn Failed to list or watch not allowed'],
+  ] as const
+  for (const [error, want] of steps) {
+    failure = error
+    server.endWatches(error)
+    const before = server.requests.length
+    await clock.advance(120_000)
+    assert.ok(server.requests.length > before + 2, 'it tries again')
+    assert.deepEqual(lines.splice(0), [want])
+  }
   stopping.abort()
   await done
 })

@@ -6,7 +6,7 @@
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { abortScope } from '#base/abortScope'
 import type { Component } from '#base/component'
-import type { HandlerRegistration } from '#client/cache/sharedInformer'
+import type { HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, type Result } from '../framework/reconciler.ts'
@@ -37,7 +37,7 @@ function createGarbageCollector(context: ControllerContext): Component {
   const resourceOf = ({ apiVersion, kind }: Kind) => discovered.byKind.get(`${apiVersion} ${kind}`)
   const actions = createActions(context.client, context.clock, resourceOf)
   const { live, classify, dropOwners, dropFinalizer, unblock, remove } = actions
-  const watched = new Map<string, HandlerRegistration>()
+  const watched = new Map<string, { readonly informer: SharedInformer<KubeObject>; readonly registration: HandlerRegistration }>()
   const deletions = createReconciler(context, {
     name: garbageCollector.name,
     queueName: 'garbage_collector_attempt_to_delete',
@@ -64,7 +64,7 @@ function createGarbageCollector(context: ControllerContext): Component {
       }
       await followDiscovery(context, garbageCollector.name, follow, signal)
       await working
-      for (const registration of watched.values()) registration.remove()
+      for (const { registration } of watched.values()) registration.remove()
     },
   }
 
@@ -78,22 +78,21 @@ function createGarbageCollector(context: ControllerContext): Component {
       if (watched.has(key)) continue
       const informer = context.informers.of(resource)
       const observe = (object: Frozen<KubeObject>) => apply(graph.observe(object))
-      watched.set(
-        key,
-        informer.addHandler({
-          onAdd: observe,
-          onUpdate: (old, object) => {
-            if (old.metadata.uid !== object.metadata.uid) apply(graph.remove(old.metadata.uid ?? ''))
-            observe(object)
-          },
-          onDelete: (object) => apply(graph.remove(object.metadata.uid ?? '')),
-        }),
-      )
+      const registration = informer.addHandler({
+        onAdd: observe,
+        onUpdate: (old, object) => {
+          if (old.metadata.uid !== object.metadata.uid) apply(graph.remove(old.metadata.uid ?? ''))
+          observe(object)
+        },
+        onDelete: (object) => apply(graph.remove(object.metadata.uid ?? '')),
+      })
+      watched.set(key, { informer, registration })
     }
     const served = new Set(discovered.watchable.map(({ group, resource }) => `${group}/${resource}`))
-    for (const [key, registration] of watched) {
+    for (const [key, { informer, registration }] of watched) {
       if (served.has(key)) continue
       registration.remove()
+      context.informers.stopUnused(informer)
       watched.delete(key)
     }
   }

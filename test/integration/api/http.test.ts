@@ -154,6 +154,72 @@ for (const { name, request, status } of bad) {
   })
 }
 
+const unreadable = (why: string, summary: string) => `the object provided is unrecognized (must be of type ConfigMap): ${why} (${summary})`
+const noKind = (why: string) => `couldn't get version/kind; json parse error: ${why}`
+const typeMeta = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+const badMagic = 'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]'
+const unrecognized: readonly { name: string; body: string; type?: string; message: string }[] = [
+  { name: 'half a JSON', body: '{"metadata":', message: unreadable(noKind('unexpected end of JSON input'), '{"metadata":') },
+  {
+    name: 'a long text that begins like JSON',
+    body: `{"metadata":{"name":"x"},"data":oops}`,
+    message: unreadable(noKind("invalid character 'o' looking for beginning of value"), '{"metadata":{"name":"x"},"data ...'),
+  },
+  { name: 'a text', body: 'hello', message: unreadable(noKind("invalid character 'h' looking for beginning of value"), '68656c6c6f') },
+  { name: 'an array', body: '[]', message: unreadable(noKind(`json: cannot unmarshal array into Go value of type ${typeMeta}`), '5b5d') },
+  {
+    name: 'a kind that is no text',
+    body: '{"kind":7}',
+    message: unreadable(noKind('json: cannot unmarshal number into Go struct field .kind of type string'), '{"kind":7}'),
+  },
+  { name: 'no body', body: '', message: unreadable(noKind('unexpected end of JSON input'), '<empty>') },
+  {
+    name: 'a scalar in YAML',
+    body: 'hello',
+    type: 'application/yaml',
+    message: unreadable(noKind(`json: cannot unmarshal string into Go value of type ${typeMeta}`), '68656c6c6f'),
+  },
+  { name: 'protobuf without its magic', body: 'x', type: 'application/vnd.kubernetes.protobuf', message: unreadable(badMagic, '78') },
+  { name: 'an empty protobuf', body: '', type: 'application/vnd.kubernetes.protobuf', message: unreadable('empty data', '<empty>') },
+]
+for (const { name, body, type = 'application/json', message } of unrecognized) {
+  test(`API-13 a body that cannot be read is refused in upstream's words: ${name}`, async () => {
+    const answer = await as('admin', { ...post, headers: { 'content-type': type }, body })
+    assert.deepEqual([answer.status, json(answer.body).message], [400, message])
+  })
+}
+
+test('API-13 a null as the body is an object without fields', async () => {
+  const answer = await as('admin', { ...post, body: 'null' })
+  assert.equal(answer.status, 422)
+  assert.match(json(answer.body).message, /name or generateName is required/)
+})
+
+const unserved = [
+  { name: 'an unknown resource', path: '/api/v1/nope', isStatus: true },
+  { name: 'an unknown namespaced resource', path: '/apis/apps/v1/namespaces/default/nope/x', isStatus: true },
+  { name: 'an unknown version of a built-in group', path: '/apis/apps/v9/deployments', isStatus: true },
+  { name: 'an unknown version of the core group', path: '/api/v9', isStatus: true },
+  { name: 'an unknown subresource', path: '/api/v1/namespaces/default/configmaps/x/nope', isStatus: true },
+  { name: 'a namespaced resource without its namespace', path: '/api/v1/pods/x', isStatus: true },
+  { name: 'a cluster-scoped resource in a namespace', path: '/api/v1/namespaces/default/nodes', isStatus: true },
+  { name: 'an unknown group', path: '/apis/nothing.example.com/v1/things', isStatus: false },
+  { name: 'an unknown path', path: '/nothing', isStatus: false },
+]
+for (const { name, path, isStatus } of unserved) {
+  test(`API-01 ${name} is answered with 404 and ${isStatus ? 'a Status' : 'a text'}`, async () => {
+    const { status, headers, body } = await as('admin', { path })
+    assert.equal(status, 404)
+    if (!isStatus) {
+      assert.deepEqual([headers['content-type'], body.toString()], ['text/plain; charset=utf-8', '404 page not found\n'])
+      return
+    }
+    const message = 'the server could not find the requested resource'
+    const want = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason: 'NotFound', details: {}, code: 404 }
+    assert.deepEqual([headers['content-type'], json(body)], ['application/json', want])
+  })
+}
+
 test('a connection that speaks no TLS is closed, and others are still served', async () => {
   await new Promise<void>((resolve) => {
     const socket = connect(listener.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\n\r\n'))
@@ -183,9 +249,13 @@ test('API-15 OpenAPI v2 and v3 are served, and v3 by its hash', async () => {
   assert.equal(document.headers['cache-control'], 'public, immutable')
 })
 
-test('API-32 /version has major and minor', async () => {
-  const { major, minor, gitVersion } = json((await as('admin', { path: '/version' })).body)
+test('API-32 /version names the release, the build, the runtime and the platform', async () => {
+  const { major, minor, gitVersion, ...rest } = json((await as('admin', { path: '/version' })).body)
   assert.deepEqual([major, minor, /^v1\.36\./.test(gitVersion)], ['1', '36', true])
+  const { goVersion, compiler, platform, buildDate } = rest
+  const architecture = process.arch === 'x64' ? 'amd64' : process.arch
+  assert.deepEqual([goVersion, compiler, platform], [`node${process.versions.node}`, 'v8', `linux/${architecture}`])
+  assert.match(buildDate, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
 })
 
 test('/readyz?verbose lists each check', async () => {

@@ -1,8 +1,9 @@
 /** Objects over the API: creating, changing, deleting, selecting, paging. */
 import assert from 'node:assert/strict'
 import type { ConfigMap } from '#api/gen/types/core.v1'
+import type { KubeObject, ObjectMeta } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
-import { configMaps, deployments, endpointSlices, jobs, leases, namespaces, pods, services } from '#client/builtIn'
+import { configMaps, deployments, endpointSlices, jobs, leases, limitRanges, namespaces, pods, services } from '#client/builtIn'
 import { refused } from '../../support/refused.ts'
 import { bothTransports, type Case } from './bothTransports.ts'
 
@@ -199,6 +200,37 @@ bothTransports({
     assert.equal((await client.of(pods).get({ namespace, name: 'p' })).metadata.deletionGracePeriodSeconds, 5)
     await client.of(pods).delete({ namespace, name: 'p' }, { gracePeriodSeconds: 0 })
     assert.equal((await refused(client.of(pods).get({ namespace, name: 'p' }))).code, 404)
+  },
+
+  async 'API-25 a pod that is deleted at once is marked in the answer and in its events'({ client, namespace }: Case) {
+    await client.of(pods).create(pod(namespace, 'unscheduled'))
+    await client.of(pods).create(pod(namespace, 'forced'))
+    await client.of(pods).createSubresource({ namespace, name: 'forced' }, 'binding', { target: { kind: 'Node', name: 'n1' } })
+    const { resourceVersion } = (await client.of(pods).list({ namespace })).metadata
+    const path = `/api/v1/namespaces/${namespace}/pods`
+    const marks = ({ deletionTimestamp, deletionGracePeriodSeconds, generation }: ObjectMeta) =>
+      [deletionTimestamp === undefined ? 'unmarked' : 'marked', deletionGracePeriodSeconds, generation] as const
+    for (const [name, body] of [
+      ['unscheduled', undefined],
+      ['forced', { gracePeriodSeconds: 0 }],
+    ] as const) {
+      const { body: object } = await client.transport.request({ method: 'DELETE', path: `${path}/${name}`, ...(body ? { body } : {}) })
+      assert.deepEqual(marks((object as KubeObject).metadata), ['marked', 0, 2], name)
+    }
+    const seen: unknown[] = []
+    for await (const batch of client.of(pods).watch({ namespace, resourceVersion, signal: AbortSignal.timeout(10_000) })) {
+      seen.push(...batch.map(({ type, object: { metadata } }) => [type, metadata.name, ...marks(metadata as ObjectMeta)]))
+      if (seen.length >= 4) break
+    }
+    const events = (name: string) => ['MODIFIED', 'DELETED'].map((type) => [type, name, 'marked', 0, 2])
+    assert.deepEqual(seen, [...events('unscheduled'), ...events('forced')])
+  },
+
+  async 'API-27 a LimitRange without a name gets a UUID as its name'({ client, namespace }: Case) {
+    const limits = [{ type: 'Container', max: { cpu: '1' } }]
+    const made = await client.of(limitRanges).create({ metadata: { namespace }, spec: { limits } })
+    assert.match(made.metadata.name ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    assert.notEqual(made.metadata.name, made.metadata.uid)
   },
 
   async 'API-26 the propagation policy decides about the garbage collector finalizers'({ client, namespace }: Case) {

@@ -68,8 +68,37 @@ const rows: readonly Row[] = [
     type: 'strategic',
     body: { data: 'x' },
     code: 422,
-    want: /^ "" is invalid: patch: Invalid value: "map\[data:x\]": json: cannot unmarshal string/,
+    want: ' "" is invalid: patch: Invalid value: "map[data:x]": cannot restore map from string',
   },
+  {
+    name: 'metadata that is a list',
+    type: 'strategic',
+    body: { metadata: [] },
+    code: 422,
+    want: ' "" is invalid: patch: Invalid value: "map[metadata:[]]": cannot restore struct from: slice',
+  },
+  {
+    name: 'a number for a text',
+    type: 'strategic',
+    body: { data: { a: 7 } },
+    code: 422,
+    want: ' "" is invalid: patch: Invalid value: "map[data:map[a:7]]": cannot convert int64 to string',
+  },
+  {
+    name: 'a number for a truth value',
+    type: 'strategic',
+    body: { immutable: 7 },
+    code: 422,
+    want: ' "" is invalid: patch: Invalid value: "map[immutable:7]": unrecognized type: bool',
+  },
+  {
+    name: 'a field of the wrong type in a merge patch',
+    type: 'merge',
+    body: { data: 'x' },
+    code: 422,
+    want: /^ "" is invalid: patch: Invalid value: "\{.*\}": json: cannot unmarshal string/,
+  },
+  { name: 'another kind in a merge patch', type: 'merge', body: { kind: 'Secret' }, code: 422, want: /: unknown conversion$/ },
   {
     name: 'an unknown field, strictly',
     type: 'merge',
@@ -128,5 +157,13 @@ bothTransports({
     }
     const after = await one.client.of(configMaps).get({ namespace: one.namespace, name: 'm' })
     assert.equal(after.metadata.resourceVersion, before.metadata.resourceVersion)
+  },
+
+  async 'API-11 a strategic merge patch is applied whatever kind and version it names'({ client, namespace }: Case) {
+    await client.of(configMaps).create({ metadata: { namespace, name: 'm' }, data: { a: '1' } })
+    const body = { kind: 'Secret', apiVersion: 'example.com/v7', data: { b: '2' } }
+    const { body: patched } = await client.transport.request({ method: 'PATCH', path, body, contentType: types.strategic })
+    const { kind, apiVersion, data } = patched as { kind: string; apiVersion: string; data: object }
+    assert.deepEqual({ kind, apiVersion, data }, { kind: 'ConfigMap', apiVersion: 'v1', data: { a: '1', b: '2' } })
   },
 })

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import type { AdmissionAttributes, AdmissionPlugin } from '#apiserver/admission/admission'
 import { deployments } from '#client/builtIn'
 import { startTestApiServer } from '#testing/apiServer'
+import { rawHttp } from './rawHttp.ts'
 
 const path = '/apis/apps/v1/namespaces/default/deployments/web/scale'
 const web = {
@@ -48,4 +49,28 @@ test('API-10 who scales is admitted as a writer of the Scale', async (t) => {
   const what = 'UPDATE deployments/scale autoscaling/v1 Scale Scale'
   assert.deepEqual(log, [`admit: ${what} 1→2`, `validate: ${what} 1→2`, `admit: ${what} 2→7`, `validate: ${what} 2→5`])
   assert.equal((await api.client.of(deployments).get({ namespace: 'default', name: 'web' })).spec?.replicas, 5)
+})
+
+const tableType = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'
+
+test('API-10 a Scale is shown as a table with the desired and available replicas, whether it is read or written', async (t) => {
+  const api = await startTestApiServer()
+  t.after(() => api.close())
+  await api.client.of(deployments).create(web)
+  const listener = await api.listen()
+  const headers = { accept: tableType, 'content-type': 'application/merge-patch+json' }
+  for (const [request, desired] of [
+    [{ method: 'GET' }, 1],
+    [{ method: 'PATCH', body: '{"spec":{"replicas":3}}' }, 3],
+  ] as const) {
+    const answer = await rawHttp(listener, { ...request, path, headers, token: listener.token })
+    const { kind, columnDefinitions, rows } = JSON.parse(answer.body.toString())
+    assert.equal(kind, 'Table')
+    assert.deepEqual(
+      columnDefinitions.map(({ name, type }: { name: string; type: string }) => `${name} ${type}`),
+      ['Name string', 'Desired integer', 'Available integer', 'Age string'],
+    )
+    assert.deepEqual(rows[0].cells.slice(0, 3), ['web', desired, 0])
+    assert.match(rows[0].cells[3], /^\d+s$/)
+  }
 })

@@ -60,9 +60,9 @@ test('CTL-14 an object whose owner never existed is deleted, but not while anoth
   await gone('t-child')
 })
 
-test('CTL-14 custom resources own, and go with their owners', async () => {
-  const boxes = namespaced<ConfigMap>('example.com', 'v1', 'boxes', 'Box')
-  await cluster.client.of(customResourceDefinitions).create({
+const boxes = namespaced<ConfigMap>('example.com', 'v1', 'boxes', 'Box')
+const defineBoxes = () =>
+  cluster.client.of(customResourceDefinitions).create({
     metadata: { name: 'boxes.example.com' },
     spec: {
       group: 'example.com',
@@ -71,16 +71,34 @@ test('CTL-14 custom resources own, and go with their owners', async () => {
       versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
     },
   })
-  const box = await eventually(() => cluster.client.of(boxes).create({ metadata: { namespace, name: 'outer' } }))
-  // Once the collector deletes an object whose box never existed, it has found the new resource in discovery.
+
+/** The collector watches boxes once it deletes one whose owner never existed. */
+async function createBoxOfAbsentOwner(box: Frozen<ConfigMap>): Promise<void> {
   const ghost = { ...ownerReference(box), name: 'ghost', uid: '00000000-0000-0000-0000-000000000000' }
   await cluster.client.of(boxes).create({ metadata: { namespace, name: 'haunted', ownerReferences: [ghost] } })
   await eventually(async () => !(await cluster.client.of(boxes).list({ namespace })).items.some(({ metadata }) => metadata.name === 'haunted'))
+}
+
+test('CTL-14 custom resources own, and go with their owners', async () => {
+  await defineBoxes()
+  const box = await eventually(() => cluster.client.of(boxes).create({ metadata: { namespace, name: 'outer' } }))
+  await createBoxOfAbsentOwner(box)
   const inner = await cluster.client.of(boxes).create({ metadata: { namespace, name: 'inner', ownerReferences: [ownerReference(box)] } })
   await create('in-box', [inner])
   await cluster.client.of(boxes).delete({ namespace, name: 'outer' })
   await gone('in-box')
   assert.deepEqual((await cluster.client.of(boxes).list({ namespace })).items, [])
+})
+
+test('CTL-14 a custom resource whose definition was deleted and created again is collected again, without a complaint in between', async () => {
+  await cluster.client.of(customResourceDefinitions).delete({ name: 'boxes.example.com' })
+  await eventually(async () => (await cluster.client.of(customResourceDefinitions).list()).items.length === 0)
+  await defineBoxes()
+  const box = await eventually(() => cluster.client.of(boxes).create({ metadata: { namespace, name: 'next' } }))
+  await createBoxOfAbsentOwner(box)
+  await create('in-next', [box])
+  await cluster.client.of(boxes).delete({ namespace, name: 'next' })
+  await gone('in-next')
 })
 
 test('CTL-14 an owner in another namespace is reported by an event, and counts as absent', async () => {

@@ -3,6 +3,7 @@ import type { LimitRange, LimitRangeItem } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isQualifiedName } from '#api/machinery/names'
 import { canonicalQuantity, compareQuantities, isQuantity, quantityAsNumber } from '#api/machinery/quantity'
+import { randomUid } from '#base/random'
 import { nameColumn, text } from '../columns.ts'
 import { defineKind } from '../defineKind.ts'
 import { faults } from '../rules.ts'
@@ -20,6 +21,9 @@ export const limitRange = defineKind<LimitRange>({
   columns: [nameColumn, text('Created At', (obj) => obj.metadata.creationTimestamp ?? '')],
   defaults(obj) {
     for (const item of obj.spec?.limits ?? []) if (item.type === 'Container') fillItem(item)
+  },
+  prepareForCreate({ obj, context }) {
+    obj.metadata.name ||= randomUid(context.random)
   },
   validate: ({ obj, path }) => rangeFaults(obj, path.child('spec', 'limits')),
   validateUpdate: ({ obj, path }) => rangeFaults(obj, path.child('spec', 'limits')),

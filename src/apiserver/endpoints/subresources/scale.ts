@@ -3,6 +3,8 @@
  * Upstream: ScaleREST of the apps storages, apiserver's generic scale handlers.
  */
 import type { Scale } from '#api/gen/types/autoscaling.v1'
+import { scaleColumns } from '#api/kinds/autoscaling/scale'
+import type { Column } from '#api/kinds/defineKind'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { setOwn } from '#api/machinery/objects'
@@ -17,7 +19,7 @@ import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../../core/answer.ts'
 import { decodeBody, decodeValue, fieldValidationOf, maxBodyBytes, mediaTypeOf, parseBody, readyBody, unsupportedMediaType, yamlType } from '../../core/body.ts'
-import { encodingOf, negotiate } from '../../core/negotiate.ts'
+import { type AnswerForm, negotiate } from '../../core/negotiate.ts'
 import type { RequestBody } from '../../core/request.ts'
 import { truthy } from '../../core/requestInfo.ts'
 import { admit } from '../../registry/admit.ts'
@@ -26,6 +28,7 @@ import { updateObject } from '../../registry/update.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import { readConfiguration } from '../apply.ts'
 import { applyPatchType, jsonPatchType, patchTypesOf } from '../patchTypes.ts'
+import { presentOne } from '../present.ts'
 import { methodNotAllowed } from '../router.ts'
 import { type Scope, viewOf, writeContext } from '../scope.ts'
 
@@ -46,7 +49,15 @@ async function getScale(scope: Scope): Promise<Answer> {
   const { object } = await viewOf(scope, entry)
   const { required, replicas } = strategyOf(scope)
   if (required && valueAt(object, replicas) === undefined) throw internalError(new Error(`the spec replicas field ${JSON.stringify(replicas)} does not exist`))
-  return { type: 'value', status: 200, value: scaleOf(scope, object), ...encodingOf(negotiate(scope.request)) }
+  return presented(scope, scaleOf(scope, object), formOf(scope))
+}
+
+function formOf({ request }: Scope): AnswerForm {
+  return negotiate(request, ['Table', 'PartialObjectMetadata'])
+}
+
+function presented({ deps, request }: Scope, scale: Scale, form: AnswerForm): Answer {
+  return presentOne(request, form, scale as unknown as KubeObject, scaleColumns as unknown as readonly Column<KubeObject>[], deps.clock.now())
 }
 
 async function updateScale(scope: Scope): Promise<Answer> {
@@ -105,7 +116,7 @@ function replicasPaths({ deps, served: { stored } }: Scope): ReplicasPaths {
 
 async function writeScale(scope: Scope, options: string, wanted: (current: Scale) => Scale): Promise<Answer> {
   const { deps, info, served } = scope
-  const form = negotiate(scope.request)
+  const form = formOf(scope)
   const path = strategyOf(scope)
     .replicas.split('.')
     .filter((part) => part !== '')
@@ -133,7 +144,7 @@ async function writeScale(scope: Scope, options: string, wanted: (current: Scale
       },
     },
   )
-  return { type: 'value', status: 200, value: scaleOf(scope, (await viewOf(scope, result.entry)).object), ...encodingOf(form) }
+  return presented(scope, scaleOf(scope, (await viewOf(scope, result.entry)).object), form)
 }
 
 function check(scope: Scope, scale: Scale, current: Frozen<KubeObject>): void {
