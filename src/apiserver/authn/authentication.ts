@@ -45,11 +45,11 @@ export interface AuthenticationDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
-  /** PEM, private: signs service account tokens unless the settings name another. */
+  /** Private key as PEM; signs service account tokens unless the settings have another. */
   readonly serviceAccountKey: string
   /** Host and port at which clients outside reach this server; absent: unknown. */
   readonly externalAddress?: string | undefined
-  /** Signs in place of any key. */
+  /** Signs in place of a local key. */
   readonly externalSigner?: ExternalSigner | undefined
 }
 
@@ -60,7 +60,7 @@ export interface Authentication {
   readonly tokens: TokenIssuer
   /** The token issuer's discovery document and keys. */
   readonly documents: (request: ServerRequest) => Answer | undefined
-  /** Begins what needs the running server; what it begins ends with the signal. */
+  /** Starts work that needs the running server; the signal ends it. */
   start(transport: Transport, signal: AbortSignal): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 /**
  * /debug/pprof (L3): profiles of this process, in V8's forms, not Go's: /profile is a CPU profile (.cpuprofile), /heap a sampling profile of
- * live objects that were allocated meanwhile (.heapprofile); both open in Chrome's DevTools. `seconds` is the duration, by default 30. Neither
+ * what was allocated meanwhile and is alive (.heapprofile); both open in Chrome's DevTools. `seconds` is the duration, by default 30. Neither
  * stops the server. Off with --profiling=false. Upstream: apiserver/pkg/server/routes/profiling.go.
  */
 import { Session } from 'node:inspector/promises'
@@ -12,7 +12,7 @@ import type { ServerRequest } from '../core/request.ts'
 const root = '/debug/pprof'
 const defaultSeconds = 30
 
-/** Records a profile until `done`, and returns it. */
+/** Records a profile until `done` and gives it. */
 type Record = (session: Session, done: () => Promise<void>) => Promise<object>
 
 const profiles: Readonly<{ [name: string]: { readonly title: string; readonly extension: string; readonly record: Record } }> = bareMap({
@@ -37,7 +37,7 @@ const profiles: Readonly<{ [name: string]: { readonly title: string; readonly ex
   },
 })
 
-/** Answers the paths below /debug/pprof; undefined for other paths and unknown profiles. */
+/** Answers the paths below /debug/pprof; undefined for others and for profiles that there are not. */
 export function profiling(clock: Clock): (request: ServerRequest) => Promise<Answer> | Answer | undefined {
   const busy = new Set<string>()
   return (request) => {
@@ -76,7 +76,7 @@ async function record(
   }
 }
 
-/** As upstream, any value other than a positive number means the default. */
+/** As upstream, what is no positive number means the default. */
 function secondsOf({ query }: ServerRequest): number {
   const text = query.get('seconds') ?? ''
   const seconds = /^\+?\d+$/.test(text) ? Number(text) : 0
