@@ -60,7 +60,7 @@ export interface Authentication {
   readonly tokens: TokenIssuer
   /** The token issuer's discovery document and keys. */
   readonly documents: (request: ServerRequest) => Answer | undefined
-  /** Starts work that needs the running server; the signal ends it. */
+  /** Begins what needs the running server; what it begins ends with the signal. */
   start(transport: Transport, signal: AbortSignal): Promise<void>
 }
 
