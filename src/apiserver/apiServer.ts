@@ -116,7 +116,7 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly advertised?: (() => Advertised | undefined) | undefined
   /** Credentials for kubelets; without it no client certificate is sent, and kubelets' certificates are not verified. */
   readonly kubelet?: KubeletAccess | undefined
-  /** The client certificate for extension API servers (--proxy-client-cert-file, --proxy-client-key-file). */
+  /** What extension API servers are shown (--proxy-client-cert-file, --proxy-client-key-file). */
   readonly proxyClient?: Pick<BackendTls, 'cert' | 'key'> | undefined
   /** Default true: a redirect of an extension API server is answered with 502, not forwarded. */
   readonly rejectForwardingRedirects?: boolean | undefined

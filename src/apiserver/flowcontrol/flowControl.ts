@@ -155,7 +155,7 @@ function inOrder(objects: readonly Frozen<FlowSchema>[]): readonly Frozen<FlowSc
   return all.sort((a, b) => precedence(a) - precedence(b) || ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
 }
 
-/** Whether the spec is unchanged. */
+/** Whether two specs are equal, for changes of other fields. */
 function isSame(before: unknown, after: unknown): boolean {
   return before !== undefined && semanticEqual(before, after)
 }

@@ -28,7 +28,7 @@ export function selectorsOf(given: {
 /** A missing namespace is a refusal for those whose rules match, and for nobody else: so it is returned. */
 export type Selected = boolean | StatusError
 
-/** What is selected by: the object as it is at this point. */
+/** The attributes that selectors match, with the object in its current state. */
 export interface Selectable extends Pick<AdmissionAttributes, 'resource' | 'subresource' | 'operation' | 'oldObject'> {
   readonly object?: Frozen<KubeObject> | undefined
 }
