@@ -1,5 +1,5 @@
 /**
- * The API server put together (L3): registry and caches over a store, the pipeline, the endpoints, the ways in.
+ * Assembles the API server (L3): registry and caches over a store, the pipeline, the endpoints, the transports.
  * Upstream: kube-apiserver's server chain, without the aggregation and extension servers.
  */
 import { setMaxListeners } from 'node:events'
@@ -73,7 +73,7 @@ export interface ApiServerDeps {
   readonly admission: readonly AdmissionPlugin[]
   readonly tokens?: TokenIssuer | undefined
   readonly virtualResources?: readonly VirtualResource[] | undefined
-  /** Beyond the server's own: post-start hooks and the like. */
+  /** In addition to the server's own checks: post-start hooks and the like. */
   readonly healthChecks?: readonly HealthCheck[] | undefined
   /** Run once at start, after the system namespaces exist; readiness waits for them (RBAC's bootstrap policy). */
   readonly postStartHooks?: readonly ((transport: Transport, signal: AbortSignal) => Promise<void>)[] | undefined
@@ -103,9 +103,9 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly disabledResources?: ReadonlySet<string> | undefined
   /** --enable-priority-and-fairness; default true. The limits in flight are then its seats together. */
   readonly priorityAndFairness?: boolean | undefined
-  /** --shutdown-delay-duration: how long everything is still served once the end is announced. */
+  /** --shutdown-delay-duration: how long requests are still served after the shutdown is announced. */
   readonly shutdownDelayMs?: number | undefined
-  /** How long a shutdown waits at most for requests under way; default: as long as a request may take. */
+  /** How long a shutdown waits at most for open requests; default: the request timeout. */
   readonly shutdownTimeoutMs?: number | undefined
   readonly minWatchTimeoutMs?: number | undefined
   /** The feature gate AllowUnsafeMalformedObjectDeletion; default false. */
@@ -116,7 +116,7 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly serviceCidr?: string | undefined
   /** Where pods reach this server: the `kubernetes` service points there. Absent: no such service. */
   readonly advertised?: (() => Advertised | undefined) | undefined
-  /** How kubelets are reached; without it they see no client certificate and are not checked. */
+  /** Credentials for kubelets; without it no client certificate is sent, and kubelets' certificates are not verified. */
   readonly kubelet?: KubeletAccess | undefined
   /** How connections to addresses of the cluster are made: kubelets, pods, services, extension servers, conversion webhooks. Absent: by this process. */
   readonly reach?: Reach | undefined
@@ -139,13 +139,13 @@ export interface ApiServer {
   transport(user: UserInfo, userAgent: string): Transport
   /** Resolves when the first start is finished: caches filled, system objects there, post-start hooks done. */
   readonly started: Promise<void>
-  /** Is ready no longer; resolves when load balancers have had the time to notice. Then the signal of `run` may abort. */
+  /** Makes /readyz fail; resolves after the delay in which load balancers notice. Then the signal of `run` may abort. */
   announceShutdown(): Promise<void>
   /** Follows the store until the signal aborts. Nothing is answered before this runs. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** The server's own identity towards itself. */
+/** The user of the server's own in-process requests. */
 const loopbackUser: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] }
 const startRetryMs = 500
 
@@ -200,7 +200,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
   const customResources = installCustomResources({ ...deps, catalog, writer: endpoints.writer, reach, user: loopbackUser, transport: () => own })
   const bootstrapDeps = { reader: registry.reader, transport: own, clock, log: deps.log }
   const bootstrapConfig = { serviceCidr: config.serviceCidr ?? defaultServiceNetwork.cidr, advertised: () => config.advertised?.() }
-  /** What a cluster must have. */
+  /** Creates the objects that a cluster must have. */
   const start = async (signal: AbortSignal) => {
     await bootstrap(bootstrapDeps, bootstrapConfig, signal)
     await flowControl?.sync(own, signal)
@@ -208,7 +208,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     for (const hook of deps.postStartHooks ?? []) await hook(own, signal)
     beginning.done()
   }
-  /** Lets what is under way finish, bounded. Watches are closed: they would keep their connections open for as long as they may. */
+  /** Set when open requests have finished, or the bound is over. Watches are closed: they would keep their connections open. */
   let drained: Promise<void> | undefined
   const drain = async () => {
     registry.cacher.closeWatches()
@@ -312,7 +312,7 @@ async function tryUntilDone({ clock, log }: ApiServerDeps, work: (signal: AbortS
   }
 }
 
-/** Handlers of the resources that are not stored. */
+/** Handlers of computed resources. */
 function computedResources({ registry, clock, virtualResources, components }: ApiServerDeps, endpoints: EndpointDeps): ReadonlyMap<string, Handler> {
   const health = () => [storeHealth(registry), ...(components?.() ?? [])]
   return new Map([
@@ -332,7 +332,7 @@ interface OtherPathsParts {
   flowControl(): FlowControl | undefined
 }
 
-/** Everything that is no resource. */
+/** Handlers of paths that are no resources. */
 function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isStarted, address, shutdown, openApi, flowControl }: OtherPathsParts) {
   const { clock, registry } = deps
   const checks: readonly HealthCheck[] = [
@@ -375,7 +375,7 @@ function traced(pipeline: Handler, read: NonNullable<ApiServerDeps['onTrace']>):
 }
 
 function abortWith(signal: AbortSignal, controller: AbortController): void {
-  // Every part of the server follows it.
+  // Every part of the server listens to it.
   setMaxListeners(0, signal)
   signal.addEventListener('abort', () => controller.abort(), { once: true })
 }

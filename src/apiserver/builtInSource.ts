@@ -1,4 +1,4 @@
-/** The catalog's source of everything that is compiled in (L3): stored resources from the registry, computed ones with their handlers. */
+/** The catalog's source of built-in resources (L3): stored ones from the registry, computed ones with their handlers. */
 import { builtInGroupVersions, builtInResources, groupVersionKey, resourceKey } from '#api/discovery/resources'
 import { bareMap } from '#base/bareMap'
 import type { Handler } from './core/stage.ts'
@@ -7,7 +7,7 @@ import type { Registry } from './registry/registry.ts'
 
 /**
  * @param computed handlers of resources that are not stored, by `group/version/resource`
- * @param disabled resources that are not served, named likewise; a group-version without any other is not served either
+ * @param disabled resources that are not served, in the same form; a group-version without other resources is not served either
  */
 export function builtInSource(
   registry: Registry,
@@ -28,7 +28,7 @@ export function builtInSource(
   }
 }
 
-/** What every answer of these resources warns of. */
+/** Warnings in every answer of these resources. */
 const deprecated: Readonly<Record<string, string>> = bareMap({
   '/v1/endpoints': 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
   '/v1/componentstatuses': 'v1 ComponentStatus is deprecated in v1.19+',

@@ -1,5 +1,5 @@
 /**
- * The server's security put together (L3): who asks, what they may, what is admitted, and the tokens and reviews that go with it.
+ * Assembles the server's security (L3): authentication, authorization, admission, and the tokens and reviews that belong to them.
  * The result fits into ApiServerDeps.
  */
 import type { Clock } from '#base/clock'
@@ -32,7 +32,7 @@ export interface SecurityDeps {
   /** registry.reader. */
   readonly reader: ObjectReader
   readonly clock: Clock
-  /** Times what makes a request wait within admission; absent: `clock`. */
+  /** The clock for waits of requests within admission; absent: `clock`. */
   readonly requestClock?: Clock | undefined
   readonly random: Random
   readonly log?: Logger | undefined
@@ -49,7 +49,7 @@ export interface SecurityDeps {
   readonly authentication?: AuthenticationSettings | undefined
   /** Settings of the authorizers; absent: the node authorizer and RBAC. */
   readonly authorization?: AuthorizationSettings | undefined
-  /** Which plugins admit, and how; absent: as kubeadm has it. */
+  /** Settings of the admission plugins; absent: as in kubeadm. */
   readonly admission?: AdmissionSettings | undefined
   /** Common names of trusted front proxies, unless the settings have them; empty: any name signed by their authority. Absent: none is trusted. */
   readonly frontProxyNames?: readonly string[] | undefined

@@ -30,7 +30,7 @@ export function refuse(attributes: AdmissionAttributes, why: string): StatusErro
   return forbidden(attributes.resource, name || 'Unknown', why)
 }
 
-/** What upstream's plugins return without making a refusal of it: the code is that of any other error. */
+/** An error that upstream's plugins return without wrapping it as Forbidden: it gets the code of any other error. */
 export function plainError(why: string): StatusError {
   return new StatusError('', why, { code: 500 })
 }

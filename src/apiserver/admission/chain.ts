@@ -1,6 +1,6 @@
 /**
- * The plugins in their order (L3): mutating ones, once more when one of them asks for it, and validating ones; timed as a whole and one by one,
- * with one reading of the clock between two of them. A plugin that does not handle the operation is not timed.
+ * Runs the plugins in order (L3): mutating ones, a second time if one requests it, then validating ones. Measures the total and each plugin, with
+ * one reading of the clock between two plugins. A plugin that does not handle the operation is not measured.
  * Upstream: apiserver/pkg/admission/{chain,reinvocation}.go, admission/metrics (v1.36).
  */
 import type { Clock } from '#base/clock'

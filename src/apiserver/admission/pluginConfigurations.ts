@@ -1,5 +1,5 @@
 /**
- * The configuration files of single admission plugins (L3): what is in them, and what is wrong with them.
+ * Decodes and validates the configuration files of single admission plugins (L3).
  * Upstream: plugin/pkg/admission/{eventratelimit,podtolerationrestriction}/apis, podnodeselector/admission.go, imagepolicy/config.go (v1.36).
  */
 import path from 'node:path'

@@ -12,9 +12,9 @@ export interface AggregationLayerDeps extends AggregatorDeps {
 }
 
 export interface AggregationLayer {
-  /** Once at start: every group-version has its APIService. */
+  /** Called once at start; resolves when every group-version has its APIService. */
   start(signal: AbortSignal): Promise<void>
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 /**
- * The aggregation layer (L3): for every APIService with a Service behind it, keeps its availability condition, its resources in discovery and
- * OpenAPI, and its requests going there. Each is looked at again when its objects change, and every half minute.
+ * The aggregation layer (L3): for every APIService with a Service, keeps its availability condition, its resources in discovery and OpenAPI,
+ * and the handler of its requests. Each is synced when its objects change, and every half minute.
  * Upstream: kube-aggregator/pkg/apiserver, pkg/controllers/status/remote.
  */
 import type { APIService } from '#api/gen/types/apiregistration.v1'
@@ -24,7 +24,7 @@ import { endpointSlices, serviceNameLabel, services } from './serviceResolver.ts
 
 export interface AggregatorDeps extends ExtensionServerDeps {
   readonly catalog: Catalog
-  /** The server's own, for writing conditions. */
+  /** The server's own transport, for writing conditions. */
   readonly transport: Transport
   readonly clock: Clock
   readonly log: Logger
@@ -108,7 +108,7 @@ class Aggregator {
     return this.#byService.get(service) ?? []
   }
 
-  /** Keeps the index by Service; false for a change that was only our own of the condition. */
+  /** Updates the index by Service; false for our own change of the condition. */
   noteChange(object: Frozen<APIService>, old: Frozen<APIService> | undefined): boolean {
     const name = object.metadata.name ?? ''
     const isDeleted = !this.#deps.reader.get<KubeObject>(apiServices, '', name)
@@ -123,7 +123,7 @@ class Aggregator {
     return isDeleted || !old || !isOurs || !deepEqual(old.spec, object.spec)
   }
 
-  /** @returns ms until it is looked at again. @throws when it is not available: soon again */
+  /** @returns ms until the next sync. @throws when it is not available, so that it is retried soon */
   async sync(name: string, signal: AbortSignal): Promise<number | undefined> {
     const apiService = this.#deps.reader.get<KubeObject>(apiServices, '', name) as Frozen<APIService> | undefined
     if (!apiService?.spec.service) {
@@ -192,7 +192,7 @@ class Aggregator {
     await transport.request({ method: 'PUT', path: `${path}/${name}/status`, body }, signal)
   }
 
-  /** Puts into the catalog what is known of it; unchanged, nothing happens. */
+  /** Puts its documents into the catalog, if they changed. */
   #offer(name: string, apiService: Frozen<APIService>, documents: GroupVersionDocuments, isFresh: boolean): void {
     const { group = '', version = '', groupPriorityMinimum, versionPriority } = apiService.spec
     const revision = [name, groupPriorityMinimum, versionPriority, isFresh, documents.revision].join(' ')

@@ -25,9 +25,9 @@ export interface AutoRegisterDeps {
 }
 
 export interface AutoRegister {
-  /** Every APIService once; resolves when all are there. @throws what a write failed with */
+  /** Syncs every APIService once; resolves when all exist. @throws the error of a failed write */
   register(signal: AbortSignal): Promise<void>
-  /** Follows what is served until the signal aborts. */
+  /** Follows the served APIs until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -73,7 +73,7 @@ export function createAutoRegister(deps: AutoRegisterDeps): AutoRegister {
           before = now
         }),
       ]
-      // What came between the first pass and now.
+      // Changes between the first pass and now.
       for (const name of before.keys()) queue.add(name)
       signal.addEventListener('abort', () => queue.shutDown(), { once: true })
       if (signal.aborted) queue.shutDown()
@@ -150,7 +150,7 @@ async function carryOut(transport: Transport, step: Step, signal: AbortSignal): 
       else await transport.request({ method: 'PUT', path: at, body: { ...step.object, spec: step.spec } }, signal)
     }
   } catch (error) {
-    // Changed meanwhile: the change brings us back.
+    // Changed meanwhile: the change's event queues it again.
     if (!isStatus(error, 'AlreadyExists') && !isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) throw error
   }
 }

@@ -40,8 +40,8 @@ function unavailable(reason: string, message: string): Availability {
 }
 
 /**
- * The conditions with this availability among them; undefined when nothing changes.
- * lastTransitionTime moves only when the status does.
+ * The conditions with this availability; undefined when nothing changes.
+ * lastTransitionTime changes only with the status.
  */
 export function withAvailability(
   conditions: readonly Readonly<APIServiceCondition>[] | undefined,

@@ -1,6 +1,6 @@
 /**
- * The discovery and OpenAPI documents of extension servers (L3), one set per Service however many group-versions it serves; asked for again
- * after a minute, and then only sent when they changed.
+ * The discovery and OpenAPI documents of extension servers (L3), one set per Service however many group-versions it serves; fetched again
+ * after a minute, with If-None-Match.
  * Upstream: kube-aggregator/pkg/apiserver/handler_discovery.go (cachedResults), pkg/controllers/{openapi,openapiv3}.
  */
 import { createHash } from 'node:crypto'
@@ -19,9 +19,9 @@ import { portOf } from './serviceResolver.ts'
 export interface GroupVersionDocuments {
   readonly resources: readonly ResourceFacts[]
   readonly openApiV2?: JsonSchema | undefined
-  /** The content's hash of its OpenAPI v3 document; absent: it has none. */
+  /** The hash of its OpenAPI v3 document; absent: it has none. */
   readonly openApiV3Hash?: string | undefined
-  /** Names the content. */
+  /** Identifies the content. */
   readonly revision: string
 }
 
@@ -34,7 +34,7 @@ interface Document {
 interface Known {
   readonly documents: Map<string, Document>
   fetchedMs: number
-  /** What the documents were fetched with: another way to reach the server may lead to another server. */
+  /** The TLS settings of the fetch: after a change of them, another server may answer. */
   reach: string
 }
 
@@ -55,7 +55,7 @@ export class DocumentCache {
     this.#clock = clock
   }
 
-  /** The documents of an available APIService, fresh within a minute. @throws when the server does not give them */
+  /** The documents of an available APIService, fresh within a minute. @throws when the server does not return them */
   async of(apiService: Frozen<APIService>, signal: AbortSignal): Promise<GroupVersionDocuments> {
     const { group = '', version = '' } = apiService.spec
     const known = this.#entry(apiService)
@@ -76,13 +76,13 @@ export class DocumentCache {
     return { resources, openApiV2: v2 && openApiPart(v2.value as JsonSchema, group, version), openApiV3Hash, revision }
   }
 
-  /** Forgets the documents of servers that no APIService leads to any more. */
+  /** Drops the documents of servers without an APIService. */
   keep(apiServices: readonly Frozen<APIService>[]): void {
     const used = new Set(apiServices.map(keyOf))
     for (const key of this.#known.keys()) if (!used.has(key)) this.#known.delete(key)
   }
 
-  /** The next call asks again. */
+  /** The next call fetches again. */
   expire(apiService: Frozen<APIService>): void {
     const known = this.#known.get(keyOf(apiService))
     if (known) known.fetchedMs = Number.NEGATIVE_INFINITY

@@ -31,7 +31,7 @@ export interface ExtensionServerDeps {
   readonly random: Random
   /** An extension server is never this server: requests would go in circles. */
   readonly ownEndpoints: OwnEndpoints
-  /** What we show to extension servers; PEM. Absent: nothing, and they will not believe who asks. */
+  /** The certificate for extension servers; PEM. Absent: none, and they will not trust the identity headers. */
   readonly clientCertificate?: Pick<BackendTls, 'cert' | 'key'> | undefined
   /** The headers in which extension servers read identities: none of them is forwarded from a client. */
   readonly trust?: Pick<Trust, 'requestHeader'> | undefined

@@ -18,7 +18,7 @@ export type ResourceList = Untrusted
 const maxResources = 5_000
 const maxNameLength = 253
 const maxWords = 64
-/** More is no document of an API, and would exhaust the stack of code that walks it. */
+/** Deeper documents are refused: they would overflow the stack of code that walks them. */
 const maxDepth = 1_000
 /** No path separators, no control characters. */
 const name = /^[A-Za-z0-9][A-Za-z0-9_.:-]*$/
@@ -28,7 +28,7 @@ const listOf = (value: unknown): readonly Untrusted[] => (Array.isArray(value) ?
 const textOf = (value: unknown): string => (typeof value === 'string' && value.length <= maxNameLength && name.test(value) ? value : '')
 const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.slice(0, maxWords).map(textOf).filter(Boolean) : [])
 
-/** @throws Error for what is no JSON, or nests too deep */
+/** @throws Error for invalid JSON, or nesting that is too deep */
 export function parseDocument(body: Buffer): unknown {
   let depth = 0
   let inString = false

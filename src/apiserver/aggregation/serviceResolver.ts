@@ -1,5 +1,5 @@
 /**
- * Where the Service of an APIService leads (L3): one of its ready endpoints, since the API server may be outside the network of cluster IPs
+ * Resolves the Service of an APIService to an address (L3): one of its ready endpoints, since the API server may be outside the network of cluster IPs
  * (upstream's --enable-aggregator-routing), or the external name.
  * Upstream: kube-aggregator/pkg/apiserver/resolvers.go, apiserver/pkg/util/proxy (ResolveEndpoint, ResolveCluster).
  */

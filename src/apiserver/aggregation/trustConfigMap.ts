@@ -11,11 +11,11 @@ import { reconcile } from '../bootstrap/bootstrap.ts'
 import type { ObjectReader } from '../core/objectReader.ts'
 
 export interface Trust {
-  /** PEM: who signs client certificates of users. */
+  /** PEM: the authority of users' client certificates. */
   readonly clientCa?: string | undefined
-  /** PEM: who signs the front proxy's certificate. */
+  /** PEM: the authority of the front proxy's certificate. */
   readonly requestHeaderCa?: string | undefined
-  /** Which proxies are believed, and in which headers. */
+  /** The trusted proxies and their headers. */
   readonly requestHeader: RequestHeaderSettings
 }
 
@@ -41,7 +41,7 @@ export async function publishTrust(transport: Transport, trust: Trust, signal: A
   await reconcile(transport, `/api/v1/namespaces/${namespace}/configmaps`, trustConfigMap(trust), ['data'], signal)
 }
 
-/** Puts it right after every change until the signal aborts. */
+/** Restores it after every change until the signal aborts. */
 export async function keepTrust(deps: { reader: ObjectReader; transport: Transport; log: Logger }, trust: Trust, signal: AbortSignal): Promise<void> {
   let wake = () => {}
   let isDue = false

@@ -1,4 +1,4 @@
-/** The policy and the backends together (L3): what the pipeline's audit stage talks to. Upstream: apiserver/pkg/audit/metrics.go. */
+/** Combines the policy and the backends for the pipeline's audit stage (L3). Upstream: apiserver/pkg/audit/metrics.go. */
 import type { CounterSeries, Metrics } from '#base/metrics'
 import type { AuditBackend } from './backend.ts'
 import type { AuditPolicy } from './policy.ts'

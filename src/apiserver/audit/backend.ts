@@ -1,14 +1,14 @@
-/** What audit events go through (L3): each backend has one job, and hands on to the next. Upstream: apiserver/pkg/audit/types.go, union.go. */
+/** The chain of audit backends (L3): each has one task, and passes events to the next. Upstream: apiserver/pkg/audit/types.go, union.go. */
 import type { Logger } from '#base/log'
 import type { CounterSeries, Metrics } from '#base/metrics'
 import type { AuditEvent } from './event.ts'
 
 export interface AuditBackend {
-  /** False: some were lost. A promise is waited for by what blocks. Never throws. */
+  /** False: some events were lost. In blocking mode the request awaits a promise. Never throws. */
   process(events: readonly AuditEvent[]): boolean | Promise<boolean>
-  /** Hands on at once what is kept until the end of the turn. Absent: nothing is. */
+  /** Passes on events that are kept until the end of the turn. Absent: none are kept. */
   flush?(): void
-  /** Hands on what is kept, and waits for it. */
+  /** Passes on kept events, and resolves when they are written. */
   close(): Promise<void>
 }
 
@@ -37,7 +37,7 @@ export function ignoringErrors(backend: AuditBackend): AuditBackend {
   }
 }
 
-/** Hands everything to all. */
+/** Passes each event to all backends. */
 export function union(backends: readonly AuditBackend[]): AuditBackend {
   const [only] = backends
   if (only && backends.length === 1) return only

@@ -1,5 +1,5 @@
 /**
- * Keeps audit events and hands them on in batches, so that no request waits (L3). What finds the buffer full is lost, and counted.
+ * Buffers audit events and passes them on in batches, so that no request waits (L3). A full buffer drops events and counts them.
  * Upstream: apiserver/plugin/pkg/audit/buffered.
  */
 import type { Clock, Timer } from '#base/clock'
@@ -11,7 +11,7 @@ export interface BatchConfig {
   /** 1: events are passed on without batching. */
   readonly maxBatchSize: number
   readonly maxBatchWaitMs: number
-  /** Batches a second, and how many at once after a rest; absent: no limit. */
+  /** Batches per second, and the burst; absent: no limit. */
   readonly throttle?: { readonly qps: number; readonly burst: number } | undefined
   /** The next batch does not wait for the one before. */
   readonly asyncDelegate: boolean

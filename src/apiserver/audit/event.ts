@@ -30,7 +30,7 @@ interface ReferenceFields {
   readonly subresource?: string | undefined
 }
 
-/** What a request is about. Its text is made once, by the first event that is written. */
+/** The event's objectRef. Its text is made once, for the first event that is written. */
 export class ObjectReference {
   readonly fields: ReferenceFields
   #json: string | undefined
@@ -93,7 +93,7 @@ export class RequestFacts {
     this.receivedMs = of.receivedMs
   }
 
-  /** Up to the value of the stage, with its first quote. */
+  /** The text up to the value of the stage, with its first quote. */
   get head(): string {
     this.#head ??= `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${this.level}","auditID":${quote(this.auditID)},"stage":"`
     return this.#head
@@ -115,13 +115,13 @@ export interface EventFields {
   readonly request: RequestFacts
   readonly stage: AuditStageName
   readonly impersonatedUser: UserInfo | undefined
-  /** The narrow verb that allowed the impersonation. */
+  /** The verb that allowed a constrained impersonation. */
   readonly impersonationConstraint?: string | undefined
   readonly objectRef: ObjectReference | undefined
   readonly responseStatus: ResponseStatus | undefined
   /** JSON. */
   readonly requestObject: string | undefined
-  /** JSON, made when it is wanted. */
+  /** Returns JSON, made on demand. */
   readonly responseObject: (() => string | undefined) | undefined
   /** Milliseconds since the epoch. */
   readonly stageMs: number
@@ -138,13 +138,13 @@ export class AuditEvent {
     this.fields = fields
   }
 
-  /** In one line, without its end. */
+  /** One line of JSON, without its end. */
   json(): string {
     this.#json ??= eventJson(this.fields)
     return this.#json
   }
 
-  /** In one line of text, without its end. */
+  /** One line in the legacy format, without its end. */
   legacy(): string {
     return legacyText(this.fields)
   }
@@ -156,7 +156,7 @@ export class AuditEvent {
   }
 }
 
-/** Put together by hand: writing one object with everything took five times as long. */
+/** Concatenates texts: JSON.stringify of one object took five times as long. */
 function eventJson(fields: EventFields): string {
   const { request, stage, impersonatedUser, impersonationConstraint, objectRef, responseStatus, requestObject, annotations, stageMs } = fields
   const { texts, receivedMs } = request
@@ -181,7 +181,7 @@ function impersonatedText({ request, impersonatedUser, impersonationConstraint, 
   return objectRef ? `${text},"objectRef":${objectRef.json()}` : text
 }
 
-/** Keys and most values are said by many events. */
+/** Keys and most values are in many events, so their texts are cached. */
 function annotationsText(annotations: Readonly<Record<string, string>>, texts: AuditTexts): string {
   let text = ''
   for (const key in annotations) text += (text === '' ? '' : ',') + texts.member(key, annotations[key] as string)

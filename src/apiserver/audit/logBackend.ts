@@ -8,14 +8,14 @@ export type LogFormat = (typeof logFormats)[number]
 
 /** A file or a stream, as the composition root opened it. */
 export interface LineWriter {
-  /** A line may not be longer, its end included. Absent: it may. */
+  /** Bound of a line, its end included. Absent: no bound. */
   readonly mostLineBytes?: number | undefined
-  /** Whole lines. Returns a promise where it does not wait for the disk. @throws Error */
+  /** Writes whole lines. Returns a promise if it does not block on the disk. @throws Error */
   write(text: string): void | Promise<void>
   close(): Promise<void>
 }
 
-/** Of most characters, what UTF-8 takes at most. */
+/** The most bytes that UTF-8 takes for a UTF-16 unit. */
 const bytesOfCharacter = 3
 
 export function createLogBackend(writer: LineWriter, format: LogFormat, reportLoss: ReportLoss): AuditBackend {

@@ -1,5 +1,5 @@
 /**
- * The audit policy (L3): which requests leave a trace, and how much of them. The first rule that matches decides.
+ * The audit policy (L3): which requests are logged, and at which level. The first rule that matches decides.
  * Upstream: apiserver/pkg/audit/policy, pkg/apis/audit/validation (v1.36).
  */
 import { decodeConfiguration } from '#api/configuration/decode'
@@ -34,7 +34,7 @@ interface Policy {
 }
 
 export interface AuditPolicy {
-  /** Undefined: the request leaves no trace. */
+  /** Undefined: the request is not logged. */
   ruleFor(request: Pick<ServerRequest, 'user' | 'info'>): AuditRule | undefined
 }
 
@@ -56,7 +56,7 @@ const policyKind = {
   }),
 }
 
-/** @throws Error with every fault, naming its place */
+/** @throws Error with every fault and its place */
 export function parseAuditPolicy(content: string): AuditPolicy {
   const policy = decodeConfiguration(content, [policyKind]).value as Policy
   const faults = policyFaults(policy)

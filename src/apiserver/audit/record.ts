@@ -12,7 +12,7 @@ import { AuditEvent, type AuditRule, type AuditStageName, ObjectReference, Reque
 import type { AuditTexts } from './texts.ts'
 
 const longestUserAgent = 1024
-/** What takes longer is annotated. */
+/** Slower requests are annotated. */
 const slowMs = 500
 
 export class AuditRecord implements RequestAudit {
@@ -55,7 +55,7 @@ export class AuditRecord implements RequestAudit {
   spent(on: LatencyLayer, ms: number): void {
     this.#spentMs ??= {}
     const before = this.#spentMs[on] ?? 0
-    // These are asked side by side.
+    // Validating webhooks are called concurrently: the longest counts.
     this.#spentMs[on] = on === 'validating-webhook' ? Math.max(before, ms) : before + ms
   }
 
@@ -83,7 +83,7 @@ export class AuditRecord implements RequestAudit {
     for (const [layer, ms] of Object.entries(this.#spentMs ?? {})) if (ms > 0) note(layer, ms)
   }
 
-  /** Undefined: the policy leaves this stage out. */
+  /** Undefined: the policy omits this stage. */
   event(stage: AuditStageName, stageMs: number, responseStatus?: ResponseStatus, answer?: Answer): AuditEvent | undefined {
     const { rule } = this
     if (rule.omitStages.has(stage)) return undefined

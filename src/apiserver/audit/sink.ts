@@ -1,4 +1,4 @@
-/** What the pipeline hands audit events to (L3); auditSink.ts makes one of a policy and backends. */
+/** The receiver of the pipeline's audit events (L3); auditSink.ts makes one of a policy and backends. */
 import type { ServerRequest } from '../core/request.ts'
 import type { AuditEvent, AuditRule } from './event.ts'
 import type { AuditTexts } from './texts.ts'

@@ -24,7 +24,7 @@ function first(header: string | readonly string[] | undefined): string {
   return typeof header === 'string' ? header : (header?.[0] ?? '')
 }
 
-/** IPv4 addresses of sockets that take both. */
+/** Unwraps IPv4-mapped IPv6 addresses, as dual-stack sockets report them. */
 function plain(address: string): string {
   return address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
 }

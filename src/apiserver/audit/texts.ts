@@ -12,10 +12,10 @@ export interface Origin {
   readonly json: string
 }
 
-/** Longer texts than this, and more of them, are not kept. */
+/** Longer texts are not cached. */
 const longestKept = 512
 const mostKept = 2048
-/** Up to this length, looking at each character is cheaper than calling the JSON writer. */
+/** Up to this length, checking each character is faster than JSON.stringify. */
 const longestLookedAt = 256
 
 /** What requests of one caller have in common: the verb, the source addresses and the user agent. */
@@ -139,7 +139,7 @@ function keep<V>(map: Map<string, V>, key: string, value: V): void {
   map.set(key, value)
 }
 
-/** For what differs from event to event: most of it is plain, and needs no more than its quotes. */
+/** Quotes a text that differs between events: most need no escapes, only the quotes. */
 export function quote(text: string): string {
   if (text.length > longestLookedAt) return JSON.stringify(text)
   for (let i = 0; i < text.length; i++) {

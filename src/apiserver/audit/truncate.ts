@@ -1,5 +1,5 @@
 /**
- * Keeps audit events and batches of them below a size (L3): bodies go first, then the event. Upstream: apiserver/plugin/pkg/audit/truncate.
+ * Keeps audit events and batches below a size (L3): drops bodies first, then the event. Upstream: apiserver/plugin/pkg/audit/truncate.
  */
 import type { AuditBackend, ReportLoss } from './backend.ts'
 import type { AuditEvent } from './event.ts'

@@ -1,5 +1,5 @@
 /**
- * Sends audit events to a webhook as an EventList (L3); whatever goes wrong is tried again, five times in all, with growing pauses.
+ * Sends audit events to a webhook as an EventList (L3); a failure is retried with growing pauses, five attempts in all.
  * Upstream: apiserver/plugin/pkg/audit/webhook, pkg/util/webhook WithExponentialBackoff.
  */
 import { deadlineScope } from '#base/abortScope'
@@ -13,7 +13,7 @@ const factor = 1.5
 const jitter = 0.2
 const timeoutMs = 30_000
 
-/** From the kubeconfig: its server is the very URL to post to. */
+/** From the kubeconfig: its server is the full URL to post to. */
 export type AuditWebhook = Omit<HttpTransportOptions, 'clock'>
 
 export interface WebhookBackendDeps {

@@ -1,7 +1,7 @@
-/** Lets a request without any credential in as system:anonymous (L3). Upstream: apiserver/pkg/authentication/request/anonymous. */
+/** Authenticates a request without credentials as system:anonymous (L3). Upstream: apiserver/pkg/authentication/request/anonymous. */
 import type { Authenticator } from './authenticator.ts'
 
-/** @param paths the only paths that may be asked for without a name; absent or none: all */
+/** @param paths the only paths for anonymous requests; absent or none: all */
 export function anonymousAuthenticator(paths: readonly string[] = []): Authenticator {
   const allowed = new Set(paths)
   const anonymous = { decision: 'authenticated', user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } } as const

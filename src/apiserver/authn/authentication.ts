@@ -44,11 +44,11 @@ export interface AuthenticationDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
-  /** PEM, private: signs service account tokens unless the settings name another. */
+  /** Private key as PEM; signs service account tokens unless the settings have another. */
   readonly serviceAccountKey: string
   /** Host and port at which clients outside reach this server; absent: unknown. */
   readonly externalAddress?: string | undefined
-  /** Signs in place of any key. */
+  /** Signs in place of a local key. */
   readonly externalSigner?: ExternalSigner | undefined
 }
 

@@ -3,7 +3,7 @@ import type { ServerRequest, UserInfo } from '../core/request.ts'
 
 export type AuthenticationResult =
   | { readonly decision: 'authenticated'; readonly user: UserInfo; readonly audiences?: readonly string[] | undefined }
-  /** A credential of this kind is there and is bad: no later authenticator may accept the request as anonymous. */
+  /** The request has an invalid credential of this kind: no later authenticator may accept it as anonymous. */
   | { readonly decision: 'rejected'; readonly reason: string }
   | undefined
 

@@ -1,5 +1,5 @@
 /**
- * Authenticates machines that are about to join (L3): `id.secret`, kept as a secret in kube-system.
+ * Authenticates bootstrap tokens, with which machines join (L3): `id.secret`, stored as a secret in kube-system.
  * Upstream: plugin/pkg/auth/authenticator/token/bootstrap (v1.36).
  */
 import { timingSafeEqual } from 'node:crypto'

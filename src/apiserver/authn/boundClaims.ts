@@ -18,7 +18,7 @@ export interface BoundClaimsOptions {
   readonly metrics?: Metrics | undefined
 }
 
-/** For clocks that differ, and how long after its deletion began an object still carries tokens: what a pod needs to shut down. */
+/** Tolerance for clocks that differ; also how long tokens stay valid after their object's deletion began, so that a pod can shut down. */
 const leewayMs = 60_000
 const invalidated = 'service account token has been invalidated'
 const unexpected = 'service account token claims could not be validated due to unexpected validation error'
@@ -84,7 +84,7 @@ function bindingFault(reader: ObjectReader, claims: TokenClaims, nowMs: number):
   }
   if (secret) return fault('secrets', namespace, secret, 'secret')
   if (pod) return fault('pods', namespace, pod, 'pod')
-  // A pod's token names its node for information only; a token bound to the node itself dies with it.
+  // A pod's token names its node for information only; a token bound to the node itself is invalid without it.
   return node ? fault('nodes', '', node, 'node') : undefined
 }
 

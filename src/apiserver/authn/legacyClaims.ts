@@ -23,9 +23,9 @@ export interface LegacyClaimsOptions {
   readonly reader: ObjectReader
   readonly clock: Clock
   readonly metrics?: Metrics | undefined
-  /** --service-account-lookup: whether the secret and the account must be there. */
+  /** --service-account-lookup: whether the secret and the account must exist. */
   readonly lookup: boolean
-  /** Labels the secret with the day of its token's last use, in its own time. */
+  /** Labels the secret with the day of its token's last use, in the background. */
   readonly recordUse: (secret: Frozen<Secret>, day: string) => void
 }
 
@@ -106,7 +106,7 @@ function holds(secret: Frozen<Secret>, token: string): boolean {
 const dayMs = 86_400_000
 export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
-/** Tomorrow counts as well: another server's clock may be ahead. */
+/** A label of tomorrow is not overwritten: another server's clock may be ahead. */
 function noteUse(secret: Frozen<Secret>, nowMs: number, recordUse: LegacyClaimsOptions['recordUse']): void {
   const lastUsed = secret.metadata.labels?.[lastUsedLabel]
   const today = dayOf(nowMs)

@@ -1,6 +1,6 @@
 /**
- * Writes down the use of tokens of secrets (L3): the day on the secret, and since when this is done, in a ConfigMap of kube-system that the
- * controller which cleans up unused ones reads.
+ * Records the use of legacy tokens (L3): the day of last use on the secret, and the day from which use is recorded in a ConfigMap of kube-system,
+ * which the controller that deletes unused tokens reads.
  * Upstream: pkg/controlplane/controller/legacytokentracking, patchSecretWithLastUsedDate of pkg/serviceaccount/legacy.go (v1.36).
  */
 import type { ConfigMap, Secret } from '#api/gen/types/core.v1'

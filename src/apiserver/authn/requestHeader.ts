@@ -42,6 +42,6 @@ export function requestHeaderAuthenticator(clock: Clock, settings: RequestHeader
 
 function read(raw: Uint8Array): Proxy {
   const subject = subjectOfCertificate(raw)
-  // A subject that cannot be read is none that was allowed.
+  // A subject that cannot be read has no allowed common name.
   return { commonName: typeof subject === 'string' ? undefined : commonNameOf(subject), validToMs: Date.parse(new X509Certificate(raw).validTo) }
 }

@@ -1,5 +1,5 @@
 /**
- * Authenticates service accounts by their tokens (L3). Signatures are remembered in a bounded cache; times, audiences and the
+ * Authenticates service accounts by their tokens (L3). Verified signatures are kept in a bounded cache; times, audiences and the
  * objects a token is bound to are checked each time, so that a deleted pod's token is refused at once.
  * ./boundClaims.ts reads a token's claims; for tokens of secrets, ./legacyClaims.ts does. Upstream: pkg/serviceaccount/jwt.go (v1.36).
  */
@@ -25,7 +25,7 @@ export interface ServiceAccountOptions {
 }
 
 interface VerifiedToken {
-  /** Undefined: it names none, and is meant for this server. */
+  /** Undefined: the token has none, and is meant for this server. */
   readonly audiences: readonly string[] | undefined
   readonly subject: string
   readonly check: ClaimsCheck
@@ -53,7 +53,7 @@ export function serviceAccountAuthenticator(options: ServiceAccountOptions): Tok
       }
       const known = verified.get(token)
       if (known) return decide(options, known, audiences)
-      // A cheap look at the issuer leaves other people's tokens to other authenticators.
+      // A cheap check of the issuer leaves tokens of other issuers to other authenticators.
       const issuer = peekClaims(token)?.iss
       if (typeof issuer !== 'string' || !options.issuers.includes(issuer)) return undefined
       const keyId = keyIdOf(token)

@@ -17,7 +17,7 @@ export function serviceAccountUser(
   return { name: `${prefix}${namespace}:${name}`, uid, groups, ...(Object.keys(extra).length > 0 ? { extra } : {}) }
 }
 
-/** The account that a user's name means; undefined when it means none. */
+/** The account in a user's name; undefined for other names. */
 export function splitServiceAccountName(user: string): { readonly namespace: string; readonly name: string } | undefined {
   if (!user.startsWith(prefix)) return undefined
   const parts = user.slice(prefix.length).split(':')

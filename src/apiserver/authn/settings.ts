@@ -1,5 +1,5 @@
 /**
- * What decides how requests are authenticated (L3), with kube-apiserver's flags and their defaults. The composition root reads flags and files.
+ * The settings of authentication (L3), after kube-apiserver's flags and their defaults. The composition root reads flags and files.
  * Upstream: pkg/kubeapiserver/options/authentication.go, apiserver/pkg/server/options/authentication.go (v1.36).
  */
 import type { JwtSettings } from './oidc/reloadingAuthenticators.ts'
@@ -8,7 +8,7 @@ import type { WebhookTokenSettings } from './webhookToken.ts'
 
 /** Names of headers in lower case. */
 export interface RequestHeaderSettings {
-  /** Common names that a front proxy may have; empty: any certificate of its authority will do. */
+  /** Allowed common names of front proxies; empty: any certificate of their authority. */
   readonly allowedNames: readonly string[]
   readonly usernameHeaders: readonly string[]
   readonly uidHeaders: readonly string[]
@@ -19,15 +19,15 @@ export interface RequestHeaderSettings {
 export interface ServiceAccountSettings {
   /** The first one issues; all are accepted. Never empty. */
   readonly issuers: readonly string[]
-  /** PEM of the key that signs (--service-account-signing-key-file); absent: the composition root's own. */
+  /** PEM of the key that signs (--service-account-signing-key-file); absent: the composition root's key. */
   readonly signingKey?: string | undefined
-  /** PEM of all keys that verify (--service-account-key-file); absent: the signing key alone. */
+  /** PEM of all keys that verify (--service-account-key-file); absent: only the signing key. */
   readonly keys?: readonly string[] | undefined
-  /** Tokens of secrets: the secret must be there. */
+  /** For legacy tokens: the secret must exist. */
   readonly lookup: boolean
   /** Longer requests are shortened to this; absent: no bound. */
   readonly maxExpirationSeconds?: number | undefined
-  /** Tokens that the kubelet injects live for a year, and warn. */
+  /** Tokens that the kubelet injects are valid for a year, and give warnings after the requested time. */
   readonly extendExpiration: boolean
   /** Where the key set is served, as clients outside reach it; absent: below the issuer. */
   readonly jwksUri?: string | undefined
@@ -39,13 +39,13 @@ export interface AuthenticationSettings {
   /** Absent: anonymous requests are refused. No paths: they are allowed on all paths. */
   readonly anonymous?: { readonly paths: readonly string[] } | undefined
   readonly bootstrapTokens: boolean
-  /** Absent: no front proxy is believed. */
+  /** Absent: no front proxy is trusted. */
   readonly requestHeader?: RequestHeaderSettings | undefined
   readonly serviceAccounts: ServiceAccountSettings
   readonly tokenFile?: StaticTokens | undefined
   /** Issuers of ID tokens; absent: none. */
   readonly jwt?: JwtSettings | undefined
-  /** Absent: none is asked. */
+  /** Absent: no webhook. */
   readonly webhook?: WebhookTokenSettings | undefined
 }
 

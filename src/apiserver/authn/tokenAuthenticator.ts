@@ -41,7 +41,7 @@ export function audienceAgnostic(
   }
 }
 
-/** Why a token of the asked kind is bad. */
+/** The reason why a token of the authenticator's kind is refused. */
 export class Refusal {
   readonly reason: string
   constructor(reason: string) {

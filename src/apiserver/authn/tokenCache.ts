@@ -1,6 +1,6 @@
 /**
- * Remembers for a while what an authenticator said of a token (L3): for those whose answers are dear. Several requests with one token share one
- * look-up. Tokens are filed under a keyed hash, so that memory holds none. Upstream: apiserver/pkg/authentication/token/cache.
+ * Caches the answers of an expensive token authenticator for a while (L3). Concurrent requests with one token share one look-up. The keys are keyed
+ * hashes, so that the cache holds no tokens. Upstream: apiserver/pkg/authentication/token/cache.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Clock } from '#base/clock'
@@ -13,9 +13,9 @@ export interface TokenCacheOptions {
   readonly clock: Clock
   readonly metrics: Metrics
   readonly successTtlMs: number
-  /** Also of "not a token of this kind". */
+  /** Also for "not a token of this kind". */
   readonly failureTtlMs: number
-  /** Whether answers that could not be had count as failures; else the next request tries again. */
+  /** Whether errors are cached as failures; else the next request tries again. */
   readonly cachesErrors: boolean
 }
 

@@ -1,12 +1,12 @@
-/** How often tokens were known, and how the others were looked up (L3). Upstream: apiserver/pkg/authentication/token/cache/stats.go (v1.36). */
+/** Metrics of the token cache: hits, misses and look-ups (L3). Upstream: apiserver/pkg/authentication/token/cache/stats.go (v1.36). */
 import type { Metrics } from '#base/metrics'
 
 export interface TokenCacheMetrics {
   hit(durationMs: number): void
   missed(durationMs: number): void
-  /** A look-up was made, and had its answer or had none. */
+  /** Counts a look-up. @param ok it had an answer */
   fetched(ok: boolean): void
-  /** Counts a look-up while it is under way, and how it ends. */
+  /** Counts a look-up in flight, and its result. */
   fetching<T>(work: Promise<T>, isOk: (value: T) => boolean): Promise<T>
   /** Counts a request that waits for a look-up. */
   blocked<T>(work: Promise<T>): Promise<T>

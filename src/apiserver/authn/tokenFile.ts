@@ -1,5 +1,5 @@
 /**
- * Tokens from a file (L3): one line of CSV a token, `token,name,uid,"group1,group2"`. Read once, when the server starts.
+ * Tokens from a file (L3): one line of CSV per token, `token,name,uid,"group1,group2"`. Read once, when the server starts.
  * Upstream: apiserver/pkg/authentication/token/tokenfile.
  */
 import type { Logger } from '#base/log'

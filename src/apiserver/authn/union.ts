@@ -15,7 +15,7 @@ export function unionAuthenticator(authenticators: readonly Authenticator[]): Au
 
 type Decision = { readonly decision: 'authenticated' } | { readonly decision: 'rejected'; readonly reason: string } | undefined
 
-/** Asks one after the other. Those who know at once are not waited for: a request whose credentials are known here costs no turn of the loop. */
+/** Asks one after the other. Awaits only promises, so that local credentials cost no turn of the event loop. */
 export function firstThatAuthenticates<A, R extends Decision>(
   authenticators: readonly A[],
   ask: (authenticator: A) => Promise<R> | R,

@@ -1,5 +1,5 @@
 /**
- * Asks a webhook about bearer tokens (L3), as a TokenReview of either version, again for a while when it is in trouble.
+ * Authenticates bearer tokens by a webhook (L3), with a TokenReview of either version. Failures are retried for a while.
  * Upstream: apiserver/plugin/pkg/authenticator/token/webhook, pkg/util/webhook (v1.36).
  */
 import type { TokenReview } from '#api/gen/types/authentication.v1'
@@ -13,7 +13,7 @@ import { withAuthenticatedGroup } from './authenticatedGroup.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
 
 export interface WebhookTokenSettings {
-  /** From the kubeconfig: its server is the very URL to post to. */
+  /** From the kubeconfig: its server is the full URL to post to. */
   readonly transport: Omit<HttpTransportOptions, 'clock'>
   /** Version of the TokenReview. */
   readonly version: 'v1' | 'v1beta1'
@@ -60,7 +60,7 @@ export function webhookTokenAuthenticator(
   }
 }
 
-/** A webhook that knows nothing of audiences speaks for the API server's own. */
+/** A webhook that returns no audiences accepts the token for the API server's own. */
 function resultOf(status: Partial<NonNullable<TokenReview['status']>>, wanted: readonly string[], apiAudiences: readonly string[]): TokenResult {
   const given = status.audiences?.length ? status.audiences : apiAudiences
   const audiences = wanted.filter((one) => given.includes(one))

@@ -15,7 +15,7 @@ interface Known {
   readonly validToMs: number
 }
 
-/** How long certificates that are used have left. Upstream: apiserver_client_certificate_expiration_seconds. */
+/** Buckets of the remaining lifetime of used certificates. Upstream: apiserver_client_certificate_expiration_seconds. */
 const expirationBuckets = [0, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 345_600, 604_800, 2_592_000, 7_776_000, 15_552_000, 31_104_000]
 const expired: AuthenticationResult = { decision: 'rejected', reason: 'x509: certificate has expired or is not yet valid' }
 

@@ -19,7 +19,7 @@ const authenticated = 'system:authenticated'
 const currentVersion = 'abac.authorization.kubernetes.io/v1beta1'
 
 /**
- * @param file its name, for what is said about it
+ * @param file its name, for error messages
  * @throws Error that names the line with the first fault
  */
 export function parseAbacPolicies(content: string, file: string): AbacPolicy[] {
@@ -101,7 +101,7 @@ const isOr = (allows: string, value: string): boolean => allows === '*' || allow
 
 const readVerbs: ReadonlySet<string> = new Set(['get', 'list', 'watch'])
 
-/** Both the user and the group, where both are named. */
+/** If a policy names both user and group, both must match. */
 function subjectMatches({ user, group }: AbacPolicy, { name, groups }: UserInfo): boolean {
   if (user === '' && group === '') return false
   return (user === '' || user === name) && (group === '' || groups.includes(group))

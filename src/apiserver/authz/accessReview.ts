@@ -1,5 +1,5 @@
 /**
- * A question to an authorizer as a SubjectAccessReview's spec (L3, pure): what webhooks are asked, and what their match conditions see.
+ * Converts an authorization request to a SubjectAccessReview's spec (L3, pure), for webhooks and their match conditions.
  * Upstream: resourceAttributesFrom of apiserver/plugin/pkg/authorizer/webhook/webhook.go (v1.36).
  */
 import type { SubjectAccessReviewSpec } from '#api/gen/types/authorization.v1'

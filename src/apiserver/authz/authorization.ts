@@ -1,6 +1,6 @@
 /**
- * Authorization put together (L3): system:masters first, then the authorizers of the settings, in their order, each counted. A configuration file
- * is followed once the server runs: a new list takes over at once, a bad one changes nothing.
+ * Assembles authorization (L3): system:masters first, then the authorizers of the settings, in their order, each counted. While the server runs, it
+ * follows the configuration file: a new list takes over at once, an invalid one is ignored.
  * Upstream: pkg/kubeapiserver/authorizer/{config,reload}.go (v1.36).
  */
 import type { Clock } from '#base/clock'
@@ -30,7 +30,7 @@ export interface AuthorizationDeps {
 
 export interface Authorization {
   readonly authorizers: readonly Authorizer[]
-  /** There whether or not it is asked: who grants rights must hold them in its eyes. */
+  /** Present even if RBAC is no authorizer of the list: the escalation check uses it. */
   readonly rbac: RbacAuthorizer
   /** Begins to follow the configuration file, if there is one, until the signal aborts. */
   start(signal: AbortSignal): void
@@ -39,7 +39,7 @@ export interface Authorization {
 export function createAuthorization(deps: AuthorizationDeps, settings: AuthorizationSettings): Authorization {
   const { reader } = deps
   const rbac = rbacAuthorizer(reader)
-  // Those that a new list may name are the ones that the first list names: each keeps indexes.
+  // A reloaded list can only name local authorizers of the first list. They are kept, because they have indexes.
   const kept = new Map<AuthorizationMode, Authorizer>([
     ['AlwaysAllow', alwaysAllowAuthorizer],
     ['AlwaysDeny', alwaysDenyAuthorizer],

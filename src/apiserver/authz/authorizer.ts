@@ -15,7 +15,7 @@ export interface AuthorizationAttributes {
   readonly resource: string
   readonly subresource: string
   readonly name: string
-  /** What the field selector of a list, watch or deletecollection narrows it to; absent: nothing, or a selector that does not parse. */
+  /** Terms of the field selector of a list, watch or deletecollection; absent: none, or a selector that does not parse. */
   readonly fieldSelector?: readonly FieldTerm[] | undefined
   /** The label selector of the request: as text, since few authorizers need it parsed, or parsed. */
   readonly labelSelector?: string | readonly LabelRequirement[] | undefined
@@ -25,7 +25,7 @@ export interface AuthorizationDecision {
   readonly decision: 'allow' | 'deny' | 'noOpinion'
   /** Upstream's text, shown in 403 messages and access reviews. */
   readonly reason: string
-  /** What went wrong on the way: who is not allowed all the same gets an error instead of a refusal. */
+  /** An error during the decision: a request that is not allowed gets it instead of a refusal. */
   readonly error?: string | undefined
 }
 
@@ -39,7 +39,7 @@ export interface PolicyRuleInfo {
 
 export interface RulesAnswer {
   readonly rules: readonly PolicyRuleInfo[]
-  /** There may be more that no list of rules tells. */
+  /** The authorizer may allow more than its rules show. */
   readonly incomplete: boolean
   readonly error?: string | undefined
 }

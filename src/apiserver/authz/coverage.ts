@@ -16,7 +16,7 @@ export interface Coverage {
   readonly isCutShort: boolean
 }
 
-/** The rules interlock so much that comparing them would take seconds. */
+/** The rules overlap so much that comparing them would take seconds. */
 export class RulesTooComplex extends Error {
   constructor() {
     super('the rules are too complex to compare')
@@ -26,7 +26,7 @@ export class RulesTooComplex extends Error {
 /** What a refusal lists at most: more single permissions than the largest of the bootstrap roles has. */
 const mostMissing = 10_000
 const mostMissingCharacters = 262_144
-/** A step takes less than a microsecond, and remembers less than a hundred bytes. */
+/** A step takes less than a microsecond and less than a hundred bytes. */
 const mostSteps = 500_000
 const stepsPerTurn = 10_000
 
@@ -40,7 +40,7 @@ export async function coverage(held: readonly Rule[], wanted: readonly Rule[]): 
   }
 }
 
-/** The same at once, for rules that no client chose. */
+/** The same synchronously, for rules that do not come from a client. */
 export function uncovered(held: readonly Rule[], wanted: readonly Rule[]): readonly PolicyRule[] {
   const work = compare(held, wanted)
   for (let step = work.next(); ; step = work.next()) if (step.done) return step.value.missing
@@ -116,7 +116,7 @@ type RuleSet = bigint
 
 const none: RuleSet = 0n
 
-/** Which held rules mention a value. */
+/** Finds the held rules that mention a value. */
 class Mentions {
   readonly #rules = new Map<string, number[]>()
   readonly #sets = new Map<string, RuleSet>()
@@ -193,7 +193,7 @@ class HeldRules {
 
   name = (name: string): RuleSet => this.anyName() | this.#names.of(name)
 
-  /** Those that are not restricted to names. */
+  /** Held rules without resourceNames. */
   anyName = (): RuleSet => {
     this.#anyName ??= setOf(this.#unnamed)
     return this.#anyName
@@ -241,7 +241,7 @@ function urlLists(held: HeldRules, { verbs, nonResourceURLs }: Rule): readonly L
   ]
 }
 
-/** A list whose values are sorted by what covers them. */
+/** A list whose values are grouped by the held rules that cover them. */
 interface Side extends List {
   /** For each value, the held rules that cover it. */
   readonly sets: readonly RuleSet[]
@@ -269,7 +269,7 @@ function* side(list: List, effort: Effort): Work<Side> {
   return { ...list, sets, classes: [...classes.values()] }
 }
 
-/** One wanted rule against the held ones. */
+/** Compares one wanted rule with the held ones. */
 class Comparison {
   readonly #box: readonly Side[]
   readonly #effort: Effort

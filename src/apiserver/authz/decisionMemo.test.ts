@@ -18,7 +18,7 @@ const asked = (user: UserInfo): AuthorizationAttributes => ({
   name: 'x',
 })
 
-test('AUZ-01 a user whose name looks like the name and groups of another shares none of their decisions', () => {
+test('AUZ-01 a user name that contains another user’s name and groups gets none of their cached decisions', () => {
   const memo = new DecisionMemo()
   const work = ({ user }: AuthorizationAttributes) => ({
     decision: { decision: user.groups.includes('admins') ? ('allow' as const) : ('noOpinion' as const), reason: '' },

@@ -8,7 +8,7 @@ import type { AuthorizationAttributes, AuthorizationDecision } from './authorize
 
 export interface Decided {
   readonly decision: AuthorizationDecision
-  /** For an object of another name it might have been another. */
+  /** True if the decision depends on the object's name. */
   readonly isOfName: boolean
 }
 
@@ -27,7 +27,7 @@ export class DecisionMemo {
     this.#byIdentity = new LruCache(mostUsers)
   }
 
-  /** Paths are as many as clients like, and are not remembered. */
+  /** Decisions about non-resource paths are not cached: clients choose how many paths there are. */
   decide(attributes: AuthorizationAttributes, work: (attributes: AuthorizationAttributes) => Decided): AuthorizationDecision {
     if (!attributes.isResourceRequest) return work(attributes).decision
     const { verb, namespace, apiGroup, resource, subresource } = attributes

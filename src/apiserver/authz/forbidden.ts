@@ -1,5 +1,5 @@
 /**
- * Refusals of authorization (L3): their text, and the check of a right beyond the request's own, such as the create that an update turns into.
+ * Refusals of authorization (L3): their text, and the check of a further permission, such as create for an update that creates the object.
  * Upstream: apiserver/pkg/endpoints/handlers/responsewriters/errors.go, withAuthorization of handlers/update.go.
  */
 import { forbidden, internalError, StatusError } from '#api/machinery/status'
@@ -20,7 +20,7 @@ export async function mustBeAllowed(authorizers: readonly Authorizer[], attribut
 
 const markup: Readonly<Record<string, string>> = bareMap({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })
 
-/** What users chose must not look like HTML. */
+/** Escapes HTML in texts that users chose. */
 export function sanitized(text: string): string {
   return text.replace(/[&<>]/g, (char) => markup[char] as string)
 }

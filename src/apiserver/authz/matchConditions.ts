@@ -1,6 +1,6 @@
 /**
- * Which requests a webhook authorizer is asked about (L3): conditions in CEL over the SubjectAccessReview's spec, in its v1 form. One that is false
- * decides; errors count only when none is. Upstream: apiserver/pkg/authorization/cel (v1.36).
+ * Match conditions of a webhook authorizer (L3): CEL over the SubjectAccessReview's spec, in its v1 form. A false condition decides; errors count
+ * only if no condition is false. Upstream: apiserver/pkg/authorization/cel (v1.36).
  */
 import { kubernetesEnvironment, perCallLimit } from '#api/cel/environment'
 import type { SubjectAccessReviewSpec } from '#api/gen/types/authorization.v1'
@@ -38,7 +38,7 @@ const environment: Environment = kubernetesEnvironment.extend({
   types: [request, resourceAttributes, nonResourceAttributes, fieldSelector, labelSelector, requirement],
 })
 
-/** The condition ready to run, or what is wrong with it. */
+/** The compiled condition, or its error. */
 export function compileMatchCondition(expression: string): MatchCondition | { readonly fault: string } {
   const compiled = environment.compile(expression)
   if (!compiled.ok) return { fault: `compilation failed: ${compiled.message}` }
@@ -46,7 +46,7 @@ export function compileMatchCondition(expression: string): MatchCondition | { re
   return resultType.kind === 'bool' ? { expression, program: compiled.program } : { fault: `must evaluate to bool but got ${formatType(resultType)}` }
 }
 
-/** True: all hold; false: one does not. Otherwise what went wrong. */
+/** True: all conditions are true; false: one is false. Otherwise the error. */
 export function matchConditions(conditions: readonly MatchCondition[], spec: SubjectAccessReviewSpec): boolean | { readonly error: string } {
   const variables = new Map([['request', dynamicValue(visible(spec))]])
   const errors: string[] = []
@@ -60,7 +60,7 @@ export function matchConditions(conditions: readonly MatchCondition[], spec: Sub
 
 const none = Object.fromEntries(['namespace', 'verb', 'group', 'version', 'resource', 'subresource', 'name'].map((name) => [name, '']))
 
-/** The spec with its empty texts: conditions need not ask whether they are there. */
+/** The spec with empty texts for absent fields, so that conditions need no has(). */
 function visible({
   resourceAttributes: resource,
   nonResourceAttributes: other,

@@ -1,5 +1,5 @@
 /**
- * What authorizers decide, counted (L3): by type, name and decision, and how webhooks and their conditions fare.
+ * Metrics of authorizers (L3): decisions by type, name and decision, and results of webhooks and their match conditions.
  * Upstream: apiserver/pkg/authorization/metrics, pkg/authorization/cel/metrics.go, plugin/pkg/authorizer/webhook/metrics,
  * pkg/server/options/authorizationconfig/metrics (v1.36).
  */
@@ -10,7 +10,7 @@ import type { AuthorizationDecision, Authorizer } from './authorizer.ts'
 
 const prefix = 'apiserver_authorization'
 
-/** The authorizer, with what it allows and denies counted; that it has no opinion is not. */
+/** Counts the authorizer's allows and denials; no opinion is not counted. */
 export function countedAuthorizer(type: string, name: string, authorizer: Authorizer, metrics: Metrics): Authorizer {
   const decisions = metrics.counter({
     name: `${prefix}_decisions_total`,
@@ -85,7 +85,7 @@ export function webhookAuthorizerMetrics(metrics: Metrics, name: string): Webhoo
 
 export interface ReloadMetrics {
   reloaded(status: 'success' | 'failure'): void
-  /** The configuration that holds now. */
+  /** Records the configuration that is now active. */
   applied(content: string): void
 }
 

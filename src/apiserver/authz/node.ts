@@ -43,7 +43,7 @@ export function nodeAuthorizer(reader: ObjectReader): Authorizer {
 
 type Decide = (attributes: AuthorizationAttributes, node: string, graph: NodeGraph) => AuthorizationDecision
 
-/** The resources where being a node is not enough. */
+/** Resources for which the decision depends on the node. */
 const byResource: Readonly<Record<string, Decide>> = {
   '/secrets': (attributes, node, graph) => readNamespaced('secret', attributes, node, graph),
   '/configmaps': (attributes, node, graph) => readNamespaced('configmap', attributes, node, graph),
@@ -96,7 +96,7 @@ function authorizeServiceAccount(attributes: AuthorizationAttributes, node: stri
 
 const ownVerbs: ReadonlySet<string> = new Set(['get', 'create', 'update', 'patch', 'delete'])
 
-/** The name of something new is in the object, which admission looks at. */
+/** A create has its name only in the object, which admission checks. */
 function authorizeLease({ verb, namespace, name }: AuthorizationAttributes, node: string): AuthorizationDecision {
   if (!ownVerbs.has(verb)) return refuse('can only get, create, update, patch, or delete a node lease')
   if (namespace !== 'kube-node-lease') return refuse('can only access leases in the "kube-node-lease" system namespace')
@@ -129,7 +129,7 @@ function authorizeResourceSlice(attributes: AuthorizationAttributes, node: strin
   }
 }
 
-/** Reading: only the own Node, which need not exist yet. What a write changes is admission's to look at. */
+/** Reading: only the node's own Node object, which need not exist yet. Admission checks the changes of a write. */
 function authorizeNode({ subresource, verb, name }: AuthorizationAttributes, node: string): AuthorizationDecision {
   if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : noOpinion
   if (subresource !== '') return noOpinion
@@ -139,7 +139,7 @@ function authorizeNode({ subresource, verb, name }: AuthorizationAttributes, nod
   return refuse(`node '${node}' cannot read ${name === '' ? 'all nodes' : `'${name}'`}, only its own Node object`)
 }
 
-/** Reading: only pods of the node, by name or by a selector that names the node. Mirror pods and evictions are admission's to look at. */
+/** Reading: only pods of the node, by name or by a selector that names the node. Admission checks mirror pods and evictions. */
 function authorizePod(attributes: AuthorizationAttributes, node: string, graph: NodeGraph): AuthorizationDecision {
   const { subresource, verb, name } = attributes
   if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : noOpinion

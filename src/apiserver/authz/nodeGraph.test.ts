@@ -6,7 +6,7 @@ import { createNodeGraph, type RelatedKind } from './nodeGraph.ts'
 
 type Change = Parameters<Parameters<ObjectReader['onChange']>[1]>[0]
 
-/** A world that tells its changes. */
+/** A reader with objects that the test changes, and its listeners. */
 function world() {
   const listeners = new Map<string, (change: Change) => void>()
   const objects = new Map<string, Frozen<KubeObject>>()
@@ -102,7 +102,7 @@ for (const [kind, namespace, name, want] of cases) {
   })
 }
 
-test('AUZ-04 what is gone is related to nothing; what two pods need stays', () => {
+test('AUZ-04 a deleted pod removes its relations, except those of another pod', () => {
   const { graph, set, remove } = populated()
   const related = () =>
     (['pull', 'env'] as const).map((name) => graph.isRelated('one', 'secret', 'a', name)).concat(graph.isRelated('one', 'secret', 'vault', 'stage'))

@@ -23,7 +23,7 @@ export type RelatedKind =
   | 'volumeattachment'
 
 export interface NodeGraph {
-  /** Whether there is a way from the object to the node. @param namespace empty for what has none */
+  /** Whether the object is related to the node. @param namespace empty for cluster-scoped objects */
   isRelated(node: string, kind: RelatedKind, namespace: string, name: string): boolean
 }
 
@@ -77,7 +77,7 @@ function keepNode(nodes: Map<string, string>) {
   }
 }
 
-/** Where pods are, and how many pods of each node need an object. */
+/** The nodes of pods, and the number of pods on each node that need an object. */
 class PodRelations {
   readonly #nodes = new Map<string, Map<string, number>>()
   readonly #known = new Map<string, { readonly node: string; readonly ids: readonly string[] }>()
@@ -119,7 +119,7 @@ class PodRelations {
   }
 }
 
-/** What a pod names never changes once it is bound, but for debugging containers and the claims that are made for it. */
+/** After binding, only ephemeral containers and generated claims change the objects that a pod names. */
 function isSame(pod: Frozen<Pod>, old: Frozen<Pod>): boolean {
   return (
     pod.metadata.uid === old.metadata.uid &&
@@ -129,7 +129,7 @@ function isSame(pod: Frozen<Pod>, old: Frozen<Pod>): boolean {
   )
 }
 
-/** What a pod names, each once. A mirror pod, which nodes make themselves, gives no rights to anything but itself. */
+/** The objects that a pod names, without duplicates. A mirror pod gives access only to itself, since nodes create it. */
 function relationsOf(pod: Frozen<Pod>): readonly string[] {
   if (isMirrorPod(pod)) return []
   const { namespace = '' } = pod.metadata

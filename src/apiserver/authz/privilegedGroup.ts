@@ -1,5 +1,5 @@
 /**
- * system:masters may do everything (L3). What it may is in no list of rules: upstream's neither.
+ * Allows every request of system:masters (L3). As upstream, rule reviews do not list these permissions.
  * Upstream: apiserver/pkg/authorization/authorizerfactory NewPrivilegedGroups.
  */
 import type { AuthorizationDecision, Authorizer } from './authorizer.ts'

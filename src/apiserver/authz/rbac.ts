@@ -15,14 +15,14 @@ type Binding = Frozen<RoleBinding> | Frozen<ClusterRoleBinding>
 
 export interface GrantedRules {
   readonly rules: readonly Frozen<PolicyRule>[]
-  /** Bindings that lead nowhere. */
+  /** Errors of bindings whose role does not exist. */
   readonly errors: readonly string[]
 }
 
 export interface RbacAuthorizer extends Authorizer {
-  /** Everything that RBAC grants the user in the namespace; an empty namespace asks for what holds in the whole cluster. */
+  /** All rules that RBAC grants the user in the namespace; an empty namespace means the rules that apply in the whole cluster. */
   granted(user: UserInfo, namespace: string): GrantedRules
-  /** The rules that a binding's role reference means. @returns undefined when the role does not exist. */
+  /** The rules of the role that a binding refers to. @returns undefined when the role does not exist. */
   rulesOf(ref: Frozen<RoleRef>, namespace: string): readonly Frozen<PolicyRule>[] | undefined
 }
 
@@ -113,7 +113,7 @@ function keyOf(subject: Frozen<Subject>, bindingNamespace: string): string {
   return `User:system:serviceaccount:${subject.namespace || bindingNamespace}:${subject.name}`
 }
 
-/** Why a binding allows, made once for each subject of it; bindings are frozen, and a changed one is another object. */
+/** Caches the reason text by binding and subject; bindings are frozen, and a changed one is another object. */
 function createReasons() {
   const made = new WeakMap<Binding, Map<string, string>>()
   return {

@@ -58,7 +58,7 @@ const covers: readonly [string, readonly PolicyRule[], readonly PolicyRule[], re
 ]
 for (const [name, held, wanted, want] of covers) test(`AUZ-01 coverage: ${name}`, () => assert.deepEqual(uncovered(held, wanted).map(printRule), want))
 
-test('the bootstrap policy is whole: unique names, every binding leads to a role', () => {
+test('the bootstrap policy has unique names, and every binding names an existing role', () => {
   const names = (objects: readonly { metadata: { namespace?: string | undefined; name?: string | undefined } }[]) =>
     objects.map((one) => `${one.metadata.namespace ?? ''}/${one.metadata.name}`)
   const clusterRoles = names(bootstrapClusterRoles())
@@ -69,7 +69,7 @@ test('the bootstrap policy is whole: unique names, every binding leads to a role
   for (const binding of bootstrapRoleBindings()) assert.ok(roles.includes(`${binding.metadata.namespace}/${binding.roleRef.name}`), binding.metadata.name)
 })
 
-test('reconciling adds what is missing, keeps what users added, and obeys autoupdate', () => {
+test("reconciling adds missing rules, keeps users' additions, and obeys the autoupdate annotation", () => {
   const [wanted] = bootstrapClusterRoles().filter((role) => role.metadata.name === 'system:basic-user')
   assert.ok(wanted)
   assert.equal(mergePolicy(wanted, wanted), undefined)

@@ -1,5 +1,5 @@
 /**
- * What one policy rule allows (L3, pure). Upstream: pkg/apis/rbac/v1/evaluation_helpers.go.
+ * Evaluates one policy rule (L3, pure). Upstream: pkg/apis/rbac/v1/evaluation_helpers.go.
  */
 import type { PolicyRule } from '#api/gen/types/rbac.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -17,7 +17,7 @@ export function ruleAllows(attributes: AuthorizationAttributes, rule: Rule): boo
   )
 }
 
-/** As upstream prints a rule in the refusal of an escalation. */
+/** Prints a rule as upstream does in the refusal of an escalation. */
 export function printRule(rule: Rule): string {
   const list = (name: string, values: readonly string[] | undefined) =>
     values?.length ? [`${name}:[${values.map((value) => JSON.stringify(value)).join(' ')}]`] : []

@@ -5,13 +5,13 @@ import type { AbacPolicy } from './abac.ts'
 import type { AuthorizationMode } from './configuration/types.ts'
 import type { ValidatedAuthorizer } from './configuration/validation.ts'
 
-/** An authorizer of the list; a webhook with where it is. */
+/** An authorizer of the list; a webhook with its connection. */
 export interface ConfiguredAuthorizer extends ValidatedAuthorizer {
   readonly transport?: Omit<HttpTransportOptions, 'clock'> | undefined
 }
 
 export interface AuthorizationSettings {
-  /** After system:masters, which may do everything. */
+  /** They follow the privileged group system:masters. */
   readonly authorizers: readonly ConfiguredAuthorizer[]
   /** Policies of the authorizer type ABAC. */
   readonly policies?: readonly AbacPolicy[] | undefined
@@ -26,7 +26,7 @@ export interface AuthorizationFile {
   read(content: string, required: readonly AuthorizationMode[]): Promise<readonly ConfiguredAuthorizer[]>
 }
 
-/** As kubeadm has it. */
+/** As in kubeadm. */
 export const defaultAuthorization: AuthorizationSettings = {
   authorizers: [
     { type: 'Node', name: 'node', conditions: [] },

@@ -6,7 +6,7 @@ import { aggregateReasons } from '../core/reasons.ts'
 import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer, RulesAnswer } from './authorizer.ts'
 
-/** Those who had no opinion, so far. */
+/** Reasons and errors of authorizers without an opinion, so far. */
 interface Undecided {
   readonly reasons: readonly string[]
   readonly errors: readonly string[]
@@ -15,7 +15,7 @@ interface Undecided {
 const nobodyYet: Undecided = { reasons: [], errors: [] }
 const undecided: AuthorizationDecision = { decision: 'noOpinion', reason: '' }
 
-/** Those who know at once are not waited for. */
+/** Returns a promise only if an authorizer does. */
 export function authorize(
   authorizers: readonly Authorizer[],
   attributes: AuthorizationAttributes,
@@ -44,7 +44,7 @@ function withResult(before: Undecided, { reason, error }: AuthorizationDecision)
   }
 }
 
-/** The rules of all who can tell theirs. */
+/** The rules of all authorizers that can list them. */
 export function rulesFor(authorizers: readonly Authorizer[], user: UserInfo, namespace: string): RulesAnswer {
   const answers = authorizers.flatMap((authorizer) => authorizer.rulesFor?.(user, namespace) ?? [])
   const errors = answers.flatMap(({ error }) => error ?? [])

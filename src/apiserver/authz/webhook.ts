@@ -17,16 +17,16 @@ import { type MatchCondition, matchConditions } from './matchConditions.ts'
 import type { WebhookAuthorizerMetrics, WebhookResult } from './metrics.ts'
 
 export interface WebhookAuthorizerSettings {
-  /** From the kubeconfig: its server is the very URL to post to. */
+  /** From the kubeconfig: its server is the full URL to post to. */
   readonly transport: Omit<HttpTransportOptions, 'clock'>
   readonly version: 'v1' | 'v1beta1'
-  /** 0: not remembered. */
+  /** 0: not cached. */
   readonly authorizedTtlMs: number
   readonly unauthorizedTtlMs: number
   /** Bounds one attempt. */
   readonly timeoutMs: number
   readonly decisionOnError: 'noOpinion' | 'deny'
-  /** Empty: it is asked about everything. */
+  /** Empty: the webhook is called for all requests. */
   readonly conditions: readonly MatchCondition[]
 }
 
@@ -38,7 +38,7 @@ export interface WebhookAuthorizerDeps {
 }
 
 const cacheSize = 8192
-/** What the user chooses must not fill the memory: longer questions are not remembered. */
+/** Longer reviews are not cached, because users choose their length. */
 const mostRememberedLength = 10_000
 
 export function webhookAuthorizer(deps: WebhookAuthorizerDeps, settings: WebhookAuthorizerSettings): Authorizer {

@@ -30,11 +30,11 @@ export interface Backend {
   readonly tls?: BackendTls | undefined
   /** Path and query, escaped. */
   readonly path: string
-  /** Who the backend is told it is; default: what the client called us. */
+  /** The Host header sent to the backend; default: the client's. */
   readonly hostHeader?: string | undefined
   /** Where the client sees the backend's root, such as `/api/v1/nodes/n/proxy`: links in answers are rewritten to it. Absent: they are left. */
   readonly prefix?: string | undefined
-  /** Headers that say for whom we ask; they replace any that the client sent. */
+  /** Identity headers for the request; they replace any that the client sent. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
   /** Whether this IP address may be connected to; a name is refused when one of its addresses is. Absent: every address may. */
   readonly mayDial?: ((address: string) => boolean) | undefined

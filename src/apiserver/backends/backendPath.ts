@@ -1,4 +1,4 @@
-/** Paths and queries as they go on to a backend (L3). Paths were decoded once when they came in, so they are escaped again. */
+/** Paths and queries of requests to a backend (L3). The server decoded the path of the incoming request, so it is escaped again. */
 import type { ServerRequest } from '../core/request.ts'
 
 /** Escapes a decoded path; a `?` or `#` in it stays part of the path. */

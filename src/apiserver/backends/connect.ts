@@ -17,7 +17,7 @@ import { httpAgent, httpsAgent, UnreachableAddress, wayTo } from './reach.ts'
 
 const connectTimeoutMs = 30_000
 
-/** Sends one request; its answer's body is still to be read. @throws ServiceUnavailable when nobody answers */
+/** Sends one request; the caller reads the answer's body. @throws ServiceUnavailable when the backend does not answer */
 export async function open(request: ForwardedRequest, backend: Backend, body?: Readable | Buffer): Promise<IncomingMessage> {
   try {
     return await sendRequest(request, backend, body)
@@ -52,7 +52,7 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
       if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${authority(backend)}: i/o timeout`))
     })
     outgoing.on('response', (response) => {
-      // Whoever reads the body sees it break off; nobody may be reading yet.
+      // A reader of the body gets this error; without a reader yet, it must not be unhandled.
       response.on('error', () => undefined)
       resolve(response)
     })

@@ -1,6 +1,6 @@
 /**
- * Says why a backend could not be reached (L3), in the words that Go's net and tls packages use, because they end up in conditions and
- * answers that people search for.
+ * Words the error of a failed connection to a backend as Go's net and tls packages do (L3), because the texts appear in conditions and answers that
+ * people search for.
  */
 import { bareMap } from '#base/bareMap'
 import { authority, type Backend } from './backend.ts'

@@ -1,5 +1,5 @@
 /**
- * Which headers go on to a backend and which come back (L3): nothing of one hop, no credential of the client, no identity but ours.
+ * Filters the headers of proxied requests and answers (L3): no hop-by-hop headers, no credentials of the client, no identity headers but ours.
  * Upstream: net/http/httputil.ReverseProxy, apimachinery/pkg/util/proxy/transport.go, apiserver/pkg/endpoints/filters/authentication.go.
  */
 import { bareMap, emptyMap } from '#base/bareMap'
@@ -9,7 +9,7 @@ import { escapePath } from './backendPath.ts'
 
 export type HeaderMap = Record<string, string | string[]>
 
-/** Headers of one hop, and those of the client that are for this server alone. */
+/** Hop-by-hop headers, and the client's headers that are for this server alone. */
 const ofOneHop: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -24,7 +24,7 @@ const ofOneHop: ReadonlySet<string> = new Set([
 ])
 const ours: ReadonlySet<string> = new Set(['host', 'authorization', 'expect', 'x-remote-user', 'x-remote-uid', 'x-remote-group'])
 const oursByPrefix = ['impersonate-', 'x-remote-extra-']
-/** What a page of a proxied backend may do is not for the backend to say: it would speak for this server's origin. */
+/** CORS headers of a backend are removed: they would apply to this server's origin. */
 const crossOrigin: ReadonlySet<string> = new Set([
   'access-control-allow-credentials',
   'access-control-allow-headers',

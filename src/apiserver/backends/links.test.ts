@@ -50,7 +50,7 @@ for (const { name, page, want } of pages) {
   })
 }
 
-test('page: bytes of any encoding come out as they went in', async () => {
+test('page: bytes of any encoding pass unchanged', async () => {
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i))
   assert.deepEqual(await through([bytes, Buffer.from('<a href="/ä">')]), Buffer.concat([bytes, Buffer.from(`<a href="${base.prefix}/ä">`)]))
 })

@@ -73,7 +73,7 @@ export function linkRewriter(base: LinkBase): Transform {
     return pending === '' ? done + rest : done
   }
   return new Transform({
-    // One character per byte, so that whatever the page's encoding is comes out as it went in.
+    // One character per byte, so that pages of any encoding pass unchanged.
     transform: (chunk: Buffer, _encoding, done) => {
       const arrived = chunk.toString('latin1')
       const text = pending + arrived
@@ -88,7 +88,7 @@ export function linkRewriter(base: LinkBase): Transform {
 
 interface Rewritten {
   readonly done: string
-  /** What may be the beginning of a tag. */
+  /** Text that may be the beginning of a tag. */
   readonly rest: string
   /** The element of raw text that is open at the end. */
   readonly element: string

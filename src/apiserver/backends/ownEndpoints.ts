@@ -1,6 +1,6 @@
 /**
- * The addresses and ports at which this server itself listens (L3). Nothing is proxied there: a request would come back to this server with the
- * certificate that it shows to kubelets or extension servers, or would be proxied in a circle (CVE-2022-3294).
+ * The addresses and ports at which this server itself listens (L3). Nothing is proxied there: the server would send itself the request with its
+ * certificate for kubelets or extension servers, or proxy it in a circle (CVE-2022-3294).
  */
 import { networkInterfaces } from 'node:os'
 import { isLoopback, isSameAddress } from './addressBlocks.ts'

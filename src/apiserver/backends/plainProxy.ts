@@ -1,6 +1,6 @@
 /**
- * Streams a request to a backend and its answer back (L3). Bodies go through as they come, in both directions; with a prefix, links that
- * mean the backend's root are led through the proxy.
+ * Streams a request to a backend and its answer back (L3). Bodies are streamed in both directions; with a prefix, links to the backend's root are
+ * rewritten to paths of the proxy.
  * Upstream: apimachinery/pkg/util/proxy/upgradeaware.go (ServeHTTP), transport.go.
  */
 import type { IncomingMessage } from 'node:http'
@@ -16,7 +16,7 @@ import { linkRewriter, rewriteLink } from './links.ts'
 /** Callers in this process hand a value over, not a stream. */
 const inProcessBodyBytes = 64 * 1024 * 1024
 
-/** @throws ServiceUnavailable when nobody answers */
+/** @throws ServiceUnavailable when the backend does not answer */
 export async function proxyPlain(request: ServerRequest, backend: Backend): Promise<Answer> {
   const response = await open(request, backend, request.inProcessUser ? await valueBody(request) : request.body)
   const headers = responseHeaders(response.headers)

@@ -1,5 +1,5 @@
 /**
- * Where proxied requests may not go (L3): this machine itself and its links, where services listen that trust whoever reaches them.
+ * Refuses loopback and link-local addresses for proxied requests (L3): services there often trust every client that can connect.
  * Upstream: pkg/proxy/util (IsProxyableIP, IsProxyableHostname).
  */
 import { lookup } from 'node:dns/promises'

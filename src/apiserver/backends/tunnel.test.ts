@@ -13,7 +13,7 @@ import { tunnel } from './tunnel.ts'
 const head = 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n'
 const request = { method: 'GET', path: '/', headers: { upgrade: 'x', connection: 'Upgrade' }, remoteAddress: '' } as unknown as ServerRequest
 
-/** A client that has taken its answer's head, and takes nothing more until it is told to. */
+/** A client that has read its answer's head, and reads no more until the test says so. */
 class SlowClient extends Duplex {
   received = ''
   #waiting: (() => void) | undefined
@@ -46,7 +46,7 @@ test('API-29 the last bytes of a backend that resets its connection reach a slow
   await new Promise<void>((resolve) => backend.write('y'.repeat(bytes), () => resolve()))
   while (client.received.length === head.length || client.received === '') await new Promise((resolve) => setImmediate(resolve))
   backend.resetAndDestroy()
-  // What has been reset is noticed in one of the next rounds, or when the client takes more.
+  // The reset is noticed in one of the next rounds, or when the client reads more.
   for (let round = 0; round < 20; round++) await new Promise((resolve) => setImmediate(resolve))
   client.takeAll()
   await once(client, 'finish')
@@ -56,7 +56,7 @@ test('API-29 the last bytes of a backend that resets its connection reach a slow
   server.close()
 })
 
-/** A backend that says nothing, and how its first connection ends. */
+/** A backend that does not answer, and how its first connection ends. */
 async function silentBackend() {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,6 +1,6 @@
 /**
- * Makes a fresh store a cluster (L3), keeps it one, and keeps the `kubernetes` service pointing at this server. Everything is created only
- * where it is missing; what the reconciler owns is put right when it differs.
+ * Creates the objects that every cluster has (L3), recreates them when they are deleted, and keeps the `kubernetes` service pointing at this server.
+ * Existing objects are not changed, except the fields that the reconciler owns.
  * Upstream: pkg/controlplane/controller/kubernetesservice, systemnamespaces, defaultservicecidr (v1.36).
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -14,9 +14,9 @@ import { defaultServiceCidrName, serviceRanges } from '../kinds/services/ipAlloc
 import { ensureFlowControl, type FoundRight } from './flowControl.ts'
 import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
 
-/** As often as upstream looks after the `kubernetes` service and the default ServiceCIDR. */
+/** Upstream's interval for the `kubernetes` service and the default ServiceCIDR. */
 const keepIntervalMs = 10_000
-/** Namespaces and flow control have their turn once a minute. */
+/** Namespaces and flow control are checked once a minute. */
 const looksPerRound = 6
 
 /** The fields that are restored; users may change the others. */
@@ -78,9 +78,9 @@ export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapCon
 }
 
 interface Changes {
-  /** Whether there were any since the last time, or it is the first. */
+  /** Whether there were changes since the last call; true on the first. */
   take(): boolean
-  /** What there was is not dealt with yet. */
+  /** The changes were not processed: the next `take` returns true. */
   again(): void
   stop(): void
 }
@@ -107,7 +107,7 @@ function followChanges(reader: ObjectReader, resources: readonly ResourceName[])
   }
 }
 
-/** Creates what is missing from the cache; what the cache does not show yet is asked for first. Safe to run again at any time. */
+/** Creates objects that the cache does not have, after reading them from the store. Safe to run again at any time. */
 export async function bootstrap(deps: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal, right: FoundRight = new WeakSet()): Promise<void> {
   // Together, so that they share flushes of the disk.
   await Promise.all([
@@ -149,7 +149,7 @@ async function keepService({ reader, transport }: BootstrapDeps, config: Bootstr
   if (advertised && !isServiceKept(reader, advertised)) await kubernetesServiceReconciled(transport, advertised, config.serviceCidr, signal)
 }
 
-/** A look into the cache, which is all there is to do almost every time. */
+/** Checks the cache; almost always this shows that nothing has to be written. */
 function isServiceKept(reader: ObjectReader, advertised: Advertised): boolean {
   const found = (group: string, resource: string) => reader.get<KubeObject & Record<string, unknown>>({ group, resource }, 'default', 'kubernetes')
   const has = (object: Frozen<Record<string, unknown>> | undefined, wanted: object, fields: readonly string[]) =>
@@ -191,7 +191,7 @@ async function exists(transport: Transport, path: string, signal: AbortSignal): 
   }
 }
 
-/** Puts the named fields right. */
+/** Restores the named fields. */
 export async function reconcile(transport: Transport, path: string, wanted: object, fields: readonly string[], signal: AbortSignal): Promise<void> {
   const object = wanted as KubeObject & Record<string, unknown>
   if (await createIfMissing(transport, { method: 'POST', path, body: wanted }, signal)) return

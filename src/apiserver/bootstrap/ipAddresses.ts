@@ -1,6 +1,6 @@
 /**
- * Puts IPAddress objects right (L3): every cluster IP in use has its object, and no object of ours outlives its service. The allocator writes
- * them as it goes; this finds what crashes and older versions left behind. Runs at start and every few minutes.
+ * Repairs IPAddress objects (L3): every used cluster IP has its object, and no object of ours outlives its service. The allocator writes them with
+ * each service; this repairs what crashes and older versions left behind. Runs at start and every few minutes.
  * Upstream: pkg/registry/core/service/ipallocator/controller/repairip.go (v1.36).
  */
 import type { Service } from '#api/gen/types/core.v1'
@@ -18,7 +18,7 @@ import { clusterIpsOf, serviceRef } from '../kinds/services/serviceFields.ts'
 const services = { group: '', resource: 'services' }
 const ipAddresses = { group: 'networking.k8s.io', resource: 'ipaddresses' }
 const intervalMs = 180_000
-/** An address is taken before its service is stored: a young one without a service is no leftover. */
+/** An address is allocated before its service is stored: younger objects without a service are kept. */
 const graceMs = 60_000
 
 export interface RepairDeps {

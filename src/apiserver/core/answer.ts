@@ -1,6 +1,6 @@
 /**
- * What a stage or handler answers (L3), before it is known how the answer travels: over HTTP it is written as bytes, in one process the
- * objects are handed over by reference.
+ * The answer of a stage or handler (L3), independent of the transport: over HTTP it is written as bytes, in process the objects are passed by
+ * reference.
  */
 import type { Duplex, Readable } from 'node:stream'
 import type { Clock } from '#base/clock'
@@ -10,10 +10,10 @@ import type { WatchSession } from './watch/watchSession.ts'
 
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[]>>
 
-/** How a JSON value is written when not compactly. */
+/** Encodings of a JSON value other than compact JSON. */
 export type Encoding = 'yaml' | 'pretty' | 'protobuf'
 
-/** Cached objects: their bytes are sent as they are. */
+/** A cached object, whose bytes are sent unchanged. */
 export interface ObjectAnswer {
   readonly type: 'object'
   readonly status: number
@@ -50,7 +50,7 @@ export interface BytesAnswer {
   readonly headers?: AnswerHeaders | undefined
 }
 
-/** How a watch shows its events. */
+/** The form of a watch's events. */
 export interface WatchForm {
   readonly form: EventForm
   /** The object of a bookmark in the watch's form. */
@@ -60,7 +60,7 @@ export interface WatchForm {
 export interface WatchAnswer extends WatchForm {
   readonly type: 'watch'
   readonly session: WatchSession
-  /** How the first event of the stream is shown; absent: as all others. */
+  /** The form of the stream's first event; absent: as all others. */
   readonly first?: WatchForm | undefined
   /** The server ends the stream after this time. */
   readonly timeoutMs: number
@@ -75,7 +75,7 @@ export interface StreamAnswer {
   readonly body: Readable
 }
 
-/** The connection itself is handed over: exec, attach, port-forward, proxied WebSockets. */
+/** Hands over the connection itself: exec, attach, port-forward, proxied WebSockets. */
 export interface TunnelAnswer {
   readonly type: 'tunnel'
   /** Resolves when the tunnel is closed; with an answer for the client when the backend did not switch protocols. `head`: what followed the request's head. */
@@ -84,7 +84,7 @@ export interface TunnelAnswer {
 
 export type Answer = ObjectAnswer | ListAnswer | ValueAnswer | BytesAnswer | WatchAnswer | StreamAnswer | TunnelAnswer
 
-/** The HTTP code that an answer goes out with. */
+/** The HTTP code of an answer. */
 export function statusOf(answer: Answer): number {
   if (answer.type === 'tunnel') return 101
   return answer.type === 'list' || answer.type === 'watch' ? 200 : answer.status

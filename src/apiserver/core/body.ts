@@ -22,14 +22,14 @@ import type { RequestBody, ServerRequest } from './request.ts'
 
 /** Upstream's limit on what a resource handler reads. */
 export const maxBodyBytes = 3 * 1024 * 1024
-/** What defaults may add to an object: more than that is too large to store anyway. */
+/** Bound of what defaults may add: a larger object could not be stored anyway. */
 const maxDefaultBytes = 8 * 1024 * 1024
 
 export const yamlType = 'application/yaml'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 
-/** What a body must be. */
+/** The kind that a body must have. */
 export interface ExpectedKind {
   readonly group: string
   readonly version: string
@@ -37,7 +37,7 @@ export interface ExpectedKind {
   readonly schema: Schema
   /** Group versions of the same shape that a body may name as well. */
   readonly otherVersions?: readonly string[] | undefined
-  /** A custom resource: its fields' types are no matter of decoding. */
+  /** True for a custom resource: validation, not decoding, checks the types of its fields. */
   readonly structural?: boolean | undefined
   /** The kind's computed defaults, after the schema's constants. */
   readonly defaults?: ((object: KubeObject) => void) | undefined
@@ -70,7 +70,7 @@ export function mediaTypeOf(contentType: string): string {
  * megabytes has room for a million, which would block all other requests for ten seconds.
  */
 const maxComposites = 100_000
-/** Shorter ones cannot hold that many. */
+/** Shorter bodies cannot hold that many. */
 const countedFromBytes = 2 * maxComposites
 
 /**
@@ -147,7 +147,7 @@ export function unsupportedMediaType(accepted: readonly string[]): StatusError {
   return new StatusError('UnsupportedMediaType', `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`)
 }
 
-/** A request and who reads long YAML for it. */
+/** A request, and the thread that parses its long YAML. */
 export interface BodySource {
   readonly request: ServerRequest
   readonly deps: { readonly yaml: YamlThread }
@@ -165,7 +165,7 @@ export interface PartlyDecoded {
   joined(object: KubeObject): KubeObject
 }
 
-/** @param keep what of a value that was sent in this process needs no decoding */
+/** @param keep sets aside the parts of an in-process value that need no decoding */
 export async function decodeBody(source: BodySource, expected: ExpectedKind, keep?: (value: unknown) => PartlyDecoded | undefined): Promise<KubeObject> {
   const { request } = source
   const validation = fieldValidationOf(request)
@@ -235,7 +235,7 @@ function summaryOf(bytes: Buffer): string {
 const dropping: DecodeOptions = { unknown: 'drop' }
 const collecting: DecodeOptions = { unknown: 'collect' }
 
-/** Decodes and defaults a JSON value as the expected kind. Takes the value over. */
+/** Decodes and defaults a JSON value as the expected kind. Takes ownership of the value. */
 export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected: ExpectedKind, validation: FieldValidation): KubeObject {
   const { value } = parsed
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -247,7 +247,7 @@ export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected
   return withDefaults(object, expected)
 }
 
-/** Decodes and defaults what a plugin of this server or a webhook made: unknown fields vanish without a word. Takes the value over. */
+/** Decodes and defaults a value from an admission plugin or webhook: unknown fields are dropped silently. Takes ownership of the value. */
 export function decodeMade(value: unknown, expected: ExpectedKind): KubeObject {
   return withDefaults(decodeExpected(value, expected, { unknown: 'drop' }).object, expected)
 }
@@ -260,7 +260,7 @@ function withDefaults(object: Record<string, unknown>, expected: ExpectedKind): 
   return decoded
 }
 
-/** Decodes without defaults. Takes the value over. */
+/** Decodes without defaults. Takes ownership of the value. */
 export function decodeExpected(value: unknown, expected: ExpectedKind, options: DecodeOptions): Decoded {
   return expected.structural ? decodeStructural(value, expected.schema, options) : decode(value, expected.schema, options)
 }

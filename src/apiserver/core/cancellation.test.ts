@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events'
 import { test } from 'node:test'
 import { Cancellation } from './cancellation.ts'
 
-test('a signal that is asked for late tells what happened before', () => {
+test('a signal that is requested after the abort is aborted', () => {
   const cancellation = new Cancellation()
   assert.equal(cancellation.aborted, false)
   cancellation.abort('gone')
@@ -18,7 +18,7 @@ test('a signal that is requested before the abort, aborts', () => {
   assert.deepEqual([signal === cancellation.signal, signal.aborted, signal.reason], [true, true, 'gone'])
 })
 
-test('the outer signal cancels, before and after the inner one is asked for', () => {
+test('the outer signal cancels, before and after the inner one is requested', () => {
   const early = new AbortController()
   const asked = new Cancellation(early.signal)
   const { signal } = asked
@@ -29,7 +29,7 @@ test('the outer signal cancels, before and after the inner one is asked for', ()
   assert.deepEqual([new Cancellation(late.signal).aborted, new Cancellation(late.signal).signal.reason], [true, 'over'])
 })
 
-test('nothing stays on the outer signal of a request that is over', () => {
+test('release removes the listener from the outer signal', () => {
   const outer = new AbortController()
   const quiet = new Cancellation(outer.signal)
   assert.equal(getEventListeners(outer.signal, 'abort').length, 0, 'nobody asked')

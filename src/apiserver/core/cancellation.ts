@@ -50,7 +50,7 @@ export class Cancellation {
     this.#tell()
   }
 
-  /** The request is over: the outer signal, which may live long, is let go. */
+  /** Called at the end of the request: removes the listener from the outer signal, which may live long. */
   release(): void {
     if (this.#follow) this.#outer?.removeEventListener('abort', this.#follow)
     this.#follow = undefined

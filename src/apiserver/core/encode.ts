@@ -27,7 +27,7 @@ const nextBrace = Buffer.from(',{')
 const comma = Buffer.from(',')
 const listTail = Buffer.from(']}\n')
 
-/** Any answer but a list, which is long: see {@link encodeList}. */
+/** Encodes any answer but a list, see {@link encodeList}. */
 export function encodeAnswer(answer: ObjectAnswer | ValueAnswer | BytesAnswer): Encoded {
   if (answer.type === 'bytes') return answer
   if (answer.type === 'value') return encodeValue(answer.value, answer.encoding)
@@ -36,7 +36,7 @@ export function encodeAnswer(answer: ObjectAnswer | ValueAnswer | BytesAnswer): 
   return encoding ? encodeValue(withNils(object.object), encoding) : { contentType: 'application/json', bytes: object.bytes }
 }
 
-/** A list is the row of its items' cached bytes. The first list of many objects, which makes those bytes, lets others have their turn. */
+/** Concatenates the items' cached bytes. The first list of many objects makes those bytes, and yields to the event loop meanwhile. */
 export async function encodeList(answer: ListAnswer): Promise<EncodedList> {
   const { items, encoding } = answer
   if (encoding === 'protobuf') {
@@ -78,7 +78,7 @@ async function encodeMessages(items: readonly CachedObject[]): Promise<void> {
   }
 }
 
-/** Made once, like the JSON bytes. */
+/** The protobuf message, made once like the JSON bytes. */
 function messageOf(cached: CachedObject): Uint8Array {
   cached.protobuf ??= encodeMessage(cached.object as unknown as Record<string, unknown>, schemaOfObject(cached.object))
   return cached.protobuf
@@ -97,7 +97,7 @@ function encodeValue(value: unknown, encoding?: Encoding): Encoded {
   return { contentType: 'application/json', bytes: Buffer.from(text) }
 }
 
-/** The list's kind tells its items' kind: on the wire they do not repeat it. Canonical bytes begin with what is left out. */
+/** On the wire, items do not repeat the kind that the list implies; canonical bytes begin with it, so it is cut off. */
 function listPieces(answer: ListAnswer, itemHead: Buffer): Pieces {
   const { apiVersion, kind, metadata, items, typedItems } = answer
   const pieces: Uint8Array[] = [Buffer.from(`${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`)]

@@ -1,4 +1,4 @@
-/** The terms of a request's field selector, as authorization and the tracking of watches see them (L3). */
+/** The terms of a request's field selector, for authorization and the tracking of watches (L3). */
 import { type FieldTerm, parseFieldSelector } from '#api/machinery/fieldSelector'
 
 /** Undefined without a selector, and for one that does not parse: the handler refuses that later, with a message for authorized users only. */

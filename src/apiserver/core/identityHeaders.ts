@@ -29,7 +29,7 @@ export interface IdentityHeaderNames {
   readonly extraHeaderPrefixes: readonly string[]
 }
 
-/** The names as headers have them when they arrive. */
+/** The names in lower case, as in parsed headers. */
 export function inLowerCase({ usernameHeaders, uidHeaders, groupHeaders, extraHeaderPrefixes }: IdentityHeaderNames): IdentityHeaderNames {
   const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase())
   return {
@@ -58,7 +58,7 @@ export function userOfHeaders(headers: Headers, names: IdentityHeaderNames): Use
   return { name, groups, ...(uid ? { uid } : {}), ...(Object.keys(extra).length > 0 ? { extra: { ...extra } } : {}) }
 }
 
-/** Headers are bytes: UTF-8 travels as such. */
+/** The text's UTF-8 bytes, one per character, since header values are bytes. */
 function headerValue(text: string): string {
   if (Array.from(text).some((character) => character < ' ' || character === '\u007f'))
     throw badRequest('a name with control characters cannot be passed on to an aggregated API server')

@@ -1,5 +1,5 @@
 /**
- * What form of an answer the client accepts (L3): JSON or YAML, and the object itself, a Table or its metadata alone.
+ * Negotiates the form of an answer (L3): JSON, YAML or protobuf, and the object, a Table or only its metadata.
  * Upstream: apiserver/pkg/endpoints/handlers/negotiation.
  */
 import { StatusError } from '#api/machinery/status'
@@ -92,7 +92,7 @@ function served(type: string): AnswerForm['mediaType'] | undefined {
   return type === 'application/yaml' || type === protobufMediaType ? type : undefined
 }
 
-/** `?pretty=true`, or a browser or curl looking at it, as upstream. */
+/** `?pretty=true`, or a browser, curl or Wget as the client, as upstream. */
 function wantsPretty(request: ServerRequest): boolean {
   const pretty = request.query.get('pretty')
   if (pretty !== null) return truthy(pretty)

@@ -19,11 +19,11 @@ export interface AdmissionForms {
   readonly all: readonly AdmissionForm[]
   /** The object as a version shows it: itself when it has that version already, else a copy. */
   show(object: Frozen<KubeObject>, apiVersion: string, cancellation?: Cancellation): Promise<Frozen<KubeObject>> | Frozen<KubeObject>
-  /** JSON as an object of a version, with its defaults; unknown fields vanish. Takes the value over. @throws StatusError */
+  /** JSON as an object of a version, with its defaults; unknown fields are dropped. Takes ownership of the value. @throws StatusError */
   decode(value: unknown, apiVersion: string): KubeObject
-  /** Where JSON has fields that a version does not know. @throws StatusError when a value has not its field's type */
+  /** Paths of fields that the version does not have. @throws StatusError when a value does not have its field's type */
   unknownFields(value: unknown, apiVersion: string): readonly string[]
-  /** What the fields of a version mean. */
+  /** The schema of a version. */
   schemaOf(apiVersion: string): Schema | undefined
 }
 
@@ -41,7 +41,7 @@ export interface ObjectReader {
   list<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace?: string): readonly Frozen<T>[]
   /** The resource of a kind. Absent: this reader cannot look up kinds. */
   ofKind?(apiVersion: string, kind: string): KnownKind | undefined
-  /** Calls back for every change after the call, synchronously with the cache; returns the way to stop. */
+  /** Calls back for every change after the call, synchronously with the cache; returns a function that stops it. */
   onChange<T extends KubeObject>(
     resource: { readonly group: string; readonly resource: string },
     fn: (change: { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Frozen<T>; readonly old?: Frozen<T> | undefined }) => void,

@@ -1,6 +1,6 @@
 /**
- * A body as a row of byte strings that exist already (L3), such as the items of a list. Small ones become one buffer; large ones go out in
- * chunks of bounded size, so that a list of a hundred megabytes needs neither a copy of itself nor the event loop for long.
+ * A body as a sequence of existing byte strings (L3), such as the items of a list. A small body becomes one buffer; a large one is sent in chunks of
+ * bounded size, so that a list of a hundred megabytes is not copied as a whole and does not block the event loop.
  */
 export type Pieces = readonly Uint8Array[]
 

@@ -1,5 +1,5 @@
 /**
- * One request as it travels through the pipeline (L3): what came in, what the stages found out, and how it will be answered.
+ * One request in the pipeline (L3): its input, the results of the stages, and its answer's headers.
  * The same shape serves HTTP/2, HTTP/1.1 and the in-process transport, so every stage runs for all three.
  */
 import type { Readable } from 'node:stream'
@@ -14,7 +14,7 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
-/** What the path and method mean. Upstream: apiserver/pkg/endpoints/request/requestinfo.go. */
+/** The parsed path and method. Upstream: apiserver/pkg/endpoints/request/requestinfo.go. */
 export interface RequestInfo {
   readonly isResourceRequest: boolean
   readonly path: string
@@ -58,30 +58,30 @@ export interface ServerRequest {
   /** Decoded once, as upstream: no dot segments; starts with '/'. */
   readonly path: string
   readonly query: URLSearchParams
-  /** The query as sent, without its question mark, for those that pass it on. Absent for callers in this process. */
+  /** The query as sent, without its question mark, for proxying. Absent for callers in this process. */
   readonly rawQuery?: string | undefined
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly remoteAddress: string
   readonly peerCertificate?: PeerCertificate | undefined
-  /** Set by the in-process transport, whose caller the composition root vouches for. */
+  /** The user of the in-process transport, which needs no authentication. */
   readonly inProcessUser?: UserInfo | undefined
   /** Cancelled when the client is gone or the request's time is over. */
   readonly cancellation: Cancellation
-  /** Reads the whole body, at most `limitBytes` (RequestEntityTooLarge beyond); in-process callers hand over a value instead. */
+  /** Reads the whole body, at most `limitBytes` (RequestEntityTooLarge beyond); in-process callers pass a value instead. */
   readBody(limitBytes: number): Promise<RequestBody>
-  /** How long the body is that was read. Absent: none was, or it is a value of this process. */
+  /** Length of the body that was read. Absent: none was read, or it is an in-process value. */
   readonly bodyBytes?: number | undefined
-  /** The body as it arrives, for those that pass it on instead of reading it. Absent: there is none, or the caller is in this process. */
+  /** The body as a stream, for proxying. Absent: there is none, or the caller is in this process. */
   readonly body?: Readable | undefined
-  /** Absent in this process. */
+  /** Absent for callers in this process. */
   readonly isHttp2?: boolean | undefined
-  /** Headers that stages add to the answer, lower-case; the answer's own win. Absent for callers in this process, who would not see them. */
+  /** Headers that stages add to the answer, lower-case; the answer's own win. Absent for callers in this process, which do not get headers. */
   readonly responseHeaders?: Record<string, string | readonly string[]> | undefined
   // Filled in by the stages:
   /** Milliseconds since the epoch. */
   receivedMs: number
-  /** It came before the server knew all its paths: "not found" would be a guess. */
+  /** The request arrived before all paths were registered: "not found" could be wrong. */
   pathsIncomplete?: boolean
   /** Time limit of the request; undefined: none. */
   timeoutMs?: number
@@ -91,7 +91,7 @@ export interface ServerRequest {
   originalUser?: UserInfo
   /** Duration of authentication. Absent: not measured. */
   authenticationMs?: number
-  /** The verb that allowed an impersonation, where it is one of the narrow ones. */
+  /** The verb that allowed a constrained impersonation. */
   impersonationConstraint?: string
   auditId?: string
   readonly warnings: string[]
@@ -112,17 +112,17 @@ export interface RequestAudit {
   requestPatch(body: RequestBody): void
   /** The first value of a key stays. */
   annotate(key: string, value: string): void
-  /** Some of the request's time went into this. */
+  /** Adds time that the request spent in a layer. */
   spent(on: LatencyLayer, ms: number): void
 }
 
-/** Where the time of a request goes, as the audit log names it. */
+/** Layers whose latency the audit log records, by upstream's names. */
 export type LatencyLayer = 'apf-queue-wait' | 'authentication' | 'authorization' | 'etcd' | 'impersonation' | 'mutating-webhook' | 'validating-webhook'
 
 export interface AuditAnnotation {
   readonly key: string
   readonly value: string
-  /** The least level of an event that shows it. */
+  /** The lowest audit level whose events include it. */
   readonly level: 'Metadata' | 'Request'
 }
 

@@ -1,5 +1,5 @@
 /**
- * Works out what a path and method mean (L3): verb, group, version, namespace, resource, subresource, name.
+ * Parses a path and method (L3): verb, group, version, namespace, resource, subresource, name.
  * Upstream: apiserver/pkg/endpoints/request/requestinfo.go.
  */
 import { parseFieldSelector } from '#api/machinery/fieldSelector'
@@ -76,7 +76,7 @@ function nameOfSelector(fieldSelector: string | undefined): string {
     const name = parseFieldSelector(fieldSelector).requiresExactMatch('metadata.name') ?? ''
     return isPathSegmentName(name).length === 0 ? name : ''
   } catch {
-    // The handler refuses it later, to those who may ask at all.
+    // The handler refuses it later, for authorized users only.
     return ''
   }
 }

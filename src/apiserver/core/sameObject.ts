@@ -1,4 +1,4 @@
-/** Deep equality of JSON values (L3): how the registry sees that a write changes nothing, and that a spec changed. */
+/** Deep equality of JSON values (L3), by which the registry detects writes without changes, and changed specs. */
 import { ownValue } from '#base/bareMap'
 
 /** Whether two JSON values are the same; a member that is undefined counts as absent. */
@@ -22,7 +22,7 @@ const metadata: ReadonlySet<string> = new Set(['metadata'])
 const notSpec: ReadonlySet<string> = new Set(['metadata', 'status', 'apiVersion', 'kind'])
 const notSpecOrStatus: ReadonlySet<string> = new Set(['metadata', 'apiVersion', 'kind'])
 
-/** Absent and undefined are the same; `except` names fields not looked at. */
+/** Absent and undefined are the same; `except` names fields that are not compared. */
 function sameFields(a: Record<string, unknown>, b: Record<string, unknown>, except: ReadonlySet<string>): boolean {
   for (const key in a) if (a[key] !== undefined && !except.has(key) && !deepEqual(a[key], ownValue(b, key))) return false
   for (const key in b) if (b[key] !== undefined && !except.has(key) && ownValue(a, key) === undefined) return false
@@ -50,12 +50,12 @@ export function mayBeEqual(a: unknown, b: unknown): boolean {
   return !Array.isArray(b) && mayHaveSameFields(a as Fields, b as Fields, none)
 }
 
-/** As {@link mayBeEqual}, of everything but metadata. */
+/** As {@link mayBeEqual}, for all fields except metadata. */
 export function mayBeSameContent(a: object, b: object): boolean {
   return mayHaveSameFields(a as Fields, b as Fields, metadata)
 }
 
-/** As {@link mayBeEqual}, of what {@link sameSpec} looks at. */
+/** As {@link mayBeEqual}, for the fields that {@link sameSpec} compares. */
 export function mayBeSameSpec(a: object, b: object, withStatus = false): boolean {
   return mayHaveSameFields(a as Fields, b as Fields, withStatus ? notSpecOrStatus : notSpec)
 }

@@ -51,7 +51,7 @@ export function decided(request: ServerRequest, stage: string, decision: string,
   request.trace?.push({ stage, decision, durationMs })
 }
 
-/** Requests that may last: they count in no limit and have no deadline. Upstream: genericfilters.BasicLongRunningRequestCheck. */
+/** Long-running requests: no limit counts them, and they have no deadline. Upstream: genericfilters.BasicLongRunningRequestCheck. */
 export function isLongRunning(request: ServerRequest): boolean {
   const { info } = request
   if (!info) return false

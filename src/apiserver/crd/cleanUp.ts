@@ -54,7 +54,7 @@ export async function cleanUp(deps: CleanUpDeps, definition: Definition, signal:
   return done('InstanceDeletionCompleted', 'removed all instances')
 }
 
-/** Finalizers of instances may take as long as they want. */
+/** No time limit: finalizers of instances may take long. */
 function untilEmpty(cache: WatchCache, signal: AbortSignal): Promise<void> {
   if (cache.size === 0) return Promise.resolve()
   return new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
 /**
- * What a CustomResourceDefinition's status should say (L3, pure): which names are accepted, and its conditions.
+ * Computes the status of a CustomResourceDefinition (L3, pure): the accepted names and the conditions.
  * Upstream: apiextensions-apiserver/pkg/controller/{status,establish,nonstructuralschema,apiapproval}.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionCondition, CustomResourceDefinitionNames } from '#api/gen/types/apiextensions.v1'

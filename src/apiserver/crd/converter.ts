@@ -60,7 +60,7 @@ export class Converter {
   get foreign(): ForeignConversion | undefined {
     const webhook = this.#webhook
     if (!webhook) return undefined
-    // Nothing is defaulted on the way: what an apply takes out must not come back as the default of another version.
+    // Conversion does not apply defaults: a field that an apply removes must not return as another version's default.
     const convert = async (object: DeepReadonly<KubeObject>, apiVersion: string) => {
       const [converted] = await webhook([object], apiVersion)
       return this.#renamed(converted as KubeObject, apiVersion)

@@ -32,7 +32,7 @@ import { customStrategy, type RuleValidation } from './strategy.ts'
 
 /** What a definition may need of the world. */
 export interface CustomResourceParts {
-  /** Undefined for definitions that convert by themselves. */
+  /** Undefined for definitions with the conversion strategy None. */
   webhook(definition: Definition): WebhookConversion | undefined
   /** The CEL rules of a version; undefined where there are none. Pauses while it compiles many. */
   rules(props: JSONSchemaProps): Generator<undefined, RuleValidation | undefined>

@@ -51,7 +51,7 @@ function selectableFields({ selectableFields: fields }: DefinitionVersion): Json
 }
 
 function kindSchema(props: Props | undefined, writer: DefinitionWriter): JsonSchema {
-  // Readers would take the absence of fields for their prohibition: a schema of nothing says nothing.
+  // Clients would read a schema without fields as a ban on all fields: publish only the type.
   if (!props || !isStructural(props) || (writer.version === 'v2' && props['x-kubernetes-preserve-unknown-fields'])) return { type: 'object' }
   const written = schemaOf(props, writer)
   return { ...written, properties: { ...(written.properties as JsonSchema), ...typeMeta(writer), metadata: metadata('ObjectMeta', 'metadata', writer) } }
@@ -61,7 +61,7 @@ function isStructural(props: Props): boolean {
   return unsupportedMember(props) === undefined && structuralFaults(props, FieldPath.of()).length === 0
 }
 
-/** Upstream's texts come from outside, like all texts of built-in definitions. */
+/** Upstream's descriptions are passed in, like those of all built-in definitions. */
 function typeMeta({ describe }: DefinitionWriter): JsonSchema {
   const text = (field: string) => {
     const description = describe(`${metaV1}.Status`, field)
@@ -138,12 +138,12 @@ function schemaOf(props: Props, writer: DefinitionWriter): JsonSchema {
   return props['x-kubernetes-embedded-resource'] ? withObjectMembers(written, writer) : written
 }
 
-/** Empty texts and lists, zero and false say nothing in Go's JSON, but for the numbers that are pointers. */
+/** Go's JSON omits empty texts and lists, zero and false, except numbers that are pointers. */
 function isSaid(value: unknown): boolean {
   return value !== undefined && value !== '' && value !== false && !(Array.isArray(value) && value.length === 0)
 }
 
-/** anyOf and its like; an int-or-string says by it what it is. */
+/** anyOf and its like; an int-or-string is expressed by anyOf. */
 function logicOf(props: Props): JsonSchema {
   const written: JsonSchema = {}
   for (const word of ['allOf', 'anyOf', 'oneOf'] as const) if (props[word]?.length) written[word] = props[word]

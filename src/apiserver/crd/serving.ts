@@ -1,6 +1,6 @@
 /**
- * Serves what the CustomResourceDefinitions say (L3): follows them in the cache, opens and closes their resources in the registry, and
- * tells the catalog. A definition is served as soon as its names are accepted; its conditions are ./controller.ts's work.
+ * Serves the resources of CustomResourceDefinitions (L3): follows the definitions in the cache, opens and closes their resources in the registry,
+ * and updates the catalog. A definition is served as soon as its names are accepted; its conditions are ./controller.ts's work.
  * Upstream: crdHandler of apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
  */
 import type { KubeObject } from '#api/machinery/meta'
@@ -40,7 +40,7 @@ export class CustomResources {
     this.#deps = deps
   }
 
-  /** Serves everything that is there, and what comes and goes from now on until the signal aborts. Resolves when the first is done. */
+  /** Serves all existing definitions, then follows changes until the signal aborts. Resolves when the existing ones are served. */
   async follow(signal: AbortSignal): Promise<void> {
     this.#signal = signal
     const { reader } = this.#deps.registry
@@ -54,7 +54,7 @@ export class CustomResources {
     return this.#served.get(name)
   }
 
-  /** Resolves when what is served is what the definition says now. */
+  /** Resolves when the served resource matches the current definition. */
   settle(name: string): Promise<void> {
     const running = this.#settling.get(name)
     if (running) {
@@ -109,7 +109,7 @@ export class CustomResources {
     if (before) {
       registry.remove(before.resource.served)
       cache.forgetViews()
-      // Watchers come back and see the new versions.
+      // Clients watch again and get the new versions.
       if (before.resource.revision !== resource.revision) cache.closeWatches()
     }
     registry.add(resource.served)

@@ -1,6 +1,6 @@
 /**
- * Asks a definition's webhook to convert objects (L3), many in one ConversionReview, and checks what comes back: metadata is not the
- * webhook's to change but for labels and annotations.
+ * Converts objects by a definition's webhook (L3), many in one ConversionReview, and checks the answer: of metadata, the webhook may change only
+ * labels and annotations.
  * Upstream: apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go.
  */
 import type { WebhookClientConfig } from '#api/gen/types/apiextensions.v1'

@@ -1,6 +1,6 @@
 /**
- * AES as values at rest use it (L3): GCM, CBC, and GCM under keys derived from a seed. The layouts are upstream's, so that either reads what the
- * other wrote. Upstream: apiserver/pkg/storage/value/encrypt/aes (v1.36).
+ * AES for values at rest (L3): GCM, CBC, and GCM with keys derived from a seed. The layouts are upstream's, so that each server can read the
+ * other's values. Upstream: apiserver/pkg/storage/value/encrypt/aes (v1.36).
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 import type { ValueTransformer } from './transformer.ts'
@@ -43,7 +43,7 @@ function openGcm(key: Uint8Array, data: Uint8Array, authenticated: string): Buff
   }
 }
 
-/** Go's words. */
+/** Go's error text. */
 const unauthentic = 'cipher: message authentication failed'
 
 const gcmName = (key: Uint8Array) => `aes-${(key.length * 8) as 128 | 192 | 256}-gcm` as const

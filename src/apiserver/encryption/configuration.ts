@@ -1,5 +1,5 @@
 /**
- * EncryptionConfiguration as a file has it (L3, pure), with its defaults.
+ * The type EncryptionConfiguration of a file (L3, pure), with its defaults.
  * Upstream: apiserver/pkg/apis/apiserver/v1 (types_encryption.go, defaults.go, register.go; v1.36).
  */
 import { decodeConfiguration } from '#api/configuration/decode'
@@ -24,7 +24,7 @@ export interface KmsConfiguration {
   readonly cachesize?: number | undefined
 }
 
-/** Exactly one is there, once it has been validated. */
+/** After validation, exactly one member is set. */
 export interface ProviderConfiguration {
   readonly aesgcm?: Keys | undefined
   readonly aescbc?: Keys | undefined
@@ -61,7 +61,7 @@ const schema = kind('EncryptionConfiguration', {
 })
 const kinds = [
   { kind: 'EncryptionConfiguration', apiVersions: ['apiserver.config.k8s.io/v1'], schema },
-  // Upstream's documents called it so for a while.
+  // The kind's name in older documentation of upstream.
   { kind: 'EncryptionConfig', apiVersions: ['v1'], schema },
 ]
 

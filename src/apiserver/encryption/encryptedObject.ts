@@ -1,13 +1,13 @@
 /**
- * What a value looks like that was encrypted under a key which a key management service keeps (L3, pure): a protobuf message with the value, the key
- * that encrypted it, itself encrypted, and what the service needs to decrypt that.
+ * The format of a value that was encrypted with a key management service (L3, pure): a protobuf message with the encrypted value, the encrypted data
+ * key, and what the service needs to decrypt this key.
  * Upstream: apiserver/pkg/storage/value/encrypt/envelope/kmsv2 (envelope.go, v2/api.proto; v1.36).
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { isDns1123Subdomain } from '#api/machinery/names'
 import { aggregate } from './transformer.ts'
 
-/** What the decrypted source is: the key itself, or a seed that each value's key is derived from. */
+/** The kind of the decrypted source: the key itself, or a seed from which each value's key is derived. */
 export const sourceTypes = { aesGcmKey: 0, hkdfSha256ExtendedNonceAesGcmSeed: 1 } as const
 
 export type Annotations = ReadonlyMap<string, Uint8Array>
@@ -26,7 +26,7 @@ export interface EncryptedObject extends EncryptedSource {
 
 const field = { encryptedData: 1, keyId: 2, encryptedDekSource: 3, annotations: 4, sourceType: 5 } as const
 
-/** Everything before the value's own bytes costs the same each time: made once per key. @returns the fields after the value */
+/** Encodes the fields that are the same for all values of a key; made once per key. @returns the fields after the value */
 export function encodeSource({ keyId, encryptedDekSource, annotations, sourceType }: EncryptedSource): Uint8Array {
   const writer = new BinaryWriter()
   writer.tag(field.keyId, WireType.LengthDelimited).string(keyId)
@@ -41,13 +41,13 @@ export function encodeSource({ keyId, encryptedDekSource, annotations, sourceTyp
   return writer.finish()
 }
 
-/** @param source what {@link encodeSource} made */
+/** @param source from {@link encodeSource} */
 export function encodeEncryptedObject(encryptedData: Uint8Array, source: Uint8Array): Uint8Array {
   const head = new BinaryWriter().tag(field.encryptedData, WireType.LengthDelimited).uint32(encryptedData.length).finish()
   return Buffer.concat([head, encryptedData, source])
 }
 
-/** @throws Error when it is no such message, or not one that was ever written */
+/** @throws Error when the bytes are no such message, or an invalid one */
 export function decodeEncryptedObject(bytes: Uint8Array): EncryptedObject {
   const decoded = parse(bytes)
   if (decoded.encryptedData.length === 0) throw new Error('encrypted data is empty')
@@ -87,7 +87,7 @@ const mostSourceBytes = 1024
 const mostKeyIdBytes = 1024
 const mostAnnotationBytes = 32 * 1024
 
-/** @throws Error when the service answered with what must not be stored */
+/** @throws Error when the service's answer must not be stored */
 export function validateSource({ sourceType, encryptedDekSource, keyId, annotations }: EncryptedSource): void {
   if (!Object.values<number>(sourceTypes).includes(sourceType)) throw new Error(`unknown encryptedDEKSourceType: ${sourceType}`)
   const size = encryptedDekSource.length

@@ -19,9 +19,9 @@ import { createProviders, type ProviderDeps, type Providers } from './providers.
 import type { ValueTransformer } from './transformer.ts'
 import { validateEncryptionConfiguration } from './validation.ts'
 
-/** What the registry asks: who transforms the values of a resource. */
+/** The registry's view: the transformer of each resource. */
 export interface ResourceTransformers {
-  /** It always goes by the newest configuration. */
+  /** The returned transformer always uses the newest configuration. */
   transformerFor(resource: GroupResource): ValueTransformer
   /** Calls back when values may have become readable. */
   onChange(changed: () => void): void
@@ -30,7 +30,7 @@ export interface ResourceTransformers {
 export interface Encryption {
   readonly transformers: ResourceTransformers
   readonly healthChecks: readonly HealthCheck[]
-  /** Asks the key management services, and follows the file, until the signal aborts. */
+  /** Probes the key management services, and follows the file, until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -68,7 +68,7 @@ function parsed(path: string, content: string): EncryptionConfiguration {
   }
 }
 
-/** Configurations whose services must be well within this time, or twice the sum of their timeouts. */
+/** The services of a new configuration must be healthy within this time, or twice the sum of their timeouts. */
 const leastTakeOverMs = 10_000
 const lookMs = 100
 const retryMs = 1_000
@@ -76,7 +76,7 @@ const longestRetryMs = 60_000
 
 const checkName = 'kms-providers'
 
-/** Resolves when every key management service has been asked once: those that do not answer are asked on. @throws Error */
+/** Resolves when every key management service was probed once; failed probes are repeated in the background. @throws Error */
 export async function createEncryption(deps: EncryptionDeps, settings: EncryptionSettings): Promise<Encryption> {
   const metrics = encryptionMetrics(deps.metrics, deps.clock, `apiserver-${randomUid(deps.random)}`)
   const providerDeps: ProviderDeps = { ...deps, metrics, newUid: () => randomUid(deps.random) }
@@ -87,7 +87,7 @@ export async function createEncryption(deps: EncryptionDeps, settings: Encryptio
   const usesKms = first.services.length > 0
   return {
     transformers: running,
-    // Upstream answers for them in readyz and healthz alone: a server must not be killed for a service that is away.
+    // As upstream, only in readyz and healthz: a server must not be restarted because a service is down.
     healthChecks: settings.reload || usesKms ? [{ name: checkName, livez: false, check: async () => (await healthOf(running.current))?.message }] : [],
     async run(signal) {
       running.start(signal)
@@ -106,7 +106,7 @@ function build(configuration: EncryptionConfiguration, deps: ProviderDeps): Prov
   }
 }
 
-/** Asks every service, one after another. */
+/** Checks every service, one after another. */
 async function healthOf({ services }: Providers): Promise<Error | undefined> {
   const problems: string[] = []
   for (const [at, { probe }] of services.entries()) {

@@ -1,6 +1,6 @@
 /**
- * Keeps the key that values are written under (L3): asks the key management service regularly how it is and which key it uses, makes a new one when
- * that changes, and lets the last one expire when the service stays away.
+ * Keeps the key that values are written under (L3): polls the status and key id of the key management service, makes a new key when the id
+ * changes, and lets the last one expire while the service is down.
  * Upstream: apiserver/pkg/server/options/encryptionconfig/config.go, kmsv2PluginProbe (v1.36).
  */
 import { randomBytes } from 'node:crypto'
@@ -16,9 +16,9 @@ import { aggregate } from './transformer.ts'
 
 const wellEveryMs = 60_000
 const unwellEveryMs = 10_000
-/** How long values may be written after the service was last well. */
+/** How long values may be written after the service was last healthy. */
 const writeKeyMs = 3 * 60_000
-/** How long an answer to the health check holds. */
+/** How long a successful health check is cached. */
 const wellForMs = 20_000
 const unwellForMs = 3_000
 
@@ -43,7 +43,7 @@ export class KmsProbe {
     this.#deps = deps
   }
 
-  /** What values are written under; it may have expired. @throws Error until the service has answered once */
+  /** The key for writing values; it may have expired. @throws Error until the service has answered once */
   currentKey(): WriteKey {
     if (!this.#key) throw new Error('got unexpected nil transformer')
     return this.#key
@@ -58,7 +58,7 @@ export class KmsProbe {
     return this.#checking
   }
 
-  /** Checks until the signal aborts; more often while something is wrong. */
+  /** Checks until the signal aborts; more often after a failure. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const error = await this.check()
@@ -104,10 +104,10 @@ export class KmsProbe {
     return [...faults, new Error(changed)]
   }
 
-  /** The key at hand lives on while the service uses the same one; otherwise a new one is made. On failure the old one stays until it expires. */
+  /** Extends the current key while the service's key id is the same; otherwise makes a new one. On failure the old one stays until it expires. */
   async #keepKey(keyId: string): Promise<Error | undefined> {
     const { clock, newUid } = this.#deps
-    // Counted from before the call: it is an upper bound.
+    // Taken before the call, so that the key does not outlive its bound.
     const expiresMs = clock.now() + writeKeyMs
     const before = this.#key
     if (before?.keyId === keyId) {

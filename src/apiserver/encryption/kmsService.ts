@@ -1,11 +1,11 @@
-/** A key management service as encryption sees it (L3); the wire is the composition root's. Upstream: k8s.io/kms/pkg/service (v1.36). */
+/** The interface of a key management service (L3); the composition root implements it over gRPC. Upstream: k8s.io/kms/pkg/service (v1.36). */
 import type { Annotations } from './encryptedObject.ts'
 
 export interface KmsStatus {
   readonly version: string
-  /** `ok`, or what is wrong. */
+  /** `ok`, or an error text. */
   readonly healthz: string
-  /** The key that it encrypts with at the moment. */
+  /** The id of the service's current key. */
   readonly keyId: string
 }
 

@@ -14,9 +14,9 @@ import type { TransformContext, TransformedValue, ValueTransformer } from './tra
 /** The key that values are written under. */
 export interface WriteKey extends EncryptedSource {
   readonly transformer: ValueTransformer
-  /** What follows the value, see encodeSource. */
+  /** The fields after the value, see encodeSource. */
   readonly encoded: Uint8Array
-  /** Tells keys apart in logs. */
+  /** Identifies the key in logs. */
   readonly uid: string
   /** Wall time in milliseconds; nothing is written under it afterwards, values are still read. */
   readonly expiresMs: number
@@ -59,7 +59,7 @@ export function kmsTransformer(provider: string, deps: KmsTransformerDeps): Valu
     remember(id, transformer)
     return transformer
   }
-  /** Many values share a key: it is asked for once at a time. */
+  /** Many values share a key: concurrent reads share one call. */
   const askOnce = (id: string, source: EncryptedSource): Promise<ValueTransformer> => {
     const underWay = asked.get(id)
     if (underWay) return underWay

@@ -1,5 +1,5 @@
 /**
- * What encryption at rest counts and measures (L3).
+ * Metrics of encryption at rest (L3).
  * Upstream: apiserver/pkg/storage/value/metrics.go, encrypt/envelope/metrics, server/options/encryptionconfig/metrics (v1.36).
  */
 import { createHash } from 'node:crypto'
@@ -8,7 +8,7 @@ import { type Counter, exponentialBuckets, type Gauge, type Metrics } from '#bas
 
 export type TransformationType = 'from_storage' | 'to_storage'
 
-/** Call it when a transformation begins, and what it returns when it has ended. */
+/** Called when a transformation begins; the returned function is called when it has ended. */
 export type ObserveTransformation = (resource: string, type: TransformationType, prefix: string) => (error?: Error) => void
 
 export interface EncryptionMetrics {
@@ -21,7 +21,7 @@ export interface EncryptionMetrics {
   kmsOperation(provider: string, method: string, seconds: number, error?: Error): void
   cachedKeys(provider: string, count: number): void
   reloaded(ok: boolean): void
-  /** Which configuration is in use. */
+  /** Records the hash of the active configuration. */
   configuration(hash: string): void
 }
 
@@ -30,7 +30,7 @@ export function hashOf(text: string): string {
   return text === '' ? '' : `sha256:${createHash('sha256').update(text).digest('hex')}`
 }
 
-/** @param apiServerId tells servers of one cluster apart; shown as a hash */
+/** @param apiServerId identifies this server in the cluster; shown as a hash */
 export function encryptionMetrics(metrics: Metrics, clock: Clock, apiServerId: string): EncryptionMetrics {
   const identity = { apiserver_id_hash: hashOf(apiServerId) }
   return { ...transformations(metrics, clock), ...envelopes(metrics, clock, identity), ...reloads(metrics, clock, identity) }

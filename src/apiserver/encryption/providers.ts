@@ -1,5 +1,5 @@
 /**
- * From an EncryptionConfiguration to what transforms values (L3): the transformers of each resource, and the key management services behind them.
+ * Creates the transformers of an EncryptionConfiguration for each resource (L3), and connects its key management services.
  * Upstream: apiserver/pkg/server/options/encryptionconfig/config.go (v1.36).
  */
 import type { Clock } from '#base/clock'
@@ -65,7 +65,7 @@ function refuseMasked(resource: GroupResource, earlier: ReadonlyMap<string, unkn
   }
 }
 
-/** As the file names it: everything of the core group is `*.` there. */
+/** The resource as in the file, where `*.` is the whole core group. */
 function yamlName(resource: GroupResource): string {
   return resource.group === '' && resource.resource === '*' ? '*.' : formatGroupResource(resource)
 }
@@ -78,7 +78,7 @@ function providerTransformer(provider: ProviderConfiguration, deps: ProviderDeps
   return kms ? kmsProvider(kms, deps, services) : { prefix: '', transformer: identityTransformer }
 }
 
-/** One of several keys, which a value names after the provider. */
+/** A provider with several keys: a value's prefix names the key after the provider. */
 function keyed(
   prefix: string,
   keys: readonly Key[],

@@ -1,5 +1,5 @@
 /**
- * NaCl's secretbox for values at rest (L3): XSalsa20-Poly1305 with a random nonce before the value; where the value is kept is not authenticated.
+ * NaCl's secretbox for values at rest (L3): XSalsa20-Poly1305 with a random nonce before the value; the storage key is not authenticated.
  * Upstream: apiserver/pkg/storage/value/encrypt/secretbox (v1.36).
  */
 import { randomBytes } from 'node:crypto'
@@ -27,7 +27,7 @@ function open(key: Uint8Array, nonce: Uint8Array, sealed: Uint8Array): Uint8Arra
   try {
     return xsalsa20poly1305(key, nonce).decrypt(sealed)
   } catch (error) {
-    // Upstream's words, though it means that the key is wrong or the value was changed.
+    // Upstream's text, although the actual error is a wrong key or a changed value.
     throw new Error('output array was not large enough for encryption', { cause: error })
   }
 }

@@ -1,26 +1,26 @@
 /**
- * Between an object's bytes and the value that the store keeps (L3): the interface, the choice among several by the prefix that a value carries, and
- * the one that leaves values alone.
+ * Transforms an object's bytes to the stored value and back (L3): the interface, the choice of a transformer by the value's prefix, and the identity
+ * transformer.
  * Upstream: apiserver/pkg/storage/value/transformer.go, encrypt/identity (v1.36).
  */
 import { aggregateReasons } from '../core/reasons.ts'
 import type { ObserveTransformation } from './metrics.ts'
 
 export interface TransformContext {
-  /** Where the value is kept, such as `/registry/secrets/default/one`: a value moved elsewhere cannot be read. */
+  /** The storage key, such as `/registry/secrets/default/one`: a value that was moved to another key cannot be read. */
   readonly key: string
-  /** As metrics name it: `secrets`, `deployments.apps`. */
+  /** The label of metrics: `secrets`, `deployments.apps`. */
   readonly resource: string
 }
 
 export interface TransformedValue {
   readonly data: Uint8Array
-  /** Written as a new value would not be: to be written again even where the object stays the same. */
+  /** True if a new value would be encrypted differently: the next update writes it again even if the object is unchanged. */
   readonly stale: boolean
 }
 
 export interface ValueTransformer {
-  /** Answers later only when a key must be fetched first. @throws Error, or rejects, when the value cannot be read */
+  /** Returns a promise only if a key must be fetched first. @throws Error, or rejects, when the value cannot be read */
   fromStorage(data: Uint8Array, context: TransformContext): TransformedValue | Promise<TransformedValue>
   /** @throws Error when nothing can be written at the moment */
   toStorage(data: Uint8Array, context: TransformContext): Uint8Array
@@ -48,7 +48,8 @@ export const identityTransformer: ValueTransformer = {
 }
 
 /**
- * Writes with the first transformer; reads with those whose prefix the value has, in order, until one can. What another than the first has read is stale.
+ * Writes with the first transformer; reads with those whose prefix the value has, in order, until one can. A value that another transformer than the
+ * first has read is stale.
  * @param noMatch what is wrong with a value that none knows
  */
 export function prefixTransformers(noMatch: string, transformers: readonly PrefixTransformer[], observe: ObserveTransformation): ValueTransformer {
@@ -66,7 +67,7 @@ export function prefixTransformers(noMatch: string, transformers: readonly Prefi
         return { data: plain, stale: stale || at !== 0 }
       }
       const failed = (error: Error) => {
-        // Whether a value is encrypted at all shows only when it is read as plain: that is no failure.
+        // A plain value without an identity transformer is no failed decryption.
         if (prefix === '') return
         done(error)
         errors.push(error)
@@ -104,7 +105,7 @@ export function prefixTransformers(noMatch: string, transformers: readonly Prefi
   }
 }
 
-/** One error of several, each said once. Upstream: utilerrors.Reduce, NewAggregate. */
+/** Joins several errors into one, without duplicates. Upstream: utilerrors.Reduce, NewAggregate. */
 export function aggregate(errors: readonly Error[]): Error {
   const [first] = errors
   return errors.length === 1 && first ? first : new Error(aggregateReasons(errors.map(({ message }) => message)), { cause: first })

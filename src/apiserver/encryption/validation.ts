@@ -13,7 +13,7 @@ const secretboxKeySizes = [32]
 const atLeastOne = (what: unknown) => `at least one ${what} is required`
 const mandatory = (field: string, of: string) => `${field} is a mandatory field for a ${of}`
 
-/** @param reload whether the file will be read again when it changes: names of services must then tell all of them apart */
+/** @param reload whether the file is reloaded when it changes: names of services must then be unique in it */
 export function validateEncryptionConfiguration({ resources }: EncryptionConfiguration, reload: boolean): FieldError[] {
   const root = FieldPath.of('resources')
   if (resources.length === 0) return [fieldError.required(root, atLeastOne(root))]
@@ -82,7 +82,7 @@ function providerFaults(provider: ProviderConfiguration, path: FieldPath, servic
 
 function singleFaults(provider: ProviderConfiguration, path: FieldPath): FieldError[] {
   const found = Object.keys(provider)
-  // Names alone: what stands below them is secret.
+  // Only names of providers: their content is secret.
   const none = 'provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity'
   if (found.length === 0) return [fieldError.invalid(path, found, none)]
   if (found.length === 1) return []

@@ -23,11 +23,11 @@ import { invalidOption, type Scope, writeContext } from './scope.ts'
 /** The applied object, decoded but not defaulted: the manager does not own fields that it leaves out. */
 export interface Configuration {
   readonly applied: KubeObject
-  /** What apply must refuse: empty when the client asked to ignore it. */
+  /** Unknown fields that apply must refuse: empty when the client asked to ignore them. */
   readonly unknownFields: readonly string[]
 }
 
-/** @throws Status Invalid without a field manager, BadRequest for what is no object of the expected kind. */
+/** @throws Status Invalid without a field manager, BadRequest for a body that is no object of the expected kind. */
 export function readConfiguration(scope: Scope, body: RequestBody, expected: ExpectedKind): Configuration {
   return configurationOf(scope, parseConfiguration(scope, body), expected)
 }

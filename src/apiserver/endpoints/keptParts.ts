@@ -1,13 +1,13 @@
 /**
- * The parts of an object that a write hands back as they are (L3): the cached object's own, frozen, decoded and defaulted when they came. A patch does
- * not name them; a caller in this process sends the very ones that it got. They are set aside while the rest is copied, patched and decoded.
+ * The parts of an object that a write does not change (L3): those of the cached object, which are frozen, decoded and defaulted already. A patch does
+ * not name them, or an in-process caller sends the same references back. They are set aside while the rest is copied, patched and decoded.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isObject, type JsonObject, setOwn } from '#api/machinery/objects'
 import { keyFor } from '../registry/storedResource.ts'
 import type { Scope } from './scope.ts'
 
-/** What every write may change. */
+/** Members that every write may change. */
 const written: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'status'])
 
 export class KeptParts {
@@ -28,7 +28,7 @@ export class KeptParts {
     this.rest.metadata = metadata
   }
 
-  /** The object that was made of the rest, with what was set aside, in the order of the whole. */
+  /** Joins the object made of the rest with the parts that were set aside, in the original order. */
   joined(object: KubeObject): KubeObject {
     const made = object as unknown as JsonObject
     if (this.#managedFields !== undefined) (made.metadata as JsonObject).managedFields = this.#managedFields
@@ -43,7 +43,7 @@ export class KeptParts {
   }
 }
 
-/** What a patch in JSON leaves alone: its directives may name anything, and so nothing is kept where there is one. */
+/** The parts that a JSON patch does not name. A patch with directives keeps none, since these may name any field. */
 export function keptByPatch(scope: Scope, current: Frozen<KubeObject>, patch: unknown): KeptParts | undefined {
   if (!isObject(patch) || Object.keys(patch).some((field) => field.startsWith('$'))) return undefined
   const whole = current as unknown as JsonObject
@@ -60,7 +60,7 @@ function namesManagers(field: string): boolean {
   return field === 'managedFields' || field.startsWith('$')
 }
 
-/** What a caller in this process sends of the cached object itself. */
+/** The parts of an in-process caller's value that are the cached object's own references. */
 export function keptByCaller(scope: Scope, value: unknown): KeptParts | undefined {
   const { info, served } = scope
   const current = served.stored.cache.get(keyFor(served, info.namespace, info.name))?.view(served.view).object as unknown as JsonObject | undefined

@@ -1,4 +1,4 @@
-/** What GET / lists (L3): every path that is no single resource. Upstream: apiserver/pkg/server/routes/index.go and the generic server's handlers. */
+/** The paths in the answer to GET / (L3): all but those of single resources. Upstream: apiserver/pkg/server/routes/index.go and the generic server's handlers. */
 import type { HealthCheck } from '../core/health.ts'
 import type { Catalog } from '../registry/catalog.ts'
 

@@ -10,10 +10,10 @@ import { inSlices } from '../core/fairLoop.ts'
 import type { AnswerForm } from '../core/negotiate.ts'
 import type { CachedObject } from '../core/request.ts'
 
-/** Shorter ones are written at once. */
+/** Shorter lists are written synchronously. */
 export const longListItems = 500
 
-/** A list-like value: its members but for one, which is `name` and has one element per item. */
+/** A list-like value: its other members, and the member `name` with one element per item. */
 export interface LongList {
   readonly head: Readonly<Record<string, unknown>> & { readonly apiVersion: string; readonly kind: string; readonly metadata: object }
   readonly name: 'items' | 'rows'
@@ -53,7 +53,7 @@ async function indentedPieces(list: LongList): Promise<Uint8Array[]> {
   return [start, ...pieces, Buffer.from('\n  ]\n}')]
 }
 
-/** The members in the order of their names; a list of one element is written as it is among others. */
+/** The members in the order of their names; a slice of one element gives the same text as within the whole list. */
 async function yamlPieces(list: LongList): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = []
   for (const name of [...Object.keys(list.head), list.name].sort()) {

@@ -1,7 +1,7 @@
 /**
- * OpenAPI documents put together from encoded entries (L3). /openapi/v2 has a piece for what is compiled in, one per custom resource definition and
- * one per foreign server, each made once per revision of its source, so that a new definition costs what it adds. Others have their turn
- * while entries are made and encoded. Upstream: apiextensions-apiserver/pkg/controller/openapi, which keeps one specification per definition
+ * Builds OpenAPI documents from encoded entries (L3). /openapi/v2 has a piece for built-in kinds, one per custom resource definition and one per
+ * extension server, each made once per revision of its source, so that a new definition costs only its own entries. Making and encoding entries
+ * yields to the event loop. Upstream: apiextensions-apiserver/pkg/controller/openapi, which keeps one specification per definition
  * and merges them.
  */
 import { type DocumentEntry, type EntryMember, entryMembers, type OpenApiInput, openApiV2Entries, openApiV2Head } from '#api/openapi/document'
@@ -13,10 +13,10 @@ import type { DocumentForm } from './openapiForms.ts'
 /** By member of the document: each of its keys, encoded. */
 type Piece = Readonly<Record<EntryMember, ReadonlyMap<string, Uint8Array>>>
 
-/** Bytes of entries between two turns of others: some milliseconds of work. */
+/** Bytes of entries between two turns of the event loop: some milliseconds of work. */
 const bytesPerTurn = 16 * 1024
 
-/** A document of nothing but these entries. */
+/** Encodes a document of these entries. */
 export async function encodeDocument(form: DocumentForm, head: JsonSchema, entries: Iterable<DocumentEntry>): Promise<Uint8Array> {
   return joined(form, head, [await encoded(form, entries)])
 }
@@ -24,9 +24,9 @@ export async function encodeDocument(form: DocumentForm, head: JsonSchema, entri
 /** /openapi/v2 in one form. */
 export class OpenApiPieces {
   readonly #form: DocumentForm
-  /** Never changes, and is most of the document. */
+  /** The piece of built-in kinds: it never changes, and is most of the document. */
   #builtIn: Promise<Piece> | undefined
-  /** By revision. */
+  /** Pieces by revision of their source. */
   #pieces = new Map<string, Piece>()
 
   constructor(form: DocumentForm) {

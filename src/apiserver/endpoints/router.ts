@@ -1,6 +1,6 @@
 /**
- * From an authorized request to its handler (L3): stored resources by verb, subresources and computed resources by name, everything else by
- * path. Upstream: apiserver/pkg/endpoints/installer.go and the non-resource handlers of the generic server.
+ * Routes an authorized request to its handler (L3): stored resources by verb, subresources and computed resources by name, all others by path.
+ * Upstream: apiserver/pkg/endpoints/installer.go and the non-resource handlers of the generic server.
  */
 import type { ResourceFacts, SubresourceFacts } from '#api/discovery/resources'
 import { notFound, StatusError } from '#api/machinery/status'
@@ -16,7 +16,7 @@ import { create, deleteCollection, deleteOne, getObject, listOrWatch, update } f
 
 type VerbHandler = (scope: Scope) => Promise<Answer> | Answer
 
-/** Handlers of subresources that are no view of the object, by `group/resource/subresource`, then verb of discovery. */
+/** Handlers of subresources with a kind of their own, by `group/resource/subresource`, then verb of discovery. */
 export type SubresourceHandlers = Readonly<Record<string, Readonly<Record<string, VerbHandler>>>>
 
 export interface RouterParts {
@@ -37,7 +37,7 @@ export function createRouter(parts: RouterParts): Handler {
   const nonResource = async (request: ServerRequest) => (await parts.nonResource(request)) ?? notFoundAnswer(parts.catalog, request)
   return (request) => {
     const info = request.info as RequestInfo
-    // The core group has no name to write below /apis.
+    // The core group has an empty name, so it has no path below /apis.
     if (info.apiPrefix === 'apis' && info.apiGroup === '') return nonResource(request)
     if (!info.isResourceRequest) return foreignDiscovery(parts, request) ?? nonResource(request)
     const entry = parts.catalog.resource(info.apiGroup, info.apiVersion, info.resource)
@@ -74,11 +74,11 @@ const acrossNamespaces: ReadonlySet<string> = new Set(['list', 'watch'])
 
 /**
  * Objects of namespaced kinds live below their namespace; cluster-scoped ones do not. `/namespaces/a/namespaces/b` is authorized in the namespace a,
- * so it must not reach the namespace b: of namespaces, only those below which the request is authorized fit.
+ * so it must not reach the namespace b: the namespace in the path must be the authorized one.
  */
 function placeFits(facts: ResourceFacts, info: RequestInfo): boolean {
   if (!facts.namespaced) return info.namespace === '' || (info.resource === 'namespaces' && info.parts[0] === info.namespace)
-  // Across namespaces there are lists and watches, and a create of computed resources never.
+  // Lists and watches work across namespaces, a create of a computed resource does not.
   return info.namespace !== '' || info.parts.length === 0
 }
 

@@ -1,5 +1,5 @@
 /**
- * What every resource handler knows about its request (L3): the resource, who writes, under which field manager, dry run.
+ * The context of a resource handler (L3): the resource, the user, the field manager, dry run.
  * Upstream: handlers' RequestScope and the metav1 options.
  */
 import type { SubresourceFacts } from '#api/discovery/resources'
@@ -34,7 +34,7 @@ export interface Scope {
   readonly subresource?: SubresourceFacts | undefined
 }
 
-/** What the served version shows of an entry. */
+/** The entry in the served version. */
 export function viewOf({ served, request }: Scope, entry: CacheEntry): Promise<CachedObject> | CachedObject {
   const preparing = prepareViews([entry], served.view, request.cancellation)
   return preparing ? preparing.then(() => entry.view(served.view)) : entry.view(served.view)
@@ -46,7 +46,7 @@ export function shown(scope: Scope, entry: CacheEntry, answer: (object: CachedOb
   return view instanceof Promise ? view.then(answer) : answer(view)
 }
 
-/** What a write needs to know of its request: who, how, and by which manager. */
+/** The context of a write: the user, the options and the field manager. */
 export function writeContext(scope: Scope, kind: string, options: { dryRun?: readonly string[] | undefined } = {}): WriteContext {
   const { request, info, served } = scope
   return {
@@ -62,7 +62,7 @@ export function writeContext(scope: Scope, kind: string, options: { dryRun?: rea
   }
 }
 
-/** The query's fieldManager, or what the client calls itself before the slash of its User-Agent. */
+/** The query's fieldManager, or the part of the User-Agent before the slash. */
 function fieldManagerOf(request: ServerRequest, kind: string): string {
   const asked = request.query.get('fieldManager')
   if (asked) {

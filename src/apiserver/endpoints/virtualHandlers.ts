@@ -30,7 +30,7 @@ function handlerOf(deps: EndpointDeps, virtual: VirtualResource): Handler {
     if (info.verb !== 'create' || info.parts.length > 0) throw methodNotAllowed()
     const form = negotiate(request)
     const object: KubeObject & { spec?: object } = await decodeBody({ deps, request }, { group, version, kind, schema })
-    // A struct upstream, not a pointer: a review without a spec has an empty one.
+    // Upstream's spec is a struct, not a pointer: a review without a spec has an empty one.
     if (schema.fields?.has('spec')) object.spec ??= {}
     const user = request.user as UserInfo
     const context = {

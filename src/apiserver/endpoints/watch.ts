@@ -17,7 +17,7 @@ import { createPresenter } from './present.ts'
 import type { Scope } from './scope.ts'
 import { integerOf, parseSelection } from './selectors.ts'
 
-/** Upstream shows a last bookmark this long before a watch's end. */
+/** Upstream sends a last bookmark this long before a watch's end. */
 const beforeEndMs = 2_000
 
 export async function watchObjects(scope: Scope): Promise<Answer> {
@@ -26,7 +26,7 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
   const presenter = createPresenter(request, served, () => deps.clock.now())
   checkWatchOptions(query)
   if (presenter.form.mediaType === 'application/yaml') throw notAcceptable(streamTypes(served))
-  // A name in the path asks for that object alone; one from the field selector is only for the authorizer.
+  // A name in the path selects that object; a name from the field selector is only for the authorizer.
   const name = info.parts.length > 0 ? info.name : ''
   const selection = parseSelection(served, info.namespace, query.get('labelSelector') ?? '', query.get('fieldSelector') ?? '', name)
   const timeoutMs = timeoutOf(scope)
@@ -41,7 +41,7 @@ export async function watchObjects(scope: Scope): Promise<Answer> {
   }
 }
 
-/** YAML has no form of a stream. */
+/** YAML has no streaming form. */
 function streamTypes({ custom }: ServedResource): string[] {
   return ['application/json', ...(custom ? [] : [protobufMediaType])].map((type) => `${type};stream=watch`)
 }
@@ -56,7 +56,7 @@ async function openWatch(scope: Scope, selection: Selection): Promise<WatchSessi
   const fromState = wantsInitialEvents(query)
   const { cacher } = deps.registry
   try {
-    // The state that a watch starts with must be as new as asked for; without a version, as new as the last acknowledged write.
+    // The initial events must be as new as the requested version; without a version, as new as the last acknowledged write.
     const wait = fromState && text === '' ? cacher.waitUntilCurrent(request.cancellation) : cacher.waitFor((fromState && revision) || 1, request.cancellation)
     if (wait) await wait
     const afterRevision = fromState ? undefined : revision || cacher.revision
@@ -68,7 +68,7 @@ async function openWatch(scope: Scope, selection: Selection): Promise<WatchSessi
   }
 }
 
-/** The last thing that a watch shows is how far it came, so that its client resumes from there. Upstream: cacheWatcher.nextBookmarkTime. */
+/** Ends a watch with a bookmark, so that its client resumes from there. Upstream: cacheWatcher.nextBookmarkTime. */
 function endWithBookmark({ deps }: Scope, session: WatchSession, timeoutMs: number): void {
   if (!session.bookmarks || timeoutMs < beforeEndMs) return
   const timer = deps.clock.timer(timeoutMs - beforeEndMs, () => {

@@ -1,6 +1,6 @@
 /**
- * /statusz and /flagz (L3): since when this server runs, what version it is, where else to look, and how it was configured. Text for people;
- * JSON and YAML of config.k8s.io for those who ask for the kind.
+ * /statusz and /flagz (L3): start time, version, further debugging paths, and flags. Text by default; JSON and YAML of config.k8s.io for clients
+ * that request the kind.
  * Upstream: apiserver/pkg/server/{statusz,flagz} (v1.36).
  */
 import { bareMap } from '#base/bareMap'
@@ -28,7 +28,7 @@ export interface ZpagesParts {
 
 const apiServer = 'kube-apiserver'
 const accepted = ['application/json', 'application/yaml', 'text/plain']
-/** The structured forms; the older one warns. */
+/** The structured forms; the older one gives a warning. */
 const versions: Readonly<Record<string, { readonly deprecated: boolean }>> = bareMap({ v1alpha1: { deprecated: true }, v1beta1: { deprecated: false } })
 
 export function zpages(parts: ZpagesParts): readonly Page[] {

@@ -1,5 +1,5 @@
 /**
- * Divides seats among priority levels (L3): to each the same proportion of what it aims for, within its bounds. Pure.
+ * Divides seats among priority levels (L3): each gets the same proportion of its target, within its bounds. Pure.
  * Upstream: apiserver/pkg/util/flowcontrol/conc_alloc.go.
  */
 export interface AllocationClass {
@@ -10,7 +10,7 @@ export interface AllocationClass {
 }
 
 export interface Allocation {
-  /** One per class; they sum up to what was required. */
+  /** One per class; their sum is the required one. */
   readonly allocations: readonly number[]
   readonly fairProportion: number
 }
@@ -34,7 +34,7 @@ export function allocateConcurrency(requiredSum: number, classes: readonly Alloc
 
 interface Bound {
   readonly proportion: number
-  /** What the sum grows by with each unit of the proportion, from here on. */
+  /** Growth of the sum per unit of the proportion, from here on. */
   readonly slope: number
 }
 

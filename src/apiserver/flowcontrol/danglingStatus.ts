@@ -1,6 +1,6 @@
 /**
- * Tells in each FlowSchema's status whether its priority level exists (L3). It looks into the watch cache and writes only differences; one
- * schema is written six times a minute at most, so that servers which disagree do not fight at full speed.
+ * Sets the condition Dangling of each FlowSchema, by whether its priority level exists (L3). It reads the watch cache and writes only differences; one
+ * schema is written six times a minute at most, so that servers which disagree do not overwrite each other at full speed.
  * Upstream: apf_controller.go presyncFlowSchemaStatus, digestConfigObjects.
  */
 import type { FlowSchema, FlowSchemaCondition } from '#api/gen/types/flowcontrol.v1'
@@ -25,9 +25,9 @@ export interface DanglingStatusDeps {
 
 export interface DanglingStatus {
   /**
-   * Puts all of them right.
+   * Corrects all of them.
    * @param exists whether a priority level does
-   * @returns after how many milliseconds to look again, when some were written too often; else undefined
+   * @returns after how many milliseconds to sync again, if some were written too often; else undefined
    * @throws Status of a write that fails
    */
   sync(schemas: readonly Frozen<FlowSchema>[], exists: (priorityLevel: string) => boolean, signal: AbortSignal): Promise<number | undefined>

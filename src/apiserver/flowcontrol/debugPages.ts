@@ -39,7 +39,7 @@ const levelColumns = [
 function levelRow({ name, queueSet, quiescing }: PriorityLevel): readonly string[] {
   const { waiting, executing, dispatched, rejected, cancelled } = queueSet.counts
   const active = queueSet.queues.filter((queue) => queue.waiting.length > 0).length
-  // Upstream counts what waited too long among the cancelled.
+  // Upstream counts requests that waited too long as cancelled.
   return [name, active, queueSet.isIdle, quiescing, waiting, executing, dispatched, rejected, 0, cancelled].map(String)
 }
 

@@ -1,6 +1,6 @@
 /**
- * Priority and fairness put together (L3): finds each request's flow and level, lets it in, queues it or turns it away; follows the objects
- * that configure it, and moves seats between levels. Upstream: apiserver/pkg/util/flowcontrol apf_controller.go, apf_filter.go.
+ * Priority and fairness (L3): finds each request's flow and level, and executes, queues or refuses it; follows the objects that configure it, and
+ * moves seats between levels. Upstream: apiserver/pkg/util/flowcontrol apf_controller.go, apf_filter.go.
  */
 import type { FlowSchema, PriorityLevelConfiguration } from '#api/gen/types/flowcontrol.v1'
 import { mandatoryFlowSchemas } from '#api/kinds/flowcontrol/bootstrapObjects'
@@ -38,21 +38,21 @@ export interface FlowControlDeps {
 }
 
 export interface FlowControl {
-  /** Takes a request in; its state tells what became of it. One that is executing must be given to `finish`. */
+  /** Accepts a request; its state is executing, waiting or rejected. An executing one must be passed to `finish`. */
   start(request: ServerRequest): FlowRequest
   /** Resolves with true when the request may run, with false when it waited too long or its client is gone. Undefined `mostMs`: no limit. */
   wait(entry: FlowRequest, mostMs: number | undefined): Promise<boolean>
   /** `answer`: absent when it failed. */
   finish(entry: FlowRequest, answer: Answer | undefined): void
   /**
-   * Counts an executing request that was answered at once against its flow for some turns of the event loop more: what a client sends together,
-   * or right after, was asked at the same time. Otherwise a thousand reads under way would never be more than one, nor ever be refused.
+   * Counts a synchronously answered request against its flow for some more turns of the event loop, because a client's requests in these turns are
+   * concurrent to the client. Otherwise a thousand concurrent reads would never count as more than one, and never be refused.
    */
   linger(entry: FlowRequest): void
   /** Counts a refused request. @returns Retry-After in seconds */
   refuse(entry: FlowRequest): number
   debugPage(request: ServerRequest): Answer | undefined
-  /** Takes in the configuration as it is, and tells in its status what became of it. */
+  /** Applies the current configuration, and writes the status of flow schemas. */
   sync(transport: Transport, signal: AbortSignal): Promise<void>
   /** Follows the configuration and moves seats until the signal aborts. */
   run(transport: Transport, signal: AbortSignal): Promise<void>
@@ -147,7 +147,7 @@ export function createFlowControl(deps: FlowControlDeps, serverLimit: number): F
   }
 }
 
-/** By precedence, then by name; the mandatory ones are there although their objects may be missing. */
+/** Sorts by precedence, then by name; adds mandatory ones whose objects are missing. */
 function inOrder(objects: readonly Frozen<FlowSchema>[]): readonly Frozen<FlowSchema>[] {
   const missing = mandatoryFlowSchemas.filter(({ metadata }) => !objects.some((one) => one.metadata.name === metadata.name))
   const all: Frozen<FlowSchema>[] = [...objects, ...missing]
@@ -155,7 +155,7 @@ function inOrder(objects: readonly Frozen<FlowSchema>[]): readonly Frozen<FlowSc
   return all.sort((a, b) => precedence(a) - precedence(b) || ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
 }
 
-/** A change of something else. */
+/** Whether two specs are equal, for changes of other fields. */
 function isSame(before: unknown, after: unknown): boolean {
   return before !== undefined && semanticEqual(before, after)
 }
@@ -189,7 +189,7 @@ function waitForTurn(entry: FlowRequest, mostMs: number | undefined, clock: Cloc
   })
 }
 
-/** Returns the way to stop. */
+/** Returns a function that stops it. */
 function repeat(work: () => void, clock: Clock): () => void {
   let timer = clock.timer(adjustmentMs, again)
   function again() {

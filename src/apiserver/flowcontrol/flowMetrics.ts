@@ -1,5 +1,5 @@
 /**
- * What flow control tells about itself (L3): the series of each flow schema and priority level are found once and kept.
+ * Metrics of flow control (L3): the series of each flow schema and priority level are looked up once and kept.
  * Upstream: apiserver/pkg/util/flowcontrol/metrics.
  */
 import type { CounterSeries, GaugeSeries, HistogramSeries, Metrics } from '#base/metrics'
@@ -31,11 +31,11 @@ export interface LevelMetrics {
   readonly latestS: GaugeSeries
   /** The least and most virtual time of the queues with waiting requests, and the same less the work being executed. */
   bounds(least: number, most: number, leastDiscounted: number, mostDiscounted: number): void
-  /** As fractions of the level's limit. */
+  /** Demand as a fraction of the level's limit. */
   readonly demandRatio: HistogramSeries
   readonly seatRatio: HistogramSeries
   readonly executingRatio: HistogramSeries
-  /** As a fraction of what its queues hold. */
+  /** Waiting requests as a fraction of the queues' capacity. */
   readonly waitingRatio: HistogramSeries
   limits(nominal: number, lower: number, upper: number): void
   demand(seen: { highWatermark: number; average: number; deviation: number; smoothed: number; target: number | undefined }, currentLimit: number): void

@@ -11,10 +11,10 @@ import type { WorkEstimate } from './workEstimate.ts'
 export interface Flow {
   readonly flowSchema: string
   readonly distinguisher: string
-  /** The queues it may use; empty where there are none. */
+  /** The queues it may use; empty if the level has none. */
   readonly hand: readonly number[]
   readonly metrics: SchemaMetrics
-  /** Seats of what was answered at once and a moment ago: they count against this flow, and against no other. */
+  /** Seats of requests that were answered synchronously in the last few turns: they count only against this flow. */
   readonly lately: { seats: number }
   /** Refused requests of its priority level. */
   readonly dropped: DroppedRequests
@@ -23,18 +23,18 @@ export interface Flow {
   readonly priorityLevelUid: string
 }
 
-/** Where a request was taken in, and leaves again: the queues of a level. */
+/** The queue set in which a request starts and ends. */
 export interface Turnstile {
   readonly isIdle: boolean
-  /** How long it was worked on, in milliseconds. */
+  /** @returns how long it executed, in milliseconds */
   finish(entry: FlowRequest): number
-  /** Counts a request that was finished at once against its flow, until `forget`. */
+  /** Counts a synchronously finished request against its flow, until `forget`. */
   remember(entry: FlowRequest): void
   forget(entry: FlowRequest, nowMs: number): void
   cancel(entry: FlowRequest): boolean
 }
 
-/** How long a request is thought to take, until it is known. */
+/** The estimated duration of a request, until it has finished. */
 export const estimatedServiceSeconds = 0.003
 
 export class FlowRequest {
@@ -50,7 +50,7 @@ export class FlowRequest {
   additionalLatencyMs: number
   state: 'waiting' | 'executing' | 'rejected' | 'done' = 'waiting'
   startMs = -1
-  /** Called when it need not wait any more. */
+  /** Called when the request leaves its queue. */
   dispatched: (() => void) | undefined = undefined
   list: RequestList | undefined = undefined
   previous: FlowRequest | undefined = undefined
@@ -68,7 +68,7 @@ export class FlowRequest {
     this.arrivalR = arrivalR
   }
 
-  /** Seats are kept for the greater of both phases, from beginning to end. */
+  /** The larger number of seats of both phases is reserved from beginning to end. */
   get seats(): number {
     return Math.max(this.initialSeats, this.finalSeats)
   }
@@ -123,9 +123,9 @@ export class Queue {
   readonly executing = new RequestList()
   seatsInUse = 0
   seatsWaiting = 0
-  /** Seat-seconds of all that wait. */
+  /** Seat-seconds of all waiting requests. */
   workWaiting = 0
-  /** The virtual time at which its next request would be worked on, if every queue had its share of the seats. */
+  /** The virtual time at which its next request would start, if every queue had its share of the seats. */
   nextDispatchR = 0
 
   constructor(index: number) {

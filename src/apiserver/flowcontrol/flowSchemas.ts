@@ -1,6 +1,6 @@
 /**
- * Finds the flow that a request belongs to (L3). Which rules speak of a user is worked out once per user and configuration; what is left to
- * look at per request are verbs and resources of a few rules, and a flow's queues are dealt once.
+ * Finds the flow that a request belongs to (L3). The rules that include a user are computed once per user and configuration; per request only
+ * verbs and resources of a few rules are compared, and a flow's queues are dealt once.
  * Upstream: apf_controller.go startRequest.
  */
 import type { FlowSchema, PolicyRulesWithSubjects } from '#api/gen/types/flowcontrol.v1'

@@ -5,7 +5,7 @@ import type { FlowRequest } from './flowRequest.ts'
 const turnsRemembered = 8
 
 export function createLingering(clock: Clock): (entry: FlowRequest) => void {
-  /** By turn, the oldest first; the last one is this turn's. */
+  /** The requests of each remembered turn, the oldest first; the last list is this turn's. */
   let turns: FlowRequest[][] = []
   const turn = () => {
     const over = turns.length < turnsRemembered ? [] : (turns.shift() ?? [])

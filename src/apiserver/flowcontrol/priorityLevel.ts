@@ -10,7 +10,7 @@ import type { LevelMetrics } from './flowMetrics.ts'
 import { Integrator, type IntegratorResults } from './integrator.ts'
 import { QueueSet, type QueuingConfiguration } from './queueSet.ts'
 
-/** How much of the old demand is still believed after a period: half of it after five minutes. */
+/** Weight of the old demand after a period: half after five minutes. */
 const smoothing = 0.977
 /** The share of the nominal seats that one request may take. */
 const mostOfNominal = 0.15
@@ -18,9 +18,9 @@ const mostOfNominal = 0.15
 /** Seats by configuration. */
 export interface SeatLimits {
   readonly nominal: number
-  /** Without all that it lends. */
+  /** Nominal seats without all lendable ones. */
   readonly lower: number
-  /** With all that it may borrow. */
+  /** Nominal seats with all that it may borrow. */
   readonly upper: number
 }
 
@@ -42,7 +42,7 @@ export class PriorityLevel {
   limits: SeatLimits = { nominal: 0, lower: 0, upper: 0 }
   /** Seats at this moment, borrowed ones included. */
   currentLimit = -1
-  /** What one request may take; 0: nothing is said. */
+  /** Seats that one request may take; 0: no limit. */
   maxSeats = 0
   /** True when no configuration names the level any more; it is removed when it is idle. */
   quiescing = false
@@ -61,14 +61,14 @@ export class PriorityLevel {
     return this.object.spec.type === 'Exempt'
   }
 
-  /** Takes in a new version of its object. */
+  /** Applies a new version of its object. */
   update(object: Frozen<PriorityLevelConfiguration>): void {
     this.object = object
     this.queuing = queuingOf(object)
     this.quiescing = false
   }
 
-  /** Its share of the server. A new level starts in the middle between lending nothing and all it may. */
+  /** Sets its share of the server. A new level starts in the middle between lending nothing and lending all it may. */
   setLimits(limits: SeatLimits): void {
     this.limits = limits
     this.maxSeats = maxSeatsOf(limits.nominal, this.queuing)
@@ -90,7 +90,7 @@ export class PriorityLevel {
   }
 
   /**
-   * @param target what was aimed for; undefined for the exempt level, which is not limited
+   * @param target the fair target; undefined for the exempt level, which is not limited
    * @param denominator what its use is shown as a fraction of
    */
   setCurrentLimit(seats: number, target: number | undefined, denominator: number): void {
@@ -104,7 +104,7 @@ function maxSeatsOf(nominal: number, { queues, handSize }: QueuingConfiguration)
   return queues < 1 ? 0 : Math.max(1, Math.min(Math.ceil(nominal * mostOfNominal), Math.trunc(nominal / handSize)))
 }
 
-/** Shares of the server, and what of them is lent and may be borrowed, in percent; undefined: all that there is. */
+/** Shares of the server, and the lendable and borrowable percentages; undefined: no limit. */
 export function sharesOf({ spec }: Frozen<PriorityLevelConfiguration>): {
   shares: number
   lendablePercent: number
@@ -114,7 +114,7 @@ export function sharesOf({ spec }: Frozen<PriorityLevelConfiguration>): {
   return { shares, lendablePercent, borrowingLimitPercent: spec.limited?.borrowingLimitPercent }
 }
 
-/** Objects that contradict themselves are treated as if they were not there. */
+/** False for inconsistent objects, which are ignored. */
 export function isUsable({ metadata, spec }: Frozen<PriorityLevelConfiguration>): boolean {
   if ((spec.type === 'Limited') !== (spec.limited !== undefined) || (spec.type === 'Exempt') !== (spec.exempt !== undefined)) return false
   if ((spec.type === 'Exempt') !== (metadata.name === 'exempt')) return false

@@ -26,12 +26,12 @@ export class PriorityLevels {
     this.#serverLimit = serverLimit
   }
 
-  /** Those that schemas may send requests to, and those that only finish what they have. */
+  /** The active levels, and removed ones that still finish their requests. */
   get all(): ReadonlyMap<string, PriorityLevel> {
     return this.#levels
   }
 
-  /** Some levels go as soon as they are idle. */
+  /** True if removed levels wait to become idle. */
   get someQuiescing(): boolean {
     return this.#someQuiescing
   }
@@ -42,14 +42,14 @@ export class PriorityLevels {
     return level?.quiescing ? undefined : level
   }
 
-  /** Takes in the configuration, whole. The mandatory levels are there although their objects may be missing. */
+  /** Applies the whole configuration. Mandatory levels exist even if their objects are missing. */
   digest(configurations: readonly Configuration[]): void {
     const before = this.#levels
     this.#someQuiescing = false
     this.#levels = new Map()
     const usable = configurations.filter(isUsable)
     const missing = mandatoryPriorityLevels.filter(({ metadata }) => !usable.some((one) => one.metadata.name === metadata.name))
-    // Without an object a mandatory level stays as it was.
+    // Without an object a mandatory level keeps its configuration.
     for (const object of missing) this.#levels.set(object.metadata.name ?? '', before.get(object.metadata.name ?? '') ?? this.#create(object))
     for (const object of usable) {
       const level = before.get(object.metadata.name ?? '') ?? this.#create(object)
@@ -104,7 +104,7 @@ export class PriorityLevels {
     return allocation?.allocations ?? levels.map(({ currentLimit }) => currentLimit)
   }
 
-  /** By shares. Rounding up gives a little more than there is. */
+  /** Divides the seats by shares. Rounding up makes the sum slightly larger. */
   #divide(): void {
     const shareSum = sum([...this.#levels.values()].map(({ object }) => sharesOf(object).shares))
     for (const level of this.#levels.values()) level.setLimits(limitsOf(level.object, this.#serverLimit, shareSum))

@@ -12,7 +12,7 @@ import { TimedRatio } from './timedRatio.ts'
 import type { WorkEstimate } from './workEstimate.ts'
 
 export interface QueuingConfiguration {
-  /** How many queues; 0: none, what finds no seat is turned away; -1: there is no limit. */
+  /** Number of queues; 0: no queues, a request without a free seat is refused; -1: no limit. */
   readonly queues: number
   readonly handSize: number
   readonly queueLengthLimit: number
@@ -21,11 +21,11 @@ export interface QueuingConfiguration {
 export interface QueueSetParts {
   readonly clock: Clock
   readonly metrics: LevelMetrics
-  /** Sees how many seats are used or wanted. */
+  /** Integrates how many seats are used or requested. */
   readonly demand: Integrator
 }
 
-/** What the debugging endpoints count. */
+/** Counters for the debugging endpoints. */
 export interface QueueSetCounts {
   waiting: number
   executing: number
@@ -36,7 +36,7 @@ export interface QueueSetCounts {
 
 export class QueueSet {
   readonly counts: QueueSetCounts = { waiting: 0, executing: 0, dispatched: 0, rejected: 0, cancelled: 0 }
-  /** Requests that are worked on and went through no queue. */
+  /** Executing requests that went through no queue. */
   readonly queueless = new RequestList()
   readonly #parts: QueueSetParts
   #configuration: QueuingConfiguration = { queues: 0, handSize: 1, queueLengthLimit: 1 }
@@ -72,7 +72,7 @@ export class QueueSet {
   }
 
   /**
-   * Queues are added at once; those that are too many go when they are empty.
+   * Queues are added at once; surplus queues are removed when they are empty.
    * @param denominator what its use is shown as a fraction of
    */
   configure(configuration: QueuingConfiguration, limit: number, denominator = Math.max(1, limit)): void {
@@ -87,13 +87,13 @@ export class QueueSet {
     this.#dispatchAll()
   }
 
-  /** Writes down how much was in use until now. */
+  /** Records the use until now in the metrics. */
   note(nowMs: number): void {
     for (const ratio of Object.values(this.#ratios)) ratio.note(nowMs)
   }
 
   /**
-   * Takes a request in: it is executing, waiting or rejected when this returns.
+   * Accepts a request: it is executing, waiting or rejected when this returns.
    * @param isPatient it waits although its queue is full
    */
   start(flow: Flow, request: ServerRequest, work: WorkEstimate, isPatient: boolean): FlowRequest {
@@ -117,7 +117,7 @@ export class QueueSet {
     return entry
   }
 
-  /** The work on a request that was let in is over. How long it took, in milliseconds. */
+  /** Ends an executing request. @returns how long it took, in milliseconds */
   finish(entry: FlowRequest): number {
     const nowMs = this.#sync()
     const serviceMs = nowMs - entry.startMs
@@ -157,7 +157,7 @@ export class QueueSet {
     if (this.counts.waiting > 0) this.#dispatchAll(this.#sync(nowMs))
   }
 
-  /** Takes a request out of its queue that cannot wait longer. False: it does not wait any more. */
+  /** Removes a waiting request from its queue. False: it is not waiting any more. */
   cancel(entry: FlowRequest): boolean {
     const { queue } = entry
     if (entry.state !== 'waiting' || !queue) return false
@@ -221,7 +221,7 @@ export class QueueSet {
       if (last !== queue) this.#waitingQueues[this.#waitingQueues.indexOf(queue)] = last
     }
     queue.seatsWaiting -= entry.seats
-    // Sums of fractions drift: an empty queue has nothing to do.
+    // Sums of fractions drift: an empty queue has exactly no work.
     queue.workWaiting = queue.waiting.length === 0 ? 0 : queue.workWaiting - entry.totalWork
     this.counts.waiting--
     this.#seatsWaiting -= entry.seats
@@ -230,7 +230,7 @@ export class QueueSet {
     metrics.inQueueSeats.add(-entry.seats)
   }
 
-  /** Its seats are taken from now on. */
+  /** Starts a request: its seats are in use from now on. */
   #execute(entry: FlowRequest, queue: Queue | undefined, nowMs: number): void {
     entry.state = 'executing'
     entry.startMs = nowMs
@@ -286,7 +286,7 @@ export class QueueSet {
     this.#tellBounds(this.#waitingQueues)
     this.#robinIndex = queue.index
     this.#dequeue(entry, queue)
-    // Between the lists it is in neither: the queue stays as busy as it was.
+    // The request moves from one list to the other, so the number of busy queues does not change.
     if (queue.isIdle) this.#busyQueues--
     this.#execute(entry, queue, nowMs)
     this.#bound(queue)
@@ -310,7 +310,7 @@ export class QueueSet {
       bestFinish = finish
       bestTurn = turn
     }
-    // What finds no room leaves the turn where it is.
+    // If the request does not fit, the round-robin position stays.
     return best
   }
 
@@ -320,12 +320,12 @@ export class QueueSet {
   }
 
   #accommodates(seats: number): boolean {
-    // Wider than the level: alone, or never.
+    // Needs more seats than the level has: it runs alone, or would never run.
     if (seats > this.#limit) return this.counts.executing === 0
     return this.#seatsInUse + seats <= this.#limit
   }
 
-  /** A queue that did not use its share gains nothing by it: no request is worked on before it came. */
+  /** A queue that was idle does not save up its share: no virtual start is before the request's arrival. */
   #bound(queue: Queue): void {
     const oldest = queue.waiting.first
     if (oldest && queue.nextDispatchR < oldest.arrivalR) queue.nextDispatchR = oldest.arrivalR
@@ -361,7 +361,7 @@ export class QueueSet {
     this.#parts.metrics.bounds(least, most, leastDiscounted, mostDiscounted)
   }
 
-  /** Brings the virtual time up to now. Before anything changes. */
+  /** Advances the virtual time to now; called before any change. */
   #sync(nowMs = this.#parts.clock.monotonicMs()): number {
     if (this.#busyQueues > 0) {
       const rate = Math.min(this.#seatsInUse + this.#seatsWaiting, this.#limit) / this.#busyQueues

@@ -1,5 +1,5 @@
 /**
- * How many requests read and how many write, of those that wait and those that are worked on, as fractions of the server's seats (L3).
+ * Numbers of reading and writing requests, waiting and executing, as fractions of the server's seats (L3).
  * Upstream: apiserver/pkg/server/filters/priority-and-fairness.go, read_vs_write_current_requests of pkg/util/flowcontrol/metrics.
  */
 import type { Clock } from '#base/clock'

@@ -1,5 +1,5 @@
 /**
- * Whether a FlowSchema's rules speak of a request (L3): subjects, verbs, resources, namespaces, URLs. Pure.
+ * Matches requests against a FlowSchema's rules (L3): subjects, verbs, resources, namespaces, URLs. Pure.
  * Upstream: apiserver/pkg/util/flowcontrol/rule.go.
  */
 import type { NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject } from '#api/gen/types/flowcontrol.v1'
@@ -22,7 +22,7 @@ function matchesSubject(user: UserInfo, { kind, user: named, group, serviceAccou
   return user.name === `${serviceAccountPrefix}${namespace}:${name}`
 }
 
-/** Its subjects are looked at by {@link matchesASubject}. */
+/** Matches all but the subjects, see {@link matchesASubject}. */
 export function matchesARule({ resourceRules = [], nonResourceRules = [] }: Frozen<PolicyRulesWithSubjects>, info: RequestInfo): boolean {
   if (info.isResourceRequest) {
     for (const rule of resourceRules) if (matchesResourceRule(rule, info)) return true
@@ -46,7 +46,7 @@ function matchesUrl({ nonResourceURLs }: Frozen<NonResourcePolicyRule>, path: st
   })
 }
 
-/** The wildcard is the only member where it is one. */
+/** A list with the wildcard has no other member. */
 function isWildcard(list: readonly string[]): boolean {
   return list.length === 1 && list[0] === any
 }

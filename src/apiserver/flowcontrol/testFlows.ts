@@ -30,7 +30,7 @@ export function queueSetOf(configuration: QueuingConfiguration, limit: number) {
   return { clock, queueSet, demand, start }
 }
 
-/** What clients do: each keeps so many requests of so many milliseconds under way. */
+/** The load of clients: each keeps a number of requests in flight, of a given duration. */
 export interface Load {
   readonly flow: Flow
   readonly clients: number

@@ -1,5 +1,5 @@
 /**
- * A ratio that changes with time, as a histogram of what it was at the end of every nanosecond (L3).
+ * Records a ratio that changes with time in a histogram, with one sample per nanosecond (L3).
  * Upstream: apiserver/pkg/util/flowcontrol/metrics/timing_ratio_histogram.go.
  */
 import type { HistogramSeries } from '#base/metrics'
@@ -29,7 +29,7 @@ export class TimedRatio {
     this.#denominator = denominator
   }
 
-  /** Writes down what it has been until now. */
+  /** Records the value for the time until now. */
   note(nowMs: number): void {
     const nanoseconds = Math.round((nowMs - this.#sinceMs) * nanosecondsPerMs)
     if (nanoseconds > 0) this.#series.observe(this.#numerator / this.#denominator, nanoseconds)

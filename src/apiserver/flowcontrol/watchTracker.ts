@@ -11,17 +11,17 @@ type Watched = Pick<RequestInfo, 'apiGroup' | 'resource' | 'namespace' | 'name' 
 interface Counts {
   /** Watches of the whole resource. */
   all: number
-  /** By namespace; by `namespace/name` for single objects. */
+  /** Watches by namespace; by `namespace/name` for single objects. */
   readonly narrower: Map<string, number>
 }
 
-/** Fields that caches index watches by: those for other values are not even looked at. */
+/** Fields by which caches index watches: a write reaches only the watches of its value. */
 const indexedFields: Readonly<Record<string, string>> = bareMap({ pods: 'spec.nodeName' })
 
 export class WatchTracker {
   readonly #byResource = new Map<string, Counts>()
 
-  /** Returns the way to forget it. */
+  /** Returns a function that removes it. */
   register(watched: Watched): () => void {
     if (!isCounted(watched)) return () => {}
     this.#add(watched, 1)

@@ -7,9 +7,9 @@ import type { RequestInfo, ServerRequest } from '../core/request.ts'
 import { truthy } from '../core/requestInfo.ts'
 
 export interface WorkEstimate {
-  /** While the server works on it. */
+  /** Seats while the server works on the request. */
   readonly initialSeats: number
-  /** Afterwards, for `additionalLatencyMs`: the client does not wait for that. */
+  /** Seats after the answer, for `additionalLatencyMs`, which the client does not wait for. */
   readonly finalSeats: number
   readonly additionalLatencyMs: number
 }

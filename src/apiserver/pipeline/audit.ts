@@ -1,6 +1,6 @@
 /**
- * Writes down who asked for what and how it ended (L3), as audit.k8s.io/v1 Events; what is worth it and where they go is the sink's matter, and
- * without a sink nothing is made. Upstream: apiserver/pkg/endpoints/filters/audit.go.
+ * Audits requests as audit.k8s.io/v1 Events (L3): the user, the request and the result. The sink decides which are logged and where; without a sink no
+ * events are made. Upstream: apiserver/pkg/endpoints/filters/audit.go.
  */
 import { isStatus, type Status, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'

@@ -1,4 +1,4 @@
-/** Gives every request its audit id (L3): the client's own, or a new one; it goes out in the Audit-Id header. */
+/** Gives every request its audit id (L3): the client's own, or a new one; the answer has it in the Audit-Id header. */
 import { type Random, randomUid } from '#base/random'
 import type { Stage } from '../core/stage.ts'
 

@@ -1,5 +1,5 @@
 /**
- * Finds out who asks (L3). Authenticators are asked in order; the first that knows the credential decides, and a bad credential is
+ * Authenticates the request (L3). Authenticators are asked in order; the first that recognizes the credential decides, and a bad credential is
  * refused even where anonymous requests are allowed.
  * Upstream: apiserver/pkg/endpoints/filters/authentication.go.
  */

@@ -1,5 +1,5 @@
 /**
- * Counts who was let in and how long finding out took (L3). Names of users are never labels: a few well-known ones are, the rest are kinds.
+ * Counts authentication attempts and measures their duration (L3). The label of users has a few well-known names; all others are grouped by kind.
  * Upstream: apiserver/pkg/endpoints/filters/metrics.go.
  */
 import type { CounterSeries, Metrics } from '#base/metrics'
@@ -7,7 +7,7 @@ import type { CounterSeries, Metrics } from '#base/metrics'
 export type AttemptResult = 'success' | 'failure' | 'error'
 
 export interface AuthenticationMetrics {
-  /** @param userName of those who were let in */
+  /** @param userName the authenticated user, if there is one */
   record(result: AttemptResult, durationMs: number, userName?: string): void
 }
 

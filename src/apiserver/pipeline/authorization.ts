@@ -1,5 +1,5 @@
 /**
- * Decides whether the user may do this (L3). Authorizers are asked in order; the first that allows or denies decides.
+ * Authorizes the request (L3). Authorizers are asked in order; the first that allows or denies decides.
  * Upstream: apiserver/pkg/endpoints/filters/authorization.go; texts of responsewriters.Forbidden.
  */
 import type { Clock } from '#base/clock'
@@ -58,7 +58,7 @@ function failure(request: ServerRequest, error: string): Answer {
   return { type: 'bytes', status: 500, contentType: 'text/plain; charset=utf-8', bytes: Buffer.from(text), headers }
 }
 
-/** What the request is about, for those who decide whether it may. Its user and meaning must be known. */
+/** The request's attributes for authorizers. Its user and info must be set. */
 export function attributesOf(request: ServerRequest): AuthorizationAttributes {
   const info = request.info as RequestInfo
   // As upstream, a verb in the path is authorized without the selectors.

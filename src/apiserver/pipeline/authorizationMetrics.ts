@@ -1,5 +1,5 @@
 /**
- * Counts what was allowed and how long finding out took (L3). Upstream: apiserver/pkg/endpoints/filters/metrics.go (v1.36).
+ * Counts authorization attempts and measures their duration (L3). Upstream: apiserver/pkg/endpoints/filters/metrics.go (v1.36).
  */
 import type { Metrics } from '#base/metrics'
 import type { AuthorizationDecision } from '../authz/authorizer.ts'

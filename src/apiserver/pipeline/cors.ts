@@ -1,5 +1,5 @@
 /**
- * Lets pages of other origins call the API (L3; --cors-allowed-origins), and answers their preflights, which carry no credentials.
+ * Allows pages of other origins to call the API (L3; --cors-allowed-origins), and answers their preflights, which have no credentials.
  * Upstream: apiserver/pkg/server/filters/cors.go.
  */
 import { RE2JS } from 're2js'

@@ -46,20 +46,20 @@ export interface PipelineDeps {
   readonly authorizers: readonly Authorizer[]
   /** Absent: nothing is audited. */
   readonly audit?: AuditSink | undefined
-  /** Priority and fairness. Absent: requests in flight are counted, and no more. */
+  /** Priority and fairness. Absent: only the number of requests in flight is bounded. */
   readonly flowControl?: FlowControl | undefined
   /** Absent: no spans are made. */
   readonly spans?: SpanSink | undefined
   /** Aborts when the server begins to shut down. */
   readonly shutdown: AbortSignal
-  /** Whether every path that will be served is known; absent: from the beginning. */
+  /** Whether all paths are registered; absent: they always are. */
   readonly pathsComplete?: (() => boolean) | undefined
-  /** What a shutdown waits for: short requests, and watches where they are given time to end. */
+  /** The requests that a shutdown waits for: short ones, and watches if they get a grace period. */
   readonly requests: RequestGroup
   readonly watches: RequestGroup
 }
 
-/** Members of the same meaning as kube-apiserver's flags, which the comments name. */
+/** Members with the meaning of kube-apiserver's flags, which the comments name. */
 export interface PipelineConfig {
   /** --request-timeout. */
   readonly requestTimeoutMs: number
@@ -78,7 +78,7 @@ export interface PipelineConfig {
 }
 
 /**
- * The stages, outermost first. What an option turns off is not there at all.
+ * The stages, outermost first. A stage that an option turns off is left out.
  * @throws when a pattern of corsAllowedOrigins does not parse
  */
 export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): readonly Stage[] {

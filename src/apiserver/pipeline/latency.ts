@@ -64,13 +64,13 @@ const mutating = { request_kind: 'mutating' }
 
 interface KnownSeries {
   readonly total: CounterSeries
-  /** Long-running requests have none. */
+  /** Undefined for long-running requests. */
   readonly duration: HistogramSeries | undefined
 }
 
 const mostKnownSeries = 4096
 
-/** What the labels follow from. */
+/** The cache key of a series: all values from which labels are derived. */
 function seriesKey({ info, method, query }: ServerRequest, code: number): string {
   if (!info?.isResourceRequest) return `${code} ${method} ${info?.path}`
   const { verb, apiGroup, apiVersion, resource, subresource, name, namespace } = info

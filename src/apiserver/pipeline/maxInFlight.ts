@@ -21,7 +21,7 @@ export function maxInFlightStage(limits: InFlightLimits): Stage {
   return {
     name: 'maxInFlight',
     handle(request, next) {
-      // What administrators in this process write, the server itself among them, takes no place from others.
+      // In-process administrators, such as the server itself, do not count against the limit.
       if (isLongRunning(request) || (request.inProcessUser && isPrivileged(request))) return next(request)
       const kind = readOnlyVerbs.has(request.info?.verb ?? '') ? places.readOnly : places.mutating
       if (kind.take()) return finished(next, request, kind.free)
@@ -37,9 +37,9 @@ function createPlaces(limit: number) {
   let taken = 0
   const waiting: (() => void)[] = []
   return {
-    /** False when all are taken. */
+    /** False when the limit is reached. */
     take: () => (taken < limit || limit === 0) && ++taken > 0,
-    /** In order of arrival; the place is taken when it resolves. */
+    /** Resolves in order of arrival, with the place taken. */
     wait: () => new Promise<void>((resolve) => waiting.push(resolve)),
     free() {
       const next = waiting.shift()

@@ -13,7 +13,7 @@ import { createTooManyRequests } from './tooManyRequests.ts'
 
 const mostWaitMs = 60_000
 
-/** @param requestTimeoutMs of what has no deadline itself, a quarter is waited at most */
+/** @param requestTimeoutMs for requests without a deadline; a request waits for a quarter of its timeout at most */
 export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock, requestTimeoutMs: number): Stage {
   const tooManyRequests = createTooManyRequests()
   const execute = (entry: FlowRequest, request: ServerRequest, next: Handler) => {
@@ -56,7 +56,7 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
   }
 }
 
-/** By UIDs, since the names may tell users how little they matter. */
+/** Sets the headers with UIDs. Names are left out, since they may reveal how requests are prioritized. */
 function tell({ flow }: FlowRequest, { responseHeaders }: ServerRequest): void {
   if (!responseHeaders) return
   responseHeaders['x-kubernetes-pf-prioritylevel-uid'] = flow.priorityLevelUid

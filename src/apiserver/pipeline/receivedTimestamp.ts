@@ -1,4 +1,4 @@
-/** Writes down when a request arrived (L3); audit, access log and spans count from there. Upstream: filters/request_received_time.go. */
+/** Records when a request arrived (L3), for audit, access log and spans. Upstream: filters/request_received_time.go. */
 import type { Clock } from '#base/clock'
 import type { Stage } from '../core/stage.ts'
 

@@ -27,7 +27,7 @@ export function requestDeadlineStage(sink: AuditSink | undefined, clock: Clock, 
   }
 }
 
-/** Zero and less mean the most, as upstream; undefined: no duration. */
+/** Zero and negative values mean the limit, as upstream; undefined: the value is no duration. */
 function wantedTimeout(request: ServerRequest, mostMs: number): number | undefined {
   const text = request.query.get('timeout')
   if (!text) return mostMs

@@ -1,4 +1,4 @@
-/** Requests under way that a shutdown waits for (L3). Upstream: apimachinery's SafeWaitGroup. */
+/** Open requests that a shutdown waits for (L3). Upstream: apimachinery's SafeWaitGroup. */
 import type { Clock } from '#base/clock'
 
 export class RequestGroup {
@@ -17,7 +17,7 @@ export class RequestGroup {
     if (this.#open === 0) this.#waiting?.()
   }
 
-  /** Lets nothing in any more; resolves when the last one is out, at latest after `mostMs`, with how many are still there. */
+  /** Refuses further requests; resolves when the last one has ended, at the latest after `mostMs`, with the number of open ones. */
   wait(clock: Clock, mostMs: number): Promise<number> {
     return new Promise((resolve) => {
       const finish = () => {

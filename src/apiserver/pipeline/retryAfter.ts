@@ -21,7 +21,7 @@ export function retryAfterStage(shutdown: AbortSignal): Stage {
 
 const exemptPaths = /^\/(readyz|livez|healthz|metrics)/
 
-/** The same requests pass the wait group, or the server would wait for itself. */
+/** These requests pass the wait group too, or the server would wait for itself. */
 export function isExemptFromRetryAfter({ path, headers }: ServerRequest): boolean {
   const agent = headers['user-agent']
   return (typeof agent === 'string' && /^kube-apiserver(\/|$)/.test(agent)) || exemptPaths.test(path)

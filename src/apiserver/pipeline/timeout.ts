@@ -1,5 +1,5 @@
 /**
- * Answers a short request when its time is over (L3), and tells what still works on it to stop.
+ * Answers a short request when its time is over (L3), and cancels the work on it.
  * Upstream: apiserver/pkg/server/filters/timeout.go.
  */
 import { StatusError } from '#api/machinery/status'

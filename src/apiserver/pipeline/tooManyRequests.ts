@@ -1,6 +1,6 @@
 /**
- * How a client learns that there is no room for its request (L3): plain text over HTTP, as upstream; callers in this process get the Status
- * that client libraries make of it. Upstream: server/filters/maxinflight.go tooManyRequests.
+ * The answer 429 (L3): plain text over HTTP, as upstream; in-process callers get the Status that client libraries make of it.
+ * Upstream: server/filters/maxinflight.go tooManyRequests.
  */
 import { tooManyRequests } from '#api/machinery/status'
 import type { Answer } from '../core/answer.ts'
@@ -11,7 +11,7 @@ const message = 'Too many requests, please try again later.'
 const bytes = Buffer.from(`${message}\n`)
 
 /**
- * Answers are the same but for a number of seconds, so each is made once: to refuse must cost less than to serve.
+ * Answers differ only in the number of seconds, so each is made once: a refusal must cost less than serving the request.
  * @throws Status TooManyRequests to callers in this process
  */
 export function createTooManyRequests(): (request: ServerRequest, retryAfterSeconds: number) => Answer {

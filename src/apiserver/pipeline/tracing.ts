@@ -30,7 +30,7 @@ export interface Span extends SpanContext {
 }
 
 export interface SpanSink {
-  /** Asked once per request; false: it makes no span. */
+  /** Called once per request; false: no span is made. */
   samples(parent: SpanContext | undefined): boolean
   /** Must not throw, and must not wait. */
   end(span: Span): void
@@ -66,7 +66,7 @@ export function tracingStage(sink: SpanSink | undefined, clock: Clock, random: R
   }
 }
 
-/** The W3C header, version 00. Undefined when it is none or not a valid one. */
+/** Parses the W3C header, version 00. Undefined when it is absent or invalid. */
 export function parseTraceParent(header: ServerRequest['headers'][string]): SpanContext | undefined {
   const match = typeof header === 'string' ? /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(header) : null
   const [, traceId = '', spanId = '', flags = ''] = match ?? []

@@ -1,6 +1,6 @@
 /**
- * Counts short requests, which a shutdown waits for, and turns them away once it waits (L3). Long-running ones count nowhere; they are refused
- * as soon as the shutdown begins, since what they would follow has stopped.
+ * Counts short requests, for which a shutdown waits, and refuses them once it waits (L3). Long-running ones are not counted; they are refused as soon
+ * as the shutdown begins, since the watch caches have stopped.
  * Upstream: apiserver/pkg/server/filters/waitgroup.go.
  */
 import { StatusError } from '#api/machinery/status'
@@ -18,7 +18,7 @@ export function waitGroupStage(requests: RequestGroup, shutdown: AbortSignal): S
         return next(request)
       }
       if (!requests.add()) {
-        // Components of this process end before the server does, and have writes to finish.
+        // In-process components end before the server, and must finish their writes.
         if (request.inProcessUser || isExemptFromRetryAfter(request)) return next(request)
         throw shuttingDown()
       }

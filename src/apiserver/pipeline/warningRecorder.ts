@@ -1,6 +1,6 @@
 /**
- * Sends along what the request was warned of (L3), once each; beyond 4,096 characters in all, each is cut to 256 and what is then still too
- * much is left out. Upstream: apiserver/pkg/endpoints/filters/warning.go.
+ * Adds the request's warnings to the answer (L3), without duplicates; beyond 4,096 characters in all, each is cut to 256, and those that still
+ * exceed the limit are left out. Upstream: apiserver/pkg/endpoints/filters/warning.go.
  */
 import type { ServerRequest } from '../core/request.ts'
 import { finished, type Stage } from '../core/stage.ts'

@@ -1,5 +1,5 @@
 /**
- * Counts watches, so that a shutdown can let them end in order (L3; --shutdown-watch-termination-grace-period), and lets no new one in
+ * Counts watches, so that a shutdown can end them gradually (L3; --shutdown-watch-termination-grace-period), and refuses new ones
  * meanwhile. Upstream: apiserver/pkg/server/filters/watch_termination.go.
  */
 import type { ServerRequest } from '../core/request.ts'

@@ -1,6 +1,6 @@
 /**
- * Lists (L3): which revision a list shows, pages, and where they come from. Everything the cache can answer exactly it answers; only an
- * older exact revision is read from the store.
+ * Lists (L3): chooses the revision, splits into pages, and reads from the cache; only an exact revision that the cache no longer has is read from
+ * the store.
  * Upstream: cacher.GetList, etcd3 store.GetList and storage.ValidateListOptions.
  */
 import { badRequest, expired, StatusError } from '#api/machinery/status'

@@ -60,7 +60,7 @@ export class Storage {
     }
     const wait = this.#cacher.waitFor(result.revision)
     if (wait) await wait
-    // The cache has taken the object in, which is a pass of its own; the answer is another.
+    // The cache has parsed the object, which is one long step; encoding the answer is another.
     if (isLargeObject(plain.length)) await turn()
     const cached = resource.cache.get(key)
     if (cached?.resourceVersion === result.revision) return cached

@@ -137,7 +137,7 @@ function attributeFaults({ resourceAttributes, nonResourceAttributes }: Asked): 
   return errors
 }
 
-/** A selector is text or requirements, never both; operators of the future are let through. */
+/** A selector is text or requirements, never both; unknown operators are allowed, as they may be future ones. */
 function selectorFaults({ rawSelector, requirements = [] }: FieldSelectorAttributes | LabelSelectorAttributes, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   if (rawSelector && requirements.length > 0)

@@ -1,6 +1,5 @@
 /**
- * One request and its answer, whatever the protocol (L3): from what arrived through the pipeline to what is written; refusals of requests that
- * are none; upgrades.
+ * One request and its answer, for both protocols (L3): runs the pipeline and writes the answer, refuses malformed requests, handles upgrades.
  */
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -31,10 +30,10 @@ export interface ExchangeDeps {
   peerOf(socket: TLSSocket | undefined): Peer
 }
 
-/** One for all: an error per request, with its stack, would be a tenth of a GET. */
+/** Shared by all requests: an error per request, with its stack, takes a tenth of a GET's time. */
 export const connectionClosed = new DOMException('The connection or the stream was closed', 'AbortError')
 
-/** `out.abort` breaks the stream off where no answer can be given. */
+/** Calls `out.abort` to break the stream off where no answer can be given. */
 export async function serve(deps: ExchangeDeps, arrived: Arrived, out: Outgoing): Promise<void> {
   try {
     const request = serverRequest(arrived)
@@ -51,7 +50,7 @@ export async function serve(deps: ExchangeDeps, arrived: Arrived, out: Outgoing)
   }
 }
 
-/** For requests that are refused before there is a request at all. */
+/** Refuses input from which no ServerRequest can be made. */
 function refuse(error: StatusError, out: Outgoing): void {
   const body = Buffer.from(JSON.stringify(error.toStatus()))
   out.start(error.code, { 'content-type': 'application/json', 'content-length': String(body.length) })
@@ -69,7 +68,7 @@ export async function serveUpgrade(deps: ExchangeDeps, arrived: Arrived, socket:
   }
 }
 
-/** Node takes such a body for the first bytes of the new protocol. Two readers would disagree where it ends, and no handler would see it. */
+/** Node treats such a body as the first bytes of the new protocol: a proxy could disagree where it ends, and no handler would get it. */
 function announcesBody({ headers }: Arrived): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }

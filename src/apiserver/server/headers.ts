@@ -1,6 +1,6 @@
 /**
- * Headers of an HTTP/1.1 request as plain values (L3). Node joins repeated headers with commas; where each value stands for itself, as with the
- * groups of an impersonated user, they are taken apart again from what was really sent.
+ * Headers of an HTTP/1.1 request as plain values (L3). Node joins repeated headers with commas; where values are separate, as with the groups of
+ * an impersonated user, they are read from the raw headers.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { emptyMap } from '#base/bareMap'
@@ -18,7 +18,7 @@ export function plainHeaders(headers: IncomingHttpHeaders, raw: readonly string[
   return plain
 }
 
-/** Each of its values stands for itself. */
+/** True for headers whose repeated values are separate. */
 export function isListedHeader(name: string): boolean {
   return name.startsWith('impersonate-') || name.startsWith('x-remote-')
 }
@@ -29,7 +29,7 @@ function valuesOf(name: string, raw: readonly string[]): readonly string[] {
   return values
 }
 
-/** Two readers could take a request with two hosts for requests to different ones. */
+/** A request with two Host headers is ambiguous: two servers could each use another one. */
 export function repeatsHost(raw: readonly string[]): boolean {
   let isThere = false
   for (let i = 0; i < raw.length; i += 2) {

@@ -1,4 +1,4 @@
-/** HTTP/1.1 (L3): what curl, browsers and upgrades to WebSocket and SPDY speak. */
+/** HTTP/1.1 (L3), for curl, browsers and upgrades to WebSocket and SPDY. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -13,9 +13,9 @@ import { drained, type Outgoing } from './respond.ts'
 
 const maxHeaderBytes = 256 * 1024
 const idleTimeoutMs = 90_000
-/** How often connections are looked over for headers that take too long: as a part of how long they may take. */
+/** Connections are checked for late headers this many times per timeout. */
 const looksPerTimeout = 4
-/** For the rest of a body after its answer. */
+/** Time to read the rest of a body after its answer. */
 const lingerMs = 5_000
 
 export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Server {
@@ -56,7 +56,7 @@ export function http1Server(deps: ExchangeDeps, headersTimeoutMs: number): Serve
 const timedOut = 'ERR_HTTP_REQUEST_TIMEOUT'
 const refusals: Readonly<Record<string, string>> = bareMap({ HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large' })
 
-/** For what is no request that could be answered as one: the connection ends. */
+/** Answers bytes that are not a valid request; the connection ends. */
 function refuse(socket: Duplex, status = '400 Bad Request'): void {
   if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
   else socket.destroy()
@@ -75,7 +75,7 @@ function hangUpOnceRead(message: IncomingMessage): void {
   }
 }
 
-/** A body that was answered before its end: for a while it is read, so that the client sees the answer; then its connection ends. */
+/** Reads the rest of a body that was answered early, so that the client gets the answer; then the connection ends. */
 function linger({ clock }: ExchangeDeps, message: IncomingMessage): void {
   if (message.complete || message.destroyed) return
   message.resume()
@@ -159,7 +159,7 @@ function readAll(body: IncomingMessage, limitBytes: number, announced: number): 
     body.on('data', (chunk: Buffer) => {
       length += chunk.length
       if (length > limitBytes) {
-        // The rest is read and thrown away, so that the client gets to see the answer.
+        // The rest is read and dropped, so that the client gets the answer.
         chunks.length = 0
         reject(bodyTooLarge(limitBytes))
       } else chunks.push(chunk)

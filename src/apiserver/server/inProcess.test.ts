@@ -10,7 +10,7 @@ import { inProcessTransport } from './inProcess.ts'
 const objects = 12
 const objectBytes = 100_000
 
-test('API-09 a component in the process gets the state that a watch starts with in portions', async () => {
+test('API-09 an in-process watch gets its initial events in portions', async () => {
   const session = new WatchSession({ afterRevision: 0, bookmarks: false, limit: 1, onClose: () => {} })
   const text = 'x'.repeat(objectBytes)
   const events = Array.from({ length: objects }, (_, at) => {

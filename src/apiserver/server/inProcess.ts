@@ -99,7 +99,7 @@ async function* streamedEvents({ body }: StreamAnswer, signal: AbortSignal): Asy
   }
 }
 
-/** What another server answered, whole. */
+/** The complete answer of another server. */
 async function valueOfStream({ status, headers, body }: StreamAnswer): Promise<ValueAnswer | BytesAnswer> {
   const chunks: Buffer[] = []
   for await (const chunk of body) chunks.push(Buffer.from(chunk as Uint8Array))
@@ -126,7 +126,7 @@ function toServerRequest(user: UserInfo, userAgent: string, request: ApiRequest,
     inProcessUser: user,
     receivedMs: 0,
     cancellation,
-    // Text is what the caller encoded already, such as the YAML of an apply.
+    // A text was encoded by the caller, such as the YAML of an apply.
     readBody: () =>
       Promise.resolve(
         typeof request.body === 'string'

@@ -1,12 +1,12 @@
 /**
- * From what arrived on a connection to a ServerRequest (L3), the same for HTTP/2 and HTTP/1.1.
+ * Makes a ServerRequest from a request of either protocol (L3).
  */
 import type { Readable } from 'node:stream'
 import { badRequest, StatusError } from '#api/machinery/status'
 import type { Cancellation } from '../core/cancellation.ts'
 import type { PeerCertificate, RequestBody, ServerRequest } from '../core/request.ts'
 
-/** What a connection knows of a request. */
+/** A request as it arrived on a connection. */
 export interface Arrived {
   readonly method: string
   /** Path and query, as sent. */
@@ -30,7 +30,7 @@ export interface Peer {
 
 const noQuery = new URLSearchParams()
 
-/** @throws BadRequest for a path that does not decode or climbs */
+/** @throws BadRequest for a path that does not decode, or has dot segments */
 export function serverRequest(arrived: Arrived): ServerRequest {
   return new IncomingRequest(arrived)
 }
@@ -82,7 +82,7 @@ class IncomingRequest implements ServerRequest {
 
 function decodePath(raw: string): string {
   const path = raw.includes('%') ? decode(raw) : raw
-  // Segments that climb never name a resource; decoded slashes and dots must not change what is authorized.
+  // Dot segments never name a resource, and decoded slashes and dots must not change the path that is authorized.
   if (path.includes('/..') && path.split('/').includes('..')) throw badRequest('the request path must not contain dot segments')
   if (path.includes('\0')) throw badRequest('the request path must not contain NUL')
   return path.startsWith('/') ? path : `/${path}`

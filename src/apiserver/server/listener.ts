@@ -1,6 +1,6 @@
 /**
  * The one TLS port (L3): HTTP/2 and HTTP/1.1 by ALPN, client certificates, upgrades, graceful shutdown. Each protocol has its
- * own plain server behind the TLS one, so that neither's compatibility layer is in the way.
+ * own plain server behind the TLS one, without node's compatibility layer.
  */
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
@@ -12,7 +12,7 @@ import { contextOf, namedContexts, type ServingTls } from './servingTls.ts'
 
 export interface ListenOptions {
   readonly host: string
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number
   /** How long an HTTP/2 connection may be without a request; default 90 s, as upstream's. */
   readonly idleTimeoutMs?: number | undefined
@@ -22,7 +22,7 @@ export interface ListenOptions {
   readonly maxStreams?: number | undefined
   /** Default true. */
   readonly http2?: boolean | undefined
-  /** Others may bind the same address and port; Node.js 22.12 or later. */
+  /** Other processes may bind the same address and port; Node.js 22.12 or later. */
   readonly sharesPort?: boolean | undefined
   readonly tls: ServingTls
 }
@@ -30,7 +30,7 @@ export interface ListenOptions {
 export interface Listener {
   readonly host: string
   readonly port: number
-  /** For connections from now on; those that are there stay. */
+  /** Applies to new connections; existing ones keep their settings. */
   setTls(tls: ServingTls): void
   /** Stops accepting; once `drained`, gives connections a short while to end by themselves, then closes every one. */
   close(drained?: Promise<void>): Promise<void>
@@ -87,7 +87,7 @@ export async function listen(given: Omit<ExchangeDeps, 'peerOf'>, options: Liste
     async close(drained) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       http2.endGracefully()
-      // Closes what is idle.
+      // Closes idle connections.
       http1.close()
       await Promise.race([closed, drained])
       const cut = deps.clock.timer(drainMs, () => {

@@ -21,7 +21,7 @@ const nobody: Peer = { remoteAddress: '', peerCertificate: undefined }
 const maxChainLength = 10
 
 export interface PeerReader {
-  /** Asked when the connection begins: it is judged by the authorities of that time, for good. */
+  /** Called when the connection begins; the authorities of that time apply to it until it ends. */
   peerOf(socket: TLSSocket | undefined): Peer
   /** For connections from now on. */
   trust(authorities: ClientAuthorities): void

@@ -20,7 +20,7 @@ export type HeaderMap = Record<string, string | readonly string[]>
 
 /** One response of either protocol. */
 export interface Outgoing {
-  /** `flush`: send the headers at once, although no body is there yet. */
+  /** `flush`: send the headers at once, before the body. */
   start(status: number, headers: HeaderMap, flush?: boolean): void
   /** False: wait for `drained` before writing more. */
   write(chunk: Uint8Array): boolean
@@ -28,20 +28,20 @@ export interface Outgoing {
   end(chunk?: Uint8Array): void
   /** Ends with these pieces, which must not change. A promise resolves when they are written, or when the client is gone. */
   endWith(pieces: Pieces): Promise<void> | undefined
-  /** Breaks the stream off: there is no answer. */
+  /** Breaks the stream off without an answer. */
   abort(): void
   /** The stream itself, for piping. */
   readonly stream: NodeJS.WritableStream
 }
 
-/** Answers with these codes end with their head. */
+/** Answers with these codes have no body. */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 /** Upstream's threshold for compressing answers. */
 const gzipFromBytes = 128 * 1024
 const compress = promisify(gzip)
-/** What a watch hands out at a time, unless one object is longer. */
+/** Bytes that a watch writes at a time, unless one object is longer. */
 export const portionBytes = 256 * 1024
-/** For each portion of the state that a watch starts with; a list has as long for all of it. */
+/** Time limit for each portion of a watch's initial events; a list has as long in total. */
 const startWithinMs = 60_000
 const hangUpMs = 10_000
 export const initialEventsEnd: Readonly<Record<string, string>> = { 'k8s.io/initial-events-end': 'true' }
@@ -111,7 +111,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   const timer = clock.timer(answer.timeoutMs, close)
   let goOn = () => {}
   session.whenClosed(() => goOn())
-  // A watch that was cut off must not wait for the client that was too slow for it.
+  // A watch that was ended because its client is too slow must not wait for that client.
   const drainedOrClosed = () =>
     new Promise<void>((resolve, reject) => {
       goOn = resolve
@@ -160,7 +160,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   }
 }
 
-/** A client that was cut off may still read the bytes on their way to it for a while. A connection that is never read would stay open otherwise. */
+/** After a watch was cut off, the client may read sent bytes for a while; then the connection is closed, even if it is never read. */
 function hangUpLater(out: Outgoing, clock: Clock): void {
   const timer = clock.timer(hangUpMs, () => out.abort())
   void out.drained().then(() => timer.cancel())
@@ -185,12 +185,12 @@ function encodeItemValue(answer: WatchAnswer, item: WatchItem): Buffer {
   return Buffer.from(`${JSON.stringify(value)}\n`)
 }
 
-/** The answer as it shows the event at this place of the stream. */
+/** The form of the answer for the event at this place of the stream. */
 export function formAt(answer: WatchAnswer, place: number): WatchAnswer {
   return place === 0 && answer.first ? { ...answer, ...answer.first } : answer
 }
 
-/** A watch item as a value: what the in-process transport hands over. */
+/** A watch item as a value, for the in-process transport. */
 export function itemValue(answer: WatchAnswer, item: WatchItem): { type: WatchItem['type']; object: unknown } {
   if (item.type === 'BOOKMARK') return { type: item.type, object: answer.bookmark(item.revision, item.initialEventsEnd ? initialEventsEnd : undefined) }
   const object = item.entry.view(answer.form.view)

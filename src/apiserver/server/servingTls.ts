@@ -1,5 +1,5 @@
 /**
- * What the port shows and takes in TLS (L3): its certificates, by the name that a client asks for, versions, ciphers and curves.
+ * TLS settings of the port (L3): certificates by server name, versions, ciphers and curves.
  * Upstream: apiserver/pkg/server/secure_serving.go, dynamiccertificates/named_certificates.go (v1.36).
  */
 import { constants, X509Certificate } from 'node:crypto'
@@ -11,7 +11,7 @@ import type { ClientAuthorities } from './peerCertificate.ts'
 export interface ServingTls extends ClientAuthorities, TlsRules {
   readonly cert: string | Buffer
   readonly key: string | Buffer
-  /** For clients that ask for other names. */
+  /** Further certificates, for other server names. */
   readonly named?: readonly NamedCertificate[] | undefined
 }
 
@@ -23,13 +23,13 @@ export interface NamedCertificate {
   readonly names: readonly string[]
 }
 
-/** What does not change while the server runs. */
+/** The settings that do not change while the server runs. */
 export interface TlsRules {
   /** Default TLSv1.2. */
   readonly minVersion?: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' | undefined
-  /** Of versions before 1.3, as OpenSSL names them; absent: what Node offers. */
+  /** Suites for versions before 1.3, by OpenSSL's names; absent: Node's defaults. */
   readonly ciphers?: readonly string[] | undefined
-  /** For the exchange of keys, as OpenSSL names them; absent: what Node offers. */
+  /** Groups for the key exchange, by OpenSSL's names; absent: Node's defaults. */
   readonly curves?: readonly string[] | undefined
 }
 
@@ -58,11 +58,11 @@ export function contextOf({ cert, key, clientCa, requestHeaderCa, minVersion = '
   }
 }
 
-/** Which of the named certificates a client gets that asks for a name; undefined: none of them. */
+/** Selects the named certificate for a server name; undefined: none matches. */
 export function namedContexts(tls: ServingTls): (name: string) => SecureContext | undefined {
   const byName = new Map<string, SecureContext>()
   const contexts = (tls.named ?? []).map((named) => ({ ...named, context: createSecureContext(contextOf({ ...tls, cert: named.cert, key: named.key })) }))
-  // The first of two that have a name gets it, and who was given it before who just has it.
+  // The first certificate with a name wins; explicitly configured names win over names in certificates.
   const given = contexts.flatMap(({ names, context }) => names.map((name) => [name, context] as const))
   const own = contexts.flatMap(({ names, cert, context }) => (names.length > 0 ? [] : namesOf(cert).map((name) => [name, context] as const)))
   for (const [name, context] of [...given, ...own]) {

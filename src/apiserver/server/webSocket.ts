@@ -23,7 +23,7 @@ export function wantsWebSocket({ method, headers }: ServerRequest): boolean {
   return method === 'GET' && String(headers.upgrade).toLowerCase() === 'websocket'
 }
 
-/** Takes the connection over and writes the answer until it ends or the client goes. @throws StatusError when the client's protocols are none of ours. */
+/** Takes the connection over and writes the answer until it ends or the client goes. @throws StatusError when no subprotocol of the client is supported. */
 export async function respondOverWebSocket(
   request: ServerRequest,
   answer: WatchAnswer | StreamAnswer,
@@ -61,7 +61,7 @@ function eventMessages({ encoding }: WatchAnswer): (chunk: Buffer) => (string | 
   }
 }
 
-/** An answer's outgoing side that sends messages; who is behind makes it wait. */
+/** An Outgoing that sends messages, with back-pressure from a slow client. */
 function outgoing(connection: WebSocket, messages: (chunk: Buffer) => readonly (string | Buffer)[]): Outgoing {
   let sent = Promise.resolve()
   const send = (message: string | Buffer) => {

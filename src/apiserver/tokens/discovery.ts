@@ -1,4 +1,4 @@
-/** What others need to verify our tokens (L3): the OpenID discovery document and the key set. Upstream: pkg/serviceaccount/openidmetadata.go, pkg/routes/openidmetadata.go. */
+/** The documents with which others verify our tokens (L3): OpenID discovery and the key set. Upstream: pkg/serviceaccount/openidmetadata.go, pkg/routes/openidmetadata.go. */
 import type { Answer } from '../core/answer.ts'
 import type { Page } from '../core/page.ts'
 import type { KeySet } from './keySet.ts'
@@ -33,7 +33,7 @@ export function tokenDocuments(issuer: string, keySetUrl: string | undefined, ke
 
 const bytes = (value: object) => Buffer.from(JSON.stringify(value))
 
-/** OpenID allows no other: an issuer that is just a name has no documents. */
+/** OpenID requires an https URL: an issuer that is only a name has no documents. */
 function isIssuerUrl(issuer: string): boolean {
   return URL.canParse(issuer) && new URL(issuer).protocol === 'https:' && !/[?#]/.test(issuer)
 }

@@ -29,7 +29,7 @@ interface FetchedKeys {
 export interface ExternalSigner {
   readonly signer: TokenSigner
   readonly keySet: KeySet
-  /** No token of the service lives longer. */
+  /** The service's maximum lifetime of a token. */
   readonly maxExpirationSeconds: number
   /** Fetches keys at the service's interval, until the signal aborts; then closes the connection. */
   run(signal: AbortSignal): Promise<void>

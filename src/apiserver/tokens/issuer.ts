@@ -1,5 +1,6 @@
 /**
- * Makes tokens for service accounts (L3): the TokenRequest endpoint's work. A token may be bound to a pod, a node or a secret and dies with it.
+ * Issues tokens for service accounts (L3), for the TokenRequest endpoint. A token may be bound to a pod, a node or a secret, and is invalid after the
+ * deletion of that object.
  * Upstream: pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go (v1.36).
  */
 import { randomUUID } from 'node:crypto'
@@ -29,20 +30,20 @@ export interface TokenIssuerOptions {
   readonly clock: Clock
   readonly signer: TokenSigner
   readonly issuer: string
-  /** The API server's own audiences: the default, and what makes a token of the kubelet long-lived. */
+  /** The API server's own audiences: the default. Only tokens for these are extended to a year. */
   readonly audiences: readonly string[]
   /** Longer requests are shortened to this; absent: no bound. */
   readonly maxExpirationSeconds?: number | undefined
-  /** Whether the kubelet's tokens for injected volumes live a year, or as long as the signer lets them. */
+  /** Whether the kubelet's tokens for injected volumes are valid for a year, or the signer's maximum. */
   readonly extendExpiration: boolean
-  /** How long the signer lets a token live; absent: as long as it is wanted. */
+  /** The signer's maximum lifetime of a token; absent: no maximum. */
   readonly signerMaxExpirationSeconds?: number | undefined
 }
 
 const minExpirationSeconds = 600
 const maxExpirationSeconds = 2 ** 32
 const defaultExpirationSeconds = 3600
-/** What the kubelet asks for on behalf of an injected volume. Old clients never reload tokens, so such a token lives a year and warns. */
+/** The lifetime that the kubelet requests for an injected volume. Old clients never reload tokens, so the token is valid for a year and warns. */
 const warnOnlyExpirationSeconds = 3607
 const extendedExpirationSeconds = 365 * 24 * 3600
 
@@ -92,7 +93,7 @@ async function signed(signer: TokenSigner, claims: object): Promise<string> {
   }
 }
 
-/** The wanted life in seconds. @throws Status Invalid. */
+/** The requested lifetime in seconds. @throws Status Invalid. */
 function validated({ spec }: TokenRequest): number {
   const seconds = spec.expirationSeconds ?? defaultExpirationSeconds
   const path = FieldPath.of('spec', 'expirationSeconds')

@@ -1,4 +1,4 @@
-/** JSON Web Tokens (L3): signed by one of the keys that the caller knows with that key's own algorithm, nothing else. */
+/** JSON Web Tokens (L3): verified only with the caller's keys, each with its own algorithm. */
 import { constants, sign, verify } from 'node:crypto'
 import type { SigningKey, TokenAlgorithm, VerificationKey } from './keys.ts'
 
@@ -21,7 +21,7 @@ export interface PrivateClaims {
   readonly pod?: BoundReference | undefined
   readonly secret?: BoundReference | undefined
   readonly node?: BoundReference | undefined
-  /** Tokens of a longer life warn after this time, in seconds since the epoch. */
+  /** Extended tokens give a warning after this time, in seconds since the epoch. */
   readonly warnafter?: number | undefined
 }
 
@@ -52,7 +52,7 @@ export function peekClaims(token: string): Record<string, unknown> | undefined {
 
 /**
  * The claims of a token that one of the keys signed; undefined otherwise. The algorithm is the key's, never the token's choice:
- * `none`, or a public key used as a shared secret, cannot pass. Audience and times are the caller's to check.
+ * `none`, or a public key used as a shared secret, cannot pass. The caller checks audience and times.
  */
 export function verifySignature(token: string, keys: readonly VerificationKey[]): Record<string, unknown> | undefined {
   const parts = token.split('.')
@@ -87,7 +87,7 @@ function jsonPart(parts: readonly string[], index: number): Record<string, unkno
   }
 }
 
-/** Buffer.from passes over characters that do not belong there: one signature would have many spellings. Undefined: it is no base64url without padding. */
+/** Buffer.from skips invalid characters, so one signature would have many spellings. Undefined: the text is not base64url without padding. */
 export function decodeBase64Url(text: string): Buffer | undefined {
   return /^[A-Za-z0-9_-]*$/.test(text) && text.length % 4 !== 1 ? Buffer.from(text, 'base64url') : undefined
 }

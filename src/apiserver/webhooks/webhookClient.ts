@@ -16,7 +16,7 @@ export interface WebhookTarget {
   readonly address?: (() => { readonly host: string; readonly port: number }) | undefined
   /** PEM; absent: the system's. */
   readonly ca?: string | undefined
-  /** How the server says who it is; absent: nobody. */
+  /** The server's credentials; absent: it sends none. */
   readonly identity?: WebhookIdentity | undefined
   /** How connections to addresses of the cluster are made; absent: by this process. */
   readonly reach?: Reach | undefined
@@ -24,7 +24,7 @@ export interface WebhookTarget {
   readonly pool?: Agent | undefined
 }
 
-/** What a call says of who makes it, asked for anew with each one. */
+/** Loads the credentials; called for each request. */
 export type WebhookIdentity = () => Promise<{
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   /** PEM; both or none. */
@@ -162,7 +162,7 @@ function checkNames(host: string, certificate: PeerCertificate): Error | undefin
 /** OpenSSL's words for a chain with a signature over SHA-1, for which Node has no code. */
 const weakSignature = 'CA signature digest algorithm too weak'
 
-/** What is out of date with a server's certificate, as upstream names it. */
+/** Why a server's certificate is deprecated, as upstream names it. */
 export type DeprecatedCertificate = 'missing-san' | 'insecure-sha1'
 
 /** Whether a call came to nothing because of a certificate that was taken once. */

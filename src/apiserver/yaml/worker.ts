@@ -1,4 +1,4 @@
-/** The thread that reads long YAML (L3): text in, JSON or the fault out. ./yamlThread.ts starts and ends it. */
+/** The thread that parses long YAML (L3): it gets a text and returns JSON or an error. ./yamlThread.ts starts and ends it. */
 import { parentPort } from 'node:worker_threads'
 import { parseYaml, YamlSyntaxError } from '#api/machinery/yaml'
 

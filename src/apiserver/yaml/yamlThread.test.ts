@@ -5,7 +5,7 @@ import { YamlThread } from './yamlThread.ts'
 
 const long = (start: string) => Buffer.from(start.padEnd(40_000, '# filler\n'))
 
-test('API-03 the thread takes long YAML, not short YAML and not JSON', () => {
+test('API-03 the thread parses long YAML, but not short YAML or JSON', () => {
   const thread = new YamlThread()
   const cases = [Buffer.from('a: 1'), long('a: 1\n'), long(' \n{"a": 1}\n'), long('[{a: 1}]\n')]
   assert.deepEqual(
@@ -31,6 +31,6 @@ test('API-03 the thread parses YAML and reports its errors, while the main threa
   assert.ok(fault.status === 'rejected' && isStatus(fault.reason, 'BadRequest'))
   assert.match((fault.reason as Error).message, /^error converting YAML to JSON: yaml: line 2/)
   assert.ok(turns > 10, `${turns} turns of the event loop`)
-  // It ended with its last job; the next starts another.
+  // The thread ended after its last job; the next job starts another.
   assert.equal((await thread.toJson(Buffer.from('a: yes'))).toString(), '{"a":true}')
 })

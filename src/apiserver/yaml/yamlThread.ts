@@ -19,12 +19,12 @@ export class YamlThread {
   #lastId = 0
   readonly #waiting = new Map<number, Waiting>()
 
-  /** Whether a body is better read by the thread. What begins like JSON is left to the caller, who tries JSON first. */
+  /** Whether the thread should parse a body. A body that begins like JSON is left to the caller, who tries JSON first. */
   wants(bytes: Buffer): boolean {
     return bytes.length > longBytes && !startsLikeJson(bytes)
   }
 
-  /** The JSON of a YAML text. @throws StatusError BadRequest for what is no YAML */
+  /** The JSON of a YAML text. @throws StatusError BadRequest for invalid YAML */
   toJson(bytes: Buffer): Promise<Buffer> {
     const job: YamlJob = { id: ++this.#lastId, text: bytes.toString('utf8') }
     return new Promise((resolve, reject) => {

@@ -144,7 +144,7 @@ class PolicyVariables extends ObjectValue {
   }
 }
 
-/** What a request says of itself, as webhooks and expressions read it: admission.k8s.io AdmissionRequest. */
+/** The request as webhooks and expressions see it: admission.k8s.io AdmissionRequest. */
 export function admissionRequest(
   uid: string,
   attributes: AdmissionAttributes,

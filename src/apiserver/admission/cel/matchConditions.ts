@@ -24,7 +24,7 @@ export function compileMatchConditions(compiler: AdmissionCompiler, conditions: 
 
 export interface MatchOutcome {
   readonly matches: boolean
-  /** Set when the failure policy wants the request refused. */
+  /** Set when the failure policy refuses the request. */
   readonly error?: string | undefined
   /** How many conditions failed to evaluate. */
   readonly failures: number

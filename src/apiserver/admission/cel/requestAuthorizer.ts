@@ -30,7 +30,7 @@ export class RequestAuthorizer {
     this.requestResource = resourceCheckValue(ask, { group: resource.group, resource: resource.resource, subresource, namespace, name })
   }
 
-  /** What must be waited for before the results count; undefined: they do. */
+  /** A promise to await before the results are valid; undefined: they are valid. */
   pending(): Promise<unknown> | undefined {
     return this.#pending.size === 0 ? undefined : Promise.all(this.#pending.values())
   }

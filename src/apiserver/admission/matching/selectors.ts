@@ -28,7 +28,7 @@ export function selectorsOf(given: {
 /** Whether a selector matches, or the refusal for a missing namespace. It is a value, because it counts only if the rules match, too. */
 export type Selected = boolean | StatusError
 
-/** What is selected by: the object as it is at this point. */
+/** The attributes that selectors match, with the object in its current state. */
 export interface Selectable extends Pick<AdmissionAttributes, 'resource' | 'subresource' | 'operation' | 'oldObject'> {
   readonly object?: Frozen<KubeObject> | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The object under admission as webhooks and policies want to see it (L3): in the version that their rules name, converted once per version;
- * and the way back for those that change it.
+ * The object under admission in the version that a webhook's or policy's rules name (L3), converted once per version; and the conversion back after
+ * a change.
  * Upstream: admission.VersionedAttributes and the accessors of the dispatchers (v1.36).
  */
 import { type Frozen, type GroupVersionKind, groupVersion, type KubeObject } from '#api/machinery/meta'
@@ -41,7 +41,7 @@ async function versionOf(attributes: AdmissionAttributes, kind: GroupVersionKind
   }
 }
 
-/** The object in a version of its own resource; what is not stored has one version only. */
+/** The object in a version of its own resource; objects that are not stored have one version only. */
 export async function shownAs({ forms, cancellation }: AdmissionAttributes, object: Frozen<KubeObject>, kind: GroupVersionKind): Promise<Frozen<KubeObject>> {
   const apiVersion = groupVersion(kind)
   if (!forms || object.apiVersion === apiVersion || object.kind !== kind.kind) return object

@@ -1,5 +1,5 @@
 /**
- * What a node's identity may do to pods and their claims (L3): make and delete mirror pods of its own, report, evict, and note the size of a claim.
+ * Limits what a node's identity may do to pods and claims (L3): create and delete its mirror pods, report status, evict, and set the size of a claim.
  * Upstream: admitPod, admitPodStatus, admitPodEviction and admitPVCStatus of plugin/pkg/admission/noderestriction (v1.36).
  */
 import type { Node, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'

@@ -1,4 +1,4 @@
-/** Pods leave a node that is not ready or unreachable after some time, unless they say otherwise (L3). Upstream: plugin/pkg/admission/defaulttolerationseconds. */
+/** Adds default tolerations for NotReady and unreachable nodes to pods without any (L3). Upstream: plugin/pkg/admission/defaulttolerationseconds. */
 import type { Pod, Toleration } from '#api/gen/types/core.v1'
 import type { AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf } from '../attributes.ts'

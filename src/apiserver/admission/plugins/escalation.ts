@@ -49,7 +49,7 @@ export function escalation(rbac: RbacAuthorizer, authorizers: readonly Authorize
         // As in the request: a new role's name is in its body.
         if (await may(attributes, { verb: 'escalate', name: attributes.operation === 'CREATE' ? '' : attributes.name })) return
         await mustHold(attributes, role.rules ?? [])
-        // An aggregation rule may come to mean anything, and keeps a role from getting less.
+        // An aggregation rule can later give the role any permission, so the author needs them all.
         const aggregates = role.aggregationRule ?? (attributes.oldObject as Frozen<ClusterRole> | undefined)?.aggregationRule
         if (aggregates && !(await holds(attributes, everything))) throw refuse(attributes, 'must have cluster-admin privileges to use the aggregationRule')
       } else if (resource.resource === 'rolebindings' || resource.resource === 'clusterrolebindings') {
@@ -88,7 +88,7 @@ function changesOnlyOwners(object: KubeObject, old: Frozen<KubeObject>): boolean
   return deepEqual(comparable(object as Frozen<KubeObject>), comparable(old))
 }
 
-/** Single-verb rules of one resource back into one rule each, as upstream prints them; those of paths stay as they are. */
+/** Merges single-verb rules of a resource into one rule, as upstream prints them; rules for paths are not merged. */
 function compact(rules: readonly PolicyRule[]): PolicyRule[] {
   const byTarget = new Map<string, PolicyRule>()
   for (const rule of rules) {

@@ -137,7 +137,7 @@ export const admissionPlugins: readonly Registration[] = [
   off('AlwaysDeny', () => alwaysDeny),
 ]
 
-/** The plugins that run, in order. What upstream's registry does about roles comes first: no flag turns it off. */
+/** The plugins that run, in order. The escalation check of roles, which upstream has in its registry, is first: no flag turns it off. */
 export function createAdmissionPlugins(deps: AdmissionPluginDeps, settings: AdmissionSettings = usualAdmission): readonly AdmissionPlugin[] {
   const runs = ({ name, default: byDefault }: Registration) => settings.enabled.has(name) || (byDefault === 'on' && !settings.disabled.has(name))
   const plugins = admissionPlugins.filter(runs).flatMap((one) => one.create(deps, settings) ?? [])

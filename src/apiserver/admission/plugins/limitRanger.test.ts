@@ -119,7 +119,7 @@ const resize = { operation: 'UPDATE', subresource: 'resize' } as const
 const going = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } as unknown as AdmissionAttributes['oldObject']
 const atMost = { type: 'Container', max: { cpu: '1' }, default: { cpu: '500m' } }
 
-test('RES-04 a resize is filled in and held to the range like a new pod; other updates, and those of a pod that goes, are not', async () => {
+test('RES-04 a resize is defaulted and limited like a new pod, but not other updates or a pod that is being deleted', async () => {
   const pod = podWith({})
   assert.equal(await admit([atMost], pod, 'pods', resize), undefined)
   assert.deepEqual(pod.spec.containers[0]?.resources, { limits: { cpu: '500m' } })

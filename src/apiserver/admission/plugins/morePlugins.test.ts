@@ -188,7 +188,7 @@ test('RuntimeClass: overhead, node selector and tolerations', async () => {
   )
 })
 
-test('PodTopologyLabels: the node’s zone and region, over what the pod says', async () => {
+test('PodTopologyLabels overwrites zone and region of the pod with the node’s', async () => {
   const labels = { 'topology.kubernetes.io/zone': 'z', 'topology.kubernetes.io/region': 'r', other: 'x' }
   const plugin = podTopologyLabels(readerOf({ nodes: [namedObject('node', { labels })] }))
   const object = pod({ nodeName: 'node' }, { labels: { 'topology.kubernetes.io/zone': 'mine' } })
@@ -307,7 +307,7 @@ test('RES-07 a second default priority class is refused, also under the name of 
   assert.equal(await run(plugin, first, { ...classes, ...update(first) }), undefined)
 })
 
-test('ADM-10 how long pods stay on a node that is not well is for the flags to say', async () => {
+test('ADM-10 flags set the default tolerationSeconds for NotReady and unreachable nodes', async () => {
   const object = pod()
   await run(defaultTolerationSeconds({ notReady: 10, unreachable: 20 }), object)
   assert.deepEqual(
@@ -379,7 +379,7 @@ test('ADM-11 PodNodeSelector: the namespace’s selector, or the cluster’s, an
   assert.equal(await run(plugin, pod({ nodeSelector: { disk: 'hdd' } })), `${no} labels conflict with its namespace whitelist`)
 })
 
-test('ADM-11 PodTolerationRestriction: the pod’s own first, then those of its namespace, and only what is allowed', async () => {
+test('ADM-11 PodTolerationRestriction merges the pod’s tolerations with its namespace’s, and refuses any outside the whitelist', async () => {
   const annotations = {
     'scheduler.alpha.kubernetes.io/defaultTolerations': '[{"key":"a","operator":"Exists"}]',
     'scheduler.alpha.kubernetes.io/tolerationsWhitelist': '[{"key":"a","operator":"Exists"},{"key":"b","operator":"Exists"}]',

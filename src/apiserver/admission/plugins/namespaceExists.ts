@@ -1,4 +1,4 @@
-/** Nothing happens in a namespace that is not there (L3). Off by default: NamespaceLifecycle says so, too. Upstream: plugin/pkg/admission/namespace/exists. */
+/** Refuses requests in a namespace that does not exist (L3). Off by default: NamespaceLifecycle checks it too. Upstream: plugin/pkg/admission/namespace/exists. */
 import { notFound } from '#api/machinery/status'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { find, type Lookup, namespaceResource } from '../lookup.ts'

@@ -60,7 +60,7 @@ function checkOwnName(attributes: AdmissionAttributes, node: string, why: string
   if (name !== node) throw refuse(attributes, why)
 }
 
-/** The authorizer knows neither what a new slice says nor each of the many that go at once. */
+/** Checks what the authorizer cannot see: the node of a new slice, and each slice of a deletecollection. */
 function checkSlice(attributes: AdmissionAttributes, node: string): void {
   const { operation, oldObject } = attributes
   if (operation === 'CREATE' && objectOf<ResourceSlice>(attributes).spec.nodeName !== node) {

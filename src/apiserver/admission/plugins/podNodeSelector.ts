@@ -1,5 +1,5 @@
 /**
- * Pods go only where their namespace may go (L3): its node selector is added to theirs, and what comes of it must be allowed. Off by default.
+ * Restricts pods to the nodes of their namespace (L3): its node selector is added to theirs, and the result must be allowed. Off by default.
  * Upstream: plugin/pkg/admission/podnodeselector.
  */
 import type { Namespace, Pod } from '#api/gen/types/core.v1'
@@ -10,7 +10,7 @@ import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf, plainError } from '../attributes.ts'
 import { find, type Lookup, namespaceResource } from '../lookup.ts'
 
-/** Node selectors (`a=b,c=d`) by namespace; those of `clusterDefaultNodeSelector` are for namespaces without an annotation. */
+/** Node selectors (`a=b,c=d`) by namespace; `clusterDefaultNodeSelector` is for namespaces without an annotation. */
 export type NodeSelectors = Readonly<Record<string, string>>
 type Labels = Readonly<Record<string, string>>
 

@@ -123,7 +123,7 @@ test('users, namespaces and runtime classes can be exempt', () => {
   assert.match(exempt('runtimeClasses: [r]').refused ?? '', /violates/)
 })
 
-test('defaults hold where no label says otherwise', () => {
+test('defaults apply to a namespace without labels', () => {
   const admit = world({}, { configuration: 'defaults:\n  enforce: baseline\n  enforce-version: v1.30\n' })
   assert.match(admit(pod('p', { hostPID: true })).refused ?? '', /violates PodSecurity "baseline:v1.30"/)
 })

@@ -54,7 +54,7 @@ export function podTolerationRestriction(lookup: Lookup, settings: TolerationSet
   }
 }
 
-/** Undefined: the namespace leaves it to the settings. An empty text says that there are none. */
+/** Undefined: no annotation, so the settings apply. An empty annotation means no tolerations. */
 function tolerationsIn(annotation: string | undefined): readonly Toleration[] | undefined {
   if (annotation === undefined) return undefined
   if (annotation === '') return []

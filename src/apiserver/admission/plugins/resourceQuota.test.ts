@@ -84,20 +84,20 @@ test('what fails after admission, or was a dry run, takes nothing for long', asy
   assert.equal(admit(pod('next')), undefined)
 })
 
-test('a quota on cpu or memory makes containers say what they take', () => {
+test('a quota on cpu or memory requires these values in each container', () => {
   const { admit } = world({ 'limits.memory': '1Gi', cpu: '4' })
   assert.equal(admit(pod('p')), 'pods "p" is forbidden: failed quota: q: must specify cpu for: c; limits.memory for: c')
   const big = pod('p', { requests: { cpu: '1' }, limits: { memory: '2Gi' } })
   assert.equal(admit(big), 'pods "p" is forbidden: exceeded quota: q, requested: limits.memory=2Gi, used: limits.memory=0, limited: limits.memory=1Gi')
 })
 
-test('RES-03 a pod that says something as a whole need not say it for its containers', () => {
+test('RES-03 a pod with pod-level resources needs none in its containers', () => {
   const { admit } = world({ 'limits.memory': '1Gi', cpu: '4' })
   assert.equal(admit(pod('p', {}, { resources: { requests: { cpu: '1' } } })), undefined)
   assert.match(admit(pod('p', {}, { resources: { limits: {} } })) ?? '', /must specify cpu for: c; limits.memory for: c$/)
 })
 
-test('RES-03 a pod in the middle of a resize holds what it has and what it wants', () => {
+test('RES-03 a pod during a resize is charged the larger of its actual and desired resources', () => {
   const { admit, arrive } = world({ 'requests.cpu': '4', 'limits.cpu': '8' })
   const resources = { requests: { cpu: '3' }, limits: { cpu: '5' } }
   const status = { containerStatuses: [{ name: 'c', allocatedResources: { cpu: '3' }, resources }] }
@@ -166,7 +166,7 @@ test('RES-03 an update that was let pass counts until it has arrived, whatever e
   await clock.advance(5_001)
 })
 
-test('RES-03 a scope that an object comes into has all of it to pay', () => {
+test('RES-03 an object that enters a scope is charged in full', () => {
   const { admit, arrive } = world(
     { 'requests.storage': '5Gi' },
     { scopeSelector: { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator: 'Exists' }] } },

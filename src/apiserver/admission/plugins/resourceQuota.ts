@@ -134,11 +134,11 @@ function exceeded(quota: string, over: readonly Over[]): string {
   return `exceeded quota: ${quota}, requested: ${amount('asked')}, used: ${amount('used')}, limited: ${list((one) => one.limit)}`
 }
 
-/** A quota on compute resources needs every container to say what it takes: `limits.cpu for: a,b; requests.memory for: a`. */
+/** Lists the values that a quota on compute resources requires and containers lack: `limits.cpu for: a,b; requests.memory for: a`. */
 function unspecified({ group, resource }: GroupResource, object: Frozen<KubeObject>, hard: readonly (readonly [string, string])[]): string {
   if (group !== '' || resource !== 'pods') return ''
   const { spec } = object as Frozen<Pod>
-  // A pod may say for all its containers what it takes.
+  // Pod-level resources cover all containers.
   if ([spec.resources?.requests, spec.resources?.limits].some((amounts) => Object.keys(amounts ?? {}).some(isPodLevelResource))) return ''
   const missing: string[] = []
   for (const name of hard.map(([one]) => one).sort()) {

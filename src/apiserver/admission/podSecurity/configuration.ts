@@ -17,7 +17,7 @@ export interface PodSecurityConfiguration {
   }
 }
 
-/** Without a file everything is allowed where no label says otherwise. */
+/** Without a file, namespaces without labels are privileged. */
 export const defaultPodSecurity: PodSecurityConfiguration = {
   defaults: { enforce: privilegedLatest, audit: privilegedLatest, warn: privilegedLatest },
   exemptions: { usernames: new Set(), namespaces: new Set(), runtimeClasses: new Set() },

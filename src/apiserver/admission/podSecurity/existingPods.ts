@@ -1,5 +1,5 @@
 /**
- * What a stricter policy would say about the pods that a namespace has already (L3): it throws none of them out, but warns of them.
+ * Checks a namespace's existing pods against a stricter policy (L3), and returns warnings; the pods are not changed.
  * Upstream: k8s.io/pod-security-admission/admission/admission.go EvaluatePodsInNamespace (v0.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'

@@ -1,4 +1,4 @@
-/** Where the kinds that make pods say what these look like (L3). Upstream: k8s.io/pod-security-admission/admission/admission.go DefaultPodSpecExtractor. */
+/** Finds the pod template in kinds that create pods (L3). Upstream: k8s.io/pod-security-admission/admission/admission.go DefaultPodSpecExtractor. */
 import type { Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import { bareMap } from '#base/bareMap'

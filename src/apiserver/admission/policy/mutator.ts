@@ -24,7 +24,7 @@ export interface CompiledMutations {
   readonly mutations: readonly CompiledMutation[]
 }
 
-/** Never throws: what does not compile says so when it is evaluated. */
+/** Never throws: an expression that does not compile fails when it is evaluated. */
 export function compileMutations({ spec }: Frozen<MutatingAdmissionPolicy>): CompiledMutations {
   const compiler = new AdmissionCompiler({ hasParams: spec.paramKind !== undefined }, true)
   for (const { name, expression } of spec.variables ?? []) compiler.addVariable(name, expression)

@@ -21,7 +21,7 @@ import { decodeChanged } from '../matching/decodeChanged.ts'
 /** Why a mutation was not made. */
 export class MutationFault extends Error {}
 
-/** The object with what `value`, the result of a mutation's expression, says; the very object when that is nothing. @throws MutationFault, StatusError */
+/** The object patched by `value`, the result of a mutation's expression; the same object if nothing changes. @throws MutationFault, StatusError */
 export function patchedBy(patchType: string, value: Value, object: Frozen<KubeObject>, attributes: AdmissionAttributes): KubeObject | Frozen<KubeObject> {
   return patchType === 'JSONPatch' ? byJsonPatch(value, object, attributes) : byConfiguration(value, object, attributes)
 }

@@ -28,7 +28,7 @@ interface CompiledValidation {
   readonly reason: string
 }
 
-/** Never throws: what does not compile says so when it is evaluated. */
+/** Never throws: an expression that does not compile fails when it is evaluated. */
 export function compileValidations({ spec }: Frozen<ValidatingAdmissionPolicy>): CompiledValidations {
   const compiler = new AdmissionCompiler({ hasParams: spec.paramKind !== undefined }, true)
   for (const { name, expression } of spec.variables ?? []) compiler.addVariable(name, expression)
@@ -100,14 +100,14 @@ function evaluateAll(compiled: CompiledValidations, input: AdmissionInput): Vali
     budget = evaluated.budget
     results.push(evaluated.result)
   }
-  // Every group has variables of its own, and pays for them. Messages and annotations may not ask the authorizer.
+  // Each group of expressions evaluates its own variables, at its own cost. Messages and annotations may not use the authorizer.
   const withoutAuthorizer = { ...input, authorizer: undefined }
   const messages = messagesOf(validations, new AdmissionActivation(withoutAuthorizer, variables), budget)
   const decisions = results.map((result, index) => decide(compiled, result, index, messages))
   return { decisions, ...annotate(compiled, new AdmissionActivation(withoutAuthorizer, variables)) }
 }
 
-/** What each message expression gives, if that is one short line. All are worked out, whatever their validations say; what they cost counts. */
+/** The results of the message expressions, if they are one short line. All are evaluated, also for validations that pass, since their cost counts. */
 function messagesOf(validations: readonly CompiledValidation[], activation: AdmissionActivation, budget: number): readonly string[] | BudgetExceeded {
   let left = budget
   try {

@@ -29,7 +29,7 @@ export interface Hook {
   readonly conditions: OnDemand<MatchConditions> | undefined
   readonly failsOpen: boolean
   readonly target: WebhookTarget
-  /** The server's way to itself, where the webhook is one of its own paths; see {@link HookDeps.own}. */
+  /** Calls the server in process, if the webhook is one of its own paths; see {@link HookDeps.own}. */
   readonly own?: HookDeps['own']
   /** Names the target's connections. */
   readonly poolKey: string

@@ -1,6 +1,6 @@
 /**
- * The webhooks of all configurations of one kind (L3), in the order in which they are asked: by configuration, then as listed. What may match a
- * kind of request is worked out once and kept until a configuration, or the versions of the resource, change.
+ * The webhooks of all configurations of one kind (L3), in calling order: by configuration, then as listed. The webhooks that can match
+ * a kind of request are computed once and cached until a configuration, or the versions of the resource, change.
  * Upstream: apiserver/pkg/admission/configuration/*_webhook_manager.go.
  */
 import type { KubeObject } from '#api/machinery/meta'

@@ -29,7 +29,7 @@ export class Rejection extends Error {
   }
 }
 
-/** What a webhook says about its refusal. */
+/** The status in a webhook's refusal. */
 export type WebhookResult = { readonly [K in 'code' | 'message' | 'reason' | 'details']?: Status[K] | null }
 
 /** Never a success, never below 400. */

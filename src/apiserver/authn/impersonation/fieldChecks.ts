@@ -12,7 +12,7 @@ import type { UserInfo } from '../../core/request.ts'
 import { serviceAccountGroups, splitServiceAccountName } from '../serviceAccountUser.ts'
 import { asUser, type WantedUser } from './wantedUser.ts'
 
-/** @throws Status Forbidden when the answer is no */
+/** @throws Status Forbidden when it is not allowed */
 export type Allow = (attributes: AuthorizationAttributes) => Promise<void>
 
 export interface FieldCheckOptions {
@@ -24,10 +24,10 @@ export interface FieldCheckOptions {
 
 const authentication = { apiGroup: 'authentication.k8s.io', apiVersion: 'v1' }
 const core = { apiGroup: '', apiVersion: 'v1' }
-/** From so many on, a permission for all is asked for first. */
+/** From this many groups or values on, the permission for all (`*`) is checked first. */
 const many = 4
 
-/** The user with what is implied. @throws Status Forbidden */
+/** The user with implied groups. @throws Status Forbidden */
 export async function checkFields(options: FieldCheckOptions, wanted: WantedUser, requestor: UserInfo): Promise<UserInfo> {
   const impliedGroups = await checkName(options, wanted, requestor)
   if (wanted.uid !== '') await options.allow(attributesOf(options, requestor, { ...authentication, resource: 'uids', name: wanted.uid }))
@@ -42,7 +42,7 @@ function attributesOf({ verb }: FieldCheckOptions, user: UserInfo, what: Partial
 
 const ofNamesAndGroups = ({ isConstrained }: FieldCheckOptions) => (isConstrained ? authentication : core)
 
-/** The node that a user's name means; undefined when it means none. */
+/** The node in a user's name; undefined for other names. */
 export function nodeOfName(name: string): string | undefined {
   const node = name.startsWith('system:node:') ? name.slice('system:node:'.length) : ''
   return node !== '' && nameIsDnsSubdomain(node, false).length === 0 ? node : undefined

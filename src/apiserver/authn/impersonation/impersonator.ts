@@ -29,10 +29,10 @@ export interface ImpersonatorDeps {
   readonly metrics: ImpersonationMetrics
 }
 
-/** One way. Undefined: it is not for such users. @throws Status Forbidden */
+/** One mode. Undefined: the mode does not apply to such users. @throws Status Forbidden */
 type Mode = (wanted: WantedUser, attributes: AuthorizationAttributes) => Promise<Impersonated | undefined>
 
-/** @throws Status Forbidden: the refusal of the way that was asked first */
+/** @throws Status Forbidden: the refusal of the first mode that applied */
 export type Impersonate = (wanted: WantedUser, attributes: AuthorizationAttributes) => Promise<Impersonated>
 
 const rememberedMs = 10_000
@@ -91,7 +91,7 @@ const namedModes: readonly NamedMode[] = [
 
 interface ConstrainedOptions extends NamedMode {
   readonly allow: Allow
-  /** What the caches file a request under, where that is not the request itself. */
+  /** The cache key's user and attributes, if they differ from the request's. */
   readonly filedUnder?: ((wanted: WantedUser, attributes: AuthorizationAttributes) => readonly [WantedUser, AuthorizationAttributes]) | undefined
 }
 

@@ -1,10 +1,10 @@
-/** Metrics of those who act as others (L3). Upstream: apiserver/pkg/endpoints/filters/impersonation/metrics (v1.36). */
+/** Metrics of impersonation (L3). Upstream: apiserver/pkg/endpoints/filters/impersonation/metrics (v1.36). */
 import type { Metrics } from '#base/metrics'
 
 export type ImpersonationDecision = 'allowed' | 'denied'
 
 export interface ImpersonationMetrics {
-  /** @param constraint the verb that allowed it; undefined when nothing did */
+  /** @param constraint the verb that allowed it; undefined when none did */
   attempt(constraint: string | undefined, decision: ImpersonationDecision, durationMs: number): void
   authorization(verb: string, decision: ImpersonationDecision, durationMs: number): void
 }

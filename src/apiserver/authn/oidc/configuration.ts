@@ -12,7 +12,7 @@ export interface AuthenticationConfiguration {
 
 export interface AnonymousConfiguration {
   readonly enabled?: boolean | undefined
-  /** Absent or empty: everywhere. */
+  /** Absent or empty: on all paths. */
   readonly conditions?: readonly { readonly path?: string | undefined }[] | undefined
 }
 
@@ -25,7 +25,7 @@ export interface JwtAuthenticatorConfiguration {
 
 export interface IssuerConfiguration {
   readonly url?: string | undefined
-  /** Where the discovery document is, when not below the URL. */
+  /** URL of the discovery document, if it is not below the issuer's URL. */
   readonly discoveryURL?: string | undefined
   /** PEM; absent: the system's. */
   readonly certificateAuthority?: string | undefined

@@ -7,15 +7,15 @@ import type { KeySet } from './keySet.ts'
 import { type Claims, untrustedIssuer, type VerifierOptions, verifyToken } from './verifier.ts'
 
 export interface ClaimResolver {
-  /** The claims with the one that was distributed. @throws Error with what is wrong with its source */
+  /** The claims with the distributed one. @throws Error about its source */
   expand(claims: Claims): Promise<Claims>
 }
 
 export interface ClaimResolverOptions extends VerifierOptions {
-  /** The only claim that is looked for elsewhere. */
+  /** The only claim that is resolved. */
   readonly claim: string
   readonly get: HttpGet
-  /** Begins to discover an issuer, once; its keys when they are there. */
+  /** Starts the discovery of an issuer, once. @returns its keys when they are known */
   readonly keysOf: (issuer: string) => KeySet | undefined
 }
 

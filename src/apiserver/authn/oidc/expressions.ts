@@ -1,5 +1,5 @@
 /**
- * CEL over the claims of a token and over the user that they made (L3): how expressions compile and what they see.
+ * Compiles and evaluates CEL over the claims of a token and over the user made of them (L3).
  * Names of claims that are no identifiers are written escaped: `claims.example__dot__com`.
  * Upstream: apiserver/pkg/authentication/cel, plugin/pkg/authenticator/token/oidc (newClaimsValue, newUserInfoValue).
  */
@@ -31,7 +31,7 @@ const environments: Readonly<Record<Variable, Environment>> = {
   user: kubernetesEnvironment.extend({ variables: { user: userType }, types: [userType] }),
 }
 
-/** The expression ready to run, or what is wrong with it. `isCondition`: it must be true or false. */
+/** The compiled expression, or its error. `isCondition`: its type must be bool. */
 export function compileExpression(variable: Variable, expression: string, isCondition: boolean, path: FieldPath): CompiledExpression | FieldError {
   const compiled = environments[variable].compile(expression)
   if (!compiled.ok) return fieldError.invalid(path, expression, `compilation failed: ${compiled.message}`)
@@ -46,7 +46,7 @@ export function evaluate({ expression, program }: CompiledExpression, variable: 
   return result.value
 }
 
-/** JSON with numbers as doubles, and keys that may be asked for escaped. */
+/** JSON as a CEL value, with numbers as doubles, and keys that can be selected by their escaped form. */
 export function jsonValue(json: unknown): Value {
   if (typeof json === 'string' || typeof json === 'boolean') return json
   if (typeof json === 'number') return new Double(json)

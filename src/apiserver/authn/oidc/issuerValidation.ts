@@ -36,7 +36,7 @@ function urlFaults(url: string, disallowed: readonly string[], path: FieldPath):
   return faults.map((fault) => fieldError.invalid(path, url, fault))
 }
 
-/** Go parses what has no scheme as a path. */
+/** Go parses a text without a scheme as a path. */
 function unparsable(url: string): string {
   return /^[a-z][a-z0-9+.-]*:/i.test(url) ? `parse ${JSON.stringify(url)}: invalid URL` : 'URL scheme must be https'
 }

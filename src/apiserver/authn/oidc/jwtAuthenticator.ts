@@ -1,6 +1,6 @@
 /**
- * Authenticates by ID tokens of one issuer (L3). It begins to find out about the issuer at once and in the background; until that has worked, its
- * tokens are refused. Upstream: plugin/pkg/authenticator/token/oidc/oidc.go (v1.36).
+ * Authenticates by ID tokens of one issuer (L3). It discovers the issuer in the background from the start; until that succeeds, its tokens
+ * are refused. Upstream: plugin/pkg/authenticator/token/oidc/oidc.go (v1.36).
  */
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -19,7 +19,7 @@ export interface JwtAuthenticatorDeps {
   readonly log: Logger
   readonly metrics: OidcMetrics
   readonly apiAudiences: readonly string[]
-  /** Of signatures: RS256 and its like. */
+  /** Accepted signature algorithms, such as RS256. */
   readonly algorithms: readonly string[]
 }
 
@@ -28,7 +28,7 @@ export interface JwtAuthenticator extends TokenAuthenticator {
   readonly isReady: () => boolean
 }
 
-/** What it keeps doing ends with the signal. */
+/** The signal ends its background work. */
 export function jwtAuthenticator(deps: JwtAuthenticatorDeps, authenticator: ValidatedAuthenticator, signal: AbortSignal): JwtAuthenticator {
   const { clock, metrics, algorithms } = deps
   const { url = '', discoveryURL, certificateAuthority, audiences = [] } = authenticator.configuration.issuer
@@ -76,7 +76,7 @@ async function userOf(token: string, { url, keys, options, resolver, authenticat
 /** The server of a distributed claim names its issuer, and discovery of an issuer retries without end. Upstream has no bound. */
 const mostClaimIssuers = 64
 
-/** Only groups by the name of their claim may stand elsewhere. */
+/** Only a groups claim that is configured by name can be distributed. */
 function resolverOf(
   deps: JwtAuthenticatorDeps,
   { configuration }: ValidatedAuthenticator,

@@ -8,11 +8,11 @@ import type { TokenAlgorithm, VerificationKey } from '../../tokens/keys.ts'
 import type { HttpGet } from './httpGet.ts'
 
 export interface KeySet {
-  /** The claims of a token that one of the keys signed. @throws Error when none did, or the keys cannot be had */
+  /** The claims of a token that one of the keys signed. @throws Error when none did, or the keys cannot be fetched */
   verify(token: string): Promise<Record<string, unknown>>
 }
 
-/** What a fetch came to: the set as it was served, or nothing. */
+/** Called after each fetch with the served set, or undefined on failure. */
 export type FetchObserver = (served: string | undefined) => void
 
 type IssuerKey = Omit<VerificationKey, 'algorithm'>
@@ -63,7 +63,7 @@ function readKeys(text: string): IssuerKey[] {
   return Array.isArray(keys) ? keys.flatMap(readKey) : []
 }
 
-/** Kinds of keys that we cannot use may stand among those that we can. */
+/** Skips keys of unsupported types. */
 function readKey(key: JsonWebKey & { readonly kid?: unknown }): IssuerKey[] {
   try {
     // A private or shared key that is served by mistake verifies nothing.
@@ -76,7 +76,7 @@ function readKey(key: JsonWebKey & { readonly kid?: unknown }): IssuerKey[] {
 
 const curves: Readonly<Record<string, string>> = { ES256: 'prime256v1', ES384: 'secp384r1', ES512: 'secp521r1' }
 
-/** The caller has made sure that the token's algorithm is one that it takes: of keys only those count that the algorithm is made for. */
+/** The caller has checked that the token's algorithm is accepted; only keys of the algorithm's type are tried. */
 function verifiedBy(keys: readonly IssuerKey[], token: string): Record<string, unknown> | undefined {
   const algorithm = peekHeader(token)?.alg as TokenAlgorithm
   const keyId = keyIdOf(token)

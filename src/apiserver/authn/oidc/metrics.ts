@@ -1,4 +1,4 @@
-/** Metrics of tokens of other issuers (L3), by a hash of the issuer. Upstream: plugin/pkg/authenticator/token/oidc/metrics.go, authenticationconfig/metrics. */
+/** Metrics of ID tokens (L3), by a hash of the issuer. Upstream: plugin/pkg/authenticator/token/oidc/metrics.go, authenticationconfig/metrics. */
 import { createHash } from 'node:crypto'
 import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
@@ -9,7 +9,7 @@ export interface OidcMetrics {
   /** Observes the key fetches of one issuer. */
   fetchesOf(issuer: string): FetchObserver
   reloaded(status: 'success' | 'failure'): void
-  /** The configuration that holds now. */
+  /** Records the configuration that is now active. */
   applied(content: string): void
 }
 

@@ -15,7 +15,7 @@ import { type ValidatedAuthenticator, validateAuthenticationConfiguration } from
 
 export interface JwtSettings {
   readonly authenticators: readonly ValidatedAuthenticator[]
-  /** Signatures that are taken. */
+  /** Accepted signature algorithms. */
   readonly algorithms: readonly string[]
   /** The file that configures them; absent: flags do. */
   readonly file?: { readonly source: ConfigFile; readonly content: string; readonly configuration: AuthenticationConfiguration } | undefined
@@ -27,7 +27,7 @@ export const signingAlgorithms = ['ES256', 'ES384', 'ES512', 'PS256', 'PS384', '
 const takeOverMs = 60_000
 const lookMs = 100
 
-/** @throws Error with every fault of the configuration, or that it cannot be read */
+/** @throws Error with every fault of the configuration, or when it cannot be read */
 export function validConfiguration(
   content: string,
   disallowedIssuers: readonly string[],
@@ -44,7 +44,7 @@ export function validConfiguration(
 }
 
 export interface ReloadingAuthenticators extends TokenAuthenticator {
-  /** Begins to find out about the issuers and to follow the file; all of it ends with the signal. */
+  /** Starts to discover the issuers and to follow the file; the signal ends both. */
   start(signal: AbortSignal): void
 }
 

@@ -23,7 +23,7 @@ export interface CompiledRule {
   readonly message: string
 }
 
-/** The expressions of one authenticator, ready to run. */
+/** The compiled expressions of one authenticator. */
 export interface ClaimsProgram {
   readonly username?: CompiledExpression | undefined
   readonly groups?: CompiledExpression | undefined
@@ -88,7 +88,7 @@ function validateAuthenticator(
 const emailRule =
   'claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression'
 
-/** The compiled expression, or nothing and one more fault. */
+/** The compiled expression; on an error undefined, and the error is added to `faults`. */
 function compiled(variable: Variable, expression: string, isCondition: boolean, path: FieldPath, faults: FieldError[]): CompiledExpression | undefined {
   const result = compileExpression(variable, expression, isCondition, path)
   if ('program' in result) return result
@@ -178,7 +178,7 @@ function validateExtra(extra: NonNullable<ClaimMappings['extra']>, path: FieldPa
   })
 }
 
-/** Whether an expression looks at a claim: `claims.email`, `has(claims.email)` or `claims.?email`. */
+/** Whether an expression uses a claim: `claims.email`, `has(claims.email)` or `claims.?email`. */
 function usesClaim({ checked }: CompiledExpression, claim: string): boolean {
   const isClaims = (expression: Expression | undefined) => expression?.kind === 'identifier' && expression.name === 'claims'
   const uses = (expression: Expression): boolean => {

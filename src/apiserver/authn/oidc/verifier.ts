@@ -1,6 +1,6 @@
 /**
- * Verifies ID tokens of one issuer (L3): issuer, audience, times, algorithm, then the signature, so that keys are not fetched for what could not be
- * good. The issuer's discovery document is looked for until it is there. Upstream: go-oidc/{oidc,verify}.go, initVerifier of oidc.go (v1.36).
+ * Verifies ID tokens of one issuer (L3): issuer, audience, times, algorithm, then the signature, so that keys are not fetched for a token
+ * that is invalid anyway. Discovery of the issuer is retried until it succeeds. Upstream: go-oidc/{oidc,verify}.go, initVerifier of oidc.go (v1.36).
  */
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -23,7 +23,7 @@ const google = 'https://accounts.google.com'
 
 export interface IssuerOptions {
   readonly url: string
-  /** Where the document is instead of below the URL. */
+  /** URL of the document, if it is not below the issuer's URL. */
   readonly discoveryUrl?: string | undefined
   readonly get: HttpGet
   readonly observe: FetchObserver

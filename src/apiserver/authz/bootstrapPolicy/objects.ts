@@ -52,7 +52,7 @@ function clusterRole(name: string, rules: readonly ShortRule[]): ClusterRole {
   const gathers = aggregated[name]
   const base = { apiVersion, kind: 'ClusterRole', metadata: metadata(name, undefined, aggregationLabels[name]) }
   if (!gathers) return { ...base, rules: rules.map(expandRule) }
-  // Its rules are the aggregation controller's to fill in.
+  // The aggregation controller fills in its rules.
   return { ...base, aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [aggregation + gathers]: 'true' } }] } }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Puts the bootstrap policy into the cluster at start (L3): creates what is missing and adds back what was taken away, but never removes what
- * users added, nor touches what they marked with autoupdate "false".
+ * Reconciles the bootstrap policy at start (L3): creates missing objects and restores removed rules and subjects, but never removes users' additions,
+ * nor changes objects with the annotation autoupdate "false".
  * Upstream: component-helpers/auth/rbac/reconciliation, pkg/registry/rbac/rest/storage_rbac.go (v1.36).
  */
 import type { ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject } from '#api/gen/types/rbac.v1'
@@ -14,7 +14,7 @@ type RoleOrBinding = KubeObject & { rules?: PolicyRule[] | undefined; aggregatio
 
 const root = '/apis/rbac.authorization.k8s.io/v1'
 
-/** Needs an identity in system:masters: others may not grant what they do not hold. Runs as a post-start hook. */
+/** Needs a user in system:masters: others cannot grant permissions that they do not hold. Runs as a post-start hook. */
 export async function reconcileBootstrapPolicy(transport: Transport, signal: AbortSignal): Promise<void> {
   await Promise.all([
     reconcileAll(transport, 'clusterroles', bootstrapClusterRoles(), signal),
@@ -63,7 +63,7 @@ async function reconcileOne(
   }
 }
 
-/** What the object found should become; undefined when it is right as it is. */
+/** The merged object; undefined when the existing one needs no change. */
 export function mergePolicy(wanted: RoleOrBinding, found: Frozen<RoleOrBinding>): RoleOrBinding | 'replace' | undefined {
   if (found.metadata.annotations?.[autoUpdateAnnotation] === 'false') return undefined
   if (wanted.roleRef && (found.roleRef?.kind !== wanted.roleRef.kind || found.roleRef.name !== wanted.roleRef.name)) return 'replace'

@@ -1,4 +1,4 @@
-/** How the bootstrap policy is written down (L3, pure): one tuple per rule, words separated by blanks. '-' is the core group. */
+/** The short notation of the bootstrap policy (L3, pure): one tuple per rule, words separated by blanks. '-' is the core group. */
 import type { PolicyRule } from '#api/gen/types/rbac.v1'
 
 /** [verbs, groups, resources, names?], or [verbs, non-resource URLs]. */

@@ -30,7 +30,7 @@ export interface WebhookConfiguration {
   readonly matchConditions: readonly { readonly expression: string }[]
 }
 
-/** Of authorizers, in upstream's words. */
+/** Types of authorizers, by upstream's names. */
 export const authorizationModes = ['AlwaysAllow', 'AlwaysDeny', 'ABAC', 'Webhook', 'RBAC', 'Node'] as const
 export type AuthorizationMode = (typeof authorizationModes)[number]
 

@@ -17,7 +17,7 @@ import {
   type WebhookConfiguration,
 } from './types.ts'
 
-/** An authorizer of the list, its conditions ready to run. */
+/** An authorizer of the list, with compiled match conditions. */
 export interface ValidatedAuthorizer {
   readonly type: AuthorizationMode
   readonly name: string
@@ -28,7 +28,7 @@ export interface ValidatedAuthorizer {
 export interface ValidationContext {
   /** The error of a kubeconfig file; undefined: none. */
   fileFault(name: string): string | undefined
-  /** Types that must stay, because the server started with them. */
+  /** Types that cannot be removed, because the server started with them. */
   readonly required?: readonly string[] | undefined
 }
 
@@ -49,7 +49,7 @@ export function validateAuthorizationConfiguration({ authorizers }: Authorizatio
   return validated
 }
 
-/** Authorizers that are no webhooks are called as their mode. */
+/** Authorizers other than webhooks are named after their mode. */
 export function nameOfMode(mode: AuthorizationMode): string {
   return mode.toLowerCase()
 }

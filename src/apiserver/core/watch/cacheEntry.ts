@@ -1,6 +1,6 @@
 /**
  * One version of one object in the watch cache (L3): the stored JSON with the resourceVersion spliced in, and the parsed, frozen object.
- * Either is made when first asked for and kept, so a write costs one encode at most and a read none.
+ * Each is made on first use and kept, so a write encodes at most once and a read never.
  * Upstream keeps decoded objects only and encodes per response (with a per-event cache for watches).
  */
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
@@ -17,13 +17,13 @@ import { UnreadableValue } from './unreadableValue.ts'
 export interface VersionView {
   /** The apiVersion that the view shows, e.g. `autoscaling/v1`. */
   readonly apiVersion: string
-  /** Gives the same object back when the view differs in nothing. */
+  /** Returns the same object if the versions do not differ. */
   convert(object: Frozen<KubeObject>): KubeObject | Frozen<KubeObject>
-  /** Set when others must be asked (conversion webhooks): all that will be looked at is converted first, see {@link prepareViews}. */
+  /** Set for conversion webhooks: all entries that are needed are converted first, see {@link prepareViews}. */
   convertAll?(objects: readonly Frozen<KubeObject>[], cancellation?: Cancellation): Promise<readonly KubeObject[]>
 }
 
-/** Until `view` may be called for all of the entries; undefined when it may be already. */
+/** Resolves when `view` may be called for all of the entries; undefined if it may be called now. */
 export function prepareViews(entries: Iterable<CacheEntry>, version: VersionView | undefined, cancellation?: Cancellation): Promise<void> | undefined {
   if (!version?.convertAll) return undefined
   const missing: CacheEntry[] = []
@@ -47,7 +47,7 @@ export class CacheEntry implements CachedObject {
   readonly key: string
   readonly resourceVersion: number
   readonly createRevision: number
-  /** How long the stored value is, or was. */
+  /** Length of the stored value. */
   readonly storedBytes: number
   /** Whether the watch cache holds it as the object's current version. Further references to it then cost no memory. */
   isCurrent = false
@@ -74,7 +74,7 @@ export class CacheEntry implements CachedObject {
     this.#object = object
   }
 
-  /** From the store's value; `parsed` is the same object where the writer still has it: it is finished and frozen here. */
+  /** From the store's value; `parsed` is the writer's object, if it has it: it is completed and frozen here. */
   static stored(key: string, value: Uint8Array, revision: number, createRevision: number, parsed?: KubeObject): CacheEntry {
     if (parsed) parsed.metadata.resourceVersion = String(revision)
     return new CacheEntry(key, revision, createRevision, value, parsed && (deepFreeze(parsed) as Frozen<KubeObject>))
@@ -106,7 +106,7 @@ export class CacheEntry implements CachedObject {
     return new CacheEntry(this.key, revision, this.createRevision, undefined, deepFreeze(object) as Frozen<KubeObject>, this.storedBytes)
   }
 
-  /** Keeps the bytes alone: the rest is made again when it is read. */
+  /** Drops all but the bytes: the rest is made again on the next read. */
   dropDecoded(): void {
     if (this.#stored === undefined) void this.bytes
     this.#object = undefined
@@ -143,7 +143,7 @@ export class CacheEntry implements CachedObject {
     return this.#views?.has(version) ?? false
   }
 
-  /** Remembers what `version` shows. */
+  /** Caches the object in another version. */
   keepView(version: VersionView, converted: KubeObject | Frozen<KubeObject>): CachedObject {
     const object = deepFreeze(converted) as Frozen<KubeObject>
     const view = object === this.object ? this : new View(object, this.resourceVersion)
@@ -152,7 +152,7 @@ export class CacheEntry implements CachedObject {
     return view
   }
 
-  /** After the versions have changed, what they showed is out of date. */
+  /** Drops cached views after the versions have changed. */
   forgetViews(): void {
     this.#views = undefined
   }
@@ -186,7 +186,7 @@ class View implements CachedObject {
   }
 }
 
-/** Ours is JSON; what upstream's API server wrote into a shared etcd may be its protobuf form. */
+/** This server writes JSON; upstream's API server may have written protobuf into a shared etcd. */
 function parseStored(value: Uint8Array): KubeObject {
   const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (!isProtobuf(buffer)) {

@@ -1,13 +1,13 @@
 /**
- * The bytes of several events in a row (L3). Watches of one selection that keep up all get the same events at the same time: the bytes are put
- * together by the first of them, for all.
+ * The bytes of several consecutive events (L3). Watches of one selection that keep up all get the same events at the same time: the first of them
+ * concatenates the bytes for all.
  */
 export class EncodedBatches<T> {
   #items: readonly T[] = []
   #form = ''
   #bytes: Uint8Array | undefined
 
-  /** `form` names the encoding; the same events are those that are the same objects. */
+  /** `form` names the encoding; events are compared by identity. */
   bytes(items: readonly T[], form: string, encode: (item: T) => Uint8Array): Uint8Array {
     if (items.length === 1) return encode(items[0] as T)
     if (this.#bytes && this.#form === form && sameItems(items, this.#items)) return this.#bytes

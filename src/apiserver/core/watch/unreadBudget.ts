@@ -16,7 +16,7 @@ export interface UnreadHolder {
 
 export class UnreadBudget {
   readonly #current = new Map<CacheEntry, Set<UnreadHolder>>()
-  /** What counts, in the order in which it was replaced, or queued if it never was current. */
+  /** The entries that count, in the order in which they were replaced, or queued if they never were current. */
   readonly #replaced = new Map<CacheEntry, Set<UnreadHolder>>()
   #bytes = 0
   readonly #mostBytes: number
@@ -29,7 +29,7 @@ export class UnreadBudget {
     return this.#bytes
   }
 
-  /** What the holder has not read yet. Some holders may be cut off, this one among them. */
+  /** Counts an entry that the holder has not read. May cut off holders, including this one. */
   hold(entry: CacheEntry, holder: UnreadHolder): void {
     if (!isLargeObject(entry.storedBytes)) return
     const entries = entry.isCurrent ? this.#current : this.#replaced
@@ -52,7 +52,7 @@ export class UnreadBudget {
     if (entries === this.#replaced) this.#bytes -= entry.storedBytes
   }
 
-  /** Called when the cache lets the entry go. Some holders may be cut off. */
+  /** Called when the cache replaces the entry. May cut off holders. */
   replaced(entry: CacheEntry): void {
     entry.isCurrent = false
     if (!isLargeObject(entry.storedBytes)) return

@@ -3,7 +3,7 @@ import { internalError, type StatusError } from '#api/machinery/status'
 
 export class UnreadableValue {
   readonly error: Error
-  /** The bytes are no object. False: the key to decrypt them is missing, and may be added later. */
+  /** True: the bytes are not a valid object. False: the key to decrypt them is missing, and may be added later. */
   readonly isDamaged: boolean
 
   constructor(error: Error, isDamaged = false) {

@@ -1,13 +1,13 @@
 /**
- * What happened to one object, as the watch cache keeps it (L3), and what a watcher of a selection sees of it. Each form is encoded
- * once, for all watchers with that encoding.
+ * A change of one object in the watch cache (L3), and the events that watchers of a selection get for it. Each form is encoded once, for all
+ * watchers with that encoding.
  */
 import type { CachedObject } from '../request.ts'
 import type { CacheEntry, VersionView } from './cacheEntry.ts'
 
 export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED'
 
-/** One form in which events leave: a version in JSON, a table, partial metadata. `key` names it uniquely. */
+/** A form of events: a version in JSON, a table, partial metadata. `key` names it uniquely. */
 export interface EventForm {
   readonly key: string
   readonly view?: VersionView | undefined
@@ -22,7 +22,7 @@ export class WatchedEvent {
   readonly type: ChangeType
   readonly entry: CacheEntry
   readonly revision: number
-  /** Undefined: encodings are not kept. */
+  /** Undefined: encodings are not cached. */
   #encoded: { key: string; bytes: Buffer }[] | undefined = []
 
   constructor(type: ChangeType, entry: CacheEntry, revision: number) {
@@ -48,7 +48,7 @@ export class WatchedEvent {
     return bytes
   }
 
-  /** From now on each watcher that still has to send it encodes it for itself. */
+  /** From now on each watcher that still has to send it encodes it separately. */
   dropEncoded(): void {
     this.#encoded = undefined
   }
@@ -89,7 +89,7 @@ export class CacheChange {
     return this.#previous
   }
 
-  /** The ring has passed it, though its place may be taken away later: the objects go now. */
+  /** Drops the objects when the ring has passed the change, even if its slot is reused later. */
   forget(): void {
     this.#entry = undefined
     this.#previous = undefined
@@ -98,12 +98,12 @@ export class CacheChange {
     this.#deleted = undefined
   }
 
-  /** How long the longer one of the stored values is. */
+  /** Length of the longer of its stored values. */
   get bytes(): number {
     return Math.max(this.entry.storedBytes, this.previous?.storedBytes ?? 0)
   }
 
-  /** What the change keeps in memory that the cache would not keep without it. */
+  /** Bytes that only this change keeps in memory, not the cache. */
   get heldBytes(): number {
     const previous = this.previous?.storedBytes ?? 0
     return this.type === 'DELETED' ? previous + this.entry.storedBytes : previous
@@ -115,7 +115,7 @@ export class CacheChange {
     this.#dropEvents()
   }
 
-  /** The object's key, once a version of it was taken away: then the change can be shown to some selections at most. */
+  /** The object's key, once a version of it was evicted: then only some selections can still be evaluated. */
   get evictedKey(): string | undefined {
     return this.#evictedKey
   }
@@ -136,7 +136,7 @@ export class CacheChange {
     this.#dropEvents()
   }
 
-  /** Whether `seenBy` can tell a watcher what it sees. @param matchesByKey the watcher's selection looks at nothing but the object's key */
+  /** Whether `seenBy` can compute the event. @param matchesByKey the watcher's selection uses only the object's key */
   isKnownTo(matchesByKey: boolean): boolean {
     return this.#evictedKey === undefined || (matchesByKey && this.#entry !== undefined)
   }

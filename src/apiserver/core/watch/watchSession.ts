@@ -19,15 +19,15 @@ export type WatchItem = WatchedEvent | Bookmark
 const nothing: readonly WatchItem[] = []
 
 export class WatchSession implements UnreadHolder {
-  /** Shared with the watches that see the same. */
+  /** Shared with watches that get the same events. */
   batches = new EncodedBatches<WatchItem>()
-  /** Events at or below this revision were seen or are not wanted. */
+  /** Events at or below this revision are skipped. */
   readonly afterRevision: number
   readonly bookmarks: boolean
   #items: WatchItem[] = []
   /** The items of the last `take`: the consumer holds their bytes until it takes more. */
   #handedOut: readonly WatchItem[] = nothing
-  /** So many items from the front are the state that the watch starts with. */
+  /** So many items from the front are initial events. */
   #preloaded = 0
   #wake: (() => void) | undefined
   #ended = false
@@ -54,14 +54,14 @@ export class WatchSession implements UnreadHolder {
     this.#onClose = [options.onClose]
   }
 
-  /** A watch that is over before it began: it shows its error alone. */
+  /** A watch that ends at once with an error event. */
   static failed(error: StatusError): WatchSession {
     const session = new WatchSession({ afterRevision: 0, bookmarks: false, limit: 0, onClose: () => undefined })
     session.close(error)
     return session
   }
 
-  /** What the watch starts with, before any live event: any number of items. The watch may be cut off meanwhile. */
+  /** Queues the initial events, any number of them, before live events. The watch may be cut off meanwhile. */
   preload(items: readonly WatchItem[]): void {
     this.#items = this.#items.concat(items)
     this.#preloaded = this.#items.length
@@ -89,12 +89,12 @@ export class WatchSession implements UnreadHolder {
     this.close()
   }
 
-  /** Whether the consumer has yet to take something of the state that the watch started with. */
+  /** Whether initial events are still queued. */
   get isStarting(): boolean {
     return this.#preloaded > 0
   }
 
-  /** All that is ready, or waits for more; undefined after the end. Throws the error that ended the watch. One caller at a time. */
+  /** Takes all ready items, or waits for some; undefined after the end. Throws the error that ended the watch. One caller at a time. */
   async next(): Promise<readonly WatchItem[] | undefined> {
     for (;;) {
       const items = this.take()
@@ -118,7 +118,7 @@ export class WatchSession implements UnreadHolder {
       const count = mostBytes === undefined || items.length === 1 ? items.length : countWithin(items, mostBytes)
       const taken = count === items.length ? items : items.slice(0, count)
       this.#items = count === items.length ? [] : items.slice(count)
-      // After the end nothing is counted any more.
+      // After the end, items do not count against the budget.
       this.#handedOut = this.#ended ? nothing : taken
       if (this.#preloaded > 0) this.#preloaded -= Math.min(this.#preloaded, taken.length)
       return taken

@@ -1,5 +1,5 @@
 /**
- * pods/binding (L3): how a scheduler puts a pod on a node. Sets spec.nodeName and the PodScheduled condition in one write.
+ * pods/binding (L3): assigns a pod to a node. Sets spec.nodeName and the PodScheduled condition in one write.
  * Upstream: pkg/registry/core/pod/storage BindingREST.
  */
 import type { Binding, Pod } from '#api/gen/types/core.v1'
@@ -77,7 +77,7 @@ function checkTarget(binding: Binding, name: string): void {
   if (errors.length > 0) throw invalid({ group: '', kind: 'Binding' }, name, errors)
 }
 
-/** A bound pod shares all that a binding leaves alone with the pod it was: most of it need not be copied, compared or frozen again. */
+/** The bound pod shares all unchanged parts with the old one, so most of it is not copied, compared or frozen again. */
 function assign(current: Frozen<Pod>, binding: Binding, nowMs: number): Pod {
   const name = current.metadata.name ?? ''
   const refuse = (why: string) => conflict({ group: '', resource: 'pods/binding' }, name, why)

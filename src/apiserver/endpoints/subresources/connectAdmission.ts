@@ -1,5 +1,5 @@
 /**
- * Admission of requests that connect to something (L3): exec, attach, port-forward, proxy. Plugins see the query as the object that it stands for.
+ * Admission of the operation CONNECT (L3): exec, attach, port-forward, proxy. Plugins get the query as an options object, such as PodExecOptions.
  * Upstream: handlers.ConnectResource.
  */
 import type { SubresourceFacts } from '#api/discovery/resources'

@@ -17,7 +17,7 @@ import { updateObject } from '../../registry/update.ts'
 import { type Scope, writeContext } from '../scope.ts'
 
 const budgets = { group: 'policy', resource: 'poddisruptionbudgets' }
-/** Evictions that the budget's controller has not seen: beyond that it must catch up first. */
+/** Bound of evictions that the budget's controller has not observed yet: beyond it, evictions wait. */
 const mostDisruptedPods = 2000
 /** The field manager of upstream's loopback client, which writes the budget. */
 const serverManager = 'kube-apiserver'
@@ -30,7 +30,7 @@ export function budgetOf({ deps, info }: Scope, pod: Frozen<Pod>): Frozen<PodDis
   return budget
 }
 
-/** Without a selector, or with one that is not valid, a budget is of no pod. */
+/** Without a selector, or with one that is not valid, a budget covers no pod. */
 function covers({ spec }: Frozen<PodDisruptionBudget>, pod: Frozen<Pod>): boolean {
   if (spec?.selector === undefined || validateLabelSelector(spec.selector, FieldPath.of('spec', 'selector')).length > 0) return false
   return selectorOf(spec.selector).matches(pod.metadata.labels)
@@ -44,7 +44,7 @@ export function mayGoUnhealthy({ spec, status }: Frozen<PodDisruptionBudget>, po
   return currentHealthy >= desiredHealthy && desiredHealthy > 0
 }
 
-/** Takes one disruption off the budget; tried again on its newest state. @throws StatusError TooManyRequests, Forbidden */
+/** Subtracts one disruption from the budget; a conflict is retried on its newest state. @throws StatusError TooManyRequests, Forbidden */
 export async function claimDisruption(scope: Scope, name: string, podName: string, dryRun: boolean): Promise<void> {
   const { deps } = scope
   const served = deps.registry.served('policy', 'v1', 'poddisruptionbudgets')
@@ -82,14 +82,14 @@ function takeOne(budget: PodDisruptionBudget, podName: string, nowMs: number): P
 function whyNone(name: string, { conditions, currentHealthy = 0, desiredHealthy = 0 }: PodDisruptionBudgetStatus): string {
   const condition = findCondition(conditions, 'DisruptionAllowed')
   const failed = condition?.status === 'False' && condition.message !== '' ? condition : undefined
-  // While the controller cannot tell, its numbers are not to be trusted.
+  // While the controller fails to sync, its numbers are not reliable.
   if (failed?.reason === 'SyncFailed') return `The disruption budget ${name} does not allow evicting pods currently because it failed sync: ${failed.message}`
   if (currentHealthy <= desiredHealthy) return `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`
   const why = failed ? ` (${failed.reason}): ${failed.message}` : ''
   return `The disruption budget ${name} does not allow evicting pods currently${why}`
 }
 
-/** The answer while the budget's controller has yet to look, which it soon will. */
+/** The answer while the budget's controller has not observed the newest spec. */
 export function stillProcessed(name: string): StatusError {
   return tooMany(`The disruption budget ${name} is still being processed by the server.`, 10)
 }

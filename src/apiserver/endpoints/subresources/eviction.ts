@@ -28,9 +28,9 @@ import { setPodCondition } from './podConditions.ts'
 export const evictionHandlers = { create: evict }
 
 const pods = { group: '', resource: 'pods' }
-/** Bodies of policy/v1beta1, which is not served any more, are taken still: clients before 1.22 send them. */
+/** Bodies of policy/v1beta1, which is no longer served, are still accepted: clients before 1.22 send them. */
 const expected = { group: 'policy', version: 'v1', kind: 'Eviction', otherVersions: ['policy/v1beta1'] }
-/** Tries against others who change the pod meanwhile. */
+/** Attempts after conflicts with other writers of the pod. */
 const maxTries = 20
 
 interface Request {
@@ -79,7 +79,7 @@ async function admitEviction({ deps, info }: Scope, eviction: Eviction, context:
   await admission.validate(attributes)
 }
 
-/** Deletes a pod whose end disrupts nothing, since it has not begun, or has ended; any other one is given back. */
+/** Deletes a pod that is pending or has ended, which disrupts nothing; returns any other pod. */
 async function evictWithoutBudget(request: Request): Promise<Frozen<Pod> | undefined> {
   const hasVersion = request.options.preconditions?.resourceVersion !== undefined
   for (let attempt = 1; ; attempt++) {
@@ -87,7 +87,7 @@ async function evictWithoutBudget(request: Request): Promise<Frozen<Pod> | undef
     const isOver = isPodTerminal(pod) || pod.metadata.deletionTimestamp !== undefined
     if (!isOver && pod.status?.phase !== 'Pending') return pod
     try {
-      // One that is pending may become ready meanwhile, and then counts.
+      // A pending pod may become ready meanwhile, and then it counts.
       await endPod(request, isOver ? undefined : pod)
       return undefined
     } catch (error) {
@@ -110,7 +110,7 @@ async function evictWithinBudget(request: Request, pod: Frozen<Pod>): Promise<vo
   const isUnhealthy = budget !== undefined && mayGoUnhealthy(budget, pod)
   if (budget && !isUnhealthy) await claimDisruption(scope, budget.metadata.name ?? '', name, context.dryRun)
   try {
-    // The budget was asked about this pod: not about one that became ready meanwhile, nor about one that took its name.
+    // The budget was checked for this pod, not for one that became ready meanwhile or was recreated under its name.
     await endPod(request, isUnhealthy ? pod : undefined, pod.metadata.uid)
   } catch (error) {
     if (isStatus(error, 'Conflict') && isUnhealthy && options.preconditions?.resourceVersion === undefined) throw stillProcessed(budget.metadata.name ?? '')

@@ -1,4 +1,4 @@
-/** The subresources that are no view of their object (L3), one file each. */
+/** The subresources with a kind of their own (L3), one file each. */
 import type { TokenIssuer } from '../../core/virtualResource.ts'
 import type { SubresourceHandlers } from '../router.ts'
 import type { EndpointDeps } from '../scope.ts'

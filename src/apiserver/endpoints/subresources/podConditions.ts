@@ -2,7 +2,7 @@
 import type { Pod, PodCondition } from '#api/gen/types/core.v1'
 import { formatTime } from '#base/time'
 
-/** Puts the condition where the one of its type is, or at the end; its time moves only with its status. */
+/** Replaces the condition of its type, or appends it; lastTransitionTime changes only with the status. */
 export function setPodCondition(pod: Pod, wanted: PodCondition, nowMs: number): void {
   pod.status ??= {}
   pod.status.conditions ??= []

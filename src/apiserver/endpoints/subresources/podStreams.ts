@@ -127,7 +127,7 @@ function upgraded(scope: Scope, backend: Backend): Answer {
   return tunnel(scope.request, backend)
 }
 
-/** A WebSocket must open with GET; what it does is still a create. */
+/** A WebSocket must open with GET, but the user still needs the verb create. */
 async function mayCreate(deps: StreamDeps, scope: Scope): Promise<void> {
   const { request, info } = scope
   if (info.verb === 'create') return
@@ -155,7 +155,7 @@ async function findPod(scope: Scope): Promise<Frozen<Pod>> {
   return pod as Frozen<Pod>
 }
 
-/** The container asked for, or the only one, or the one that the annotation names. */
+/** The requested container, or the only one, or the one in the annotation. */
 function chooseContainer(pod: Frozen<Pod>, asked: string): string {
   const name = pod.metadata.name ?? ''
   const containers = (pod.spec?.containers ?? []).map((one) => one.name)

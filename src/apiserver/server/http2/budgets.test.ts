@@ -22,7 +22,7 @@ test('a flood is more than a thousand frames a second for long', () => {
   for (now = 2_100; now < 100_000; now += 100) assert.equal(take(90), 0)
 })
 
-test('streams that were reset lately are known, older ones are not', () => {
+test('recently reset streams are remembered, older ones are not', () => {
   const resets = new RecentResets()
   for (let stream = 1; stream <= 401; stream += 2) resets.add(stream)
   assert.deepEqual([resets.has(401), resets.has(151), resets.has(1)], [true, true, false])

@@ -37,7 +37,7 @@ const mostHeaderBytes = 256 * 1024
 const connectionWindowBytes = 8 * 1024 * 1024
 /** Bound of the socket's buffer: no more is written until it drains. */
 const mostSocketBytes = 512 * 1024
-/** Requests of one connection that are begun in one turn of the event loop: others have their turn before the next ones. */
+/** Requests of one connection that begin in one turn of the event loop, before other connections have their turn. */
 const mostPerTurn = 8
 /** How long a connection is not read after a refusal with 429: 80 busy connections then take a tenth of a core, not most of one. */
 const unheardMs = 20
@@ -60,10 +60,10 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
   #streamWindow: number = defaultWindow
   #hasSettings = false
   #isScheduled = false
-  /** Requests begun of the piece that is read. */
+  /** Requests begun from the current piece of input. */
   #begun = 0
   isFull = false
-  /** It takes no new requests. */
+  /** True after GOAWAY: new requests are refused. */
   #isEnding = false
   /** True when received bytes are ignored. */
   #isOver = false
@@ -147,7 +147,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     this.#giveBack(bytes)
   }
 
-  /** Writes what can be written; once per turn of the event loop. */
+  /** Writes as much as windows and socket allow; once per turn of the event loop. */
   flush(): void {
     this.#isScheduled = false
     const socket = this.#socket
@@ -273,7 +273,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
   #headersComplete(id: number, ends: boolean, bytes: Buffer, start: number, end: number): void {
     const stream = this.#streams.get(id)
     if (stream || id <= this.#lastStream || this.#isEnding) {
-      // Whatever becomes of them: later blocks build on these.
+      // Refused blocks are decoded too: later blocks depend on the table.
       const trailers = new Trailers()
       this.#decoder.decode(bytes, start, end, trailers)
       if (stream) this.#trailersOf(stream, ends && trailers.isSound)
@@ -366,7 +366,7 @@ export class Http2Connection implements FrameSink, StreamOwner, TurnTaker {
     else throw new ConnectionError(code, 'a frame of a wrong length')
   }
 
-  /** Resets what never became a stream, or is none any more. */
+  /** Resets a stream that was never opened, or is closed. */
   #refuse(id: number, code: number): void {
     this.#sendReset(id, code)
     this.#care.wasReset()

@@ -1,14 +1,14 @@
-/** When a connection has to end although nothing is wrong with its frames (L3): it idles, or its client resets streams without end. */
+/** Ends connections whose frames are valid, but that idle or reset streams without end (L3). */
 import type { Clock, Timer } from '#base/clock'
 import { ResetBudget } from '../resetBudget.ts'
 import { FloodBudget } from './floodBudget.ts'
 
-/** What happens to the connection. */
+/** The connection that is watched. */
 export interface Cared {
-  /** Bytes written to the socket, ever. */
+  /** Total bytes written to the socket. */
   readonly bytesWritten: number
   endGracefully(): void
-  /** Ends it with a word to the client, unless that does not read. */
+  /** Sends GOAWAY and closes; destroys the socket if the client does not read. */
   letGo(): void
   destroy(): void
 }
@@ -20,7 +20,7 @@ export class ConnectionCare {
   readonly #flood: FloodBudget
   readonly #monotonicMs: () => number
   #timer: Timer
-  /** Requests without their whole answer. */
+  /** Requests whose answer is not complete. */
   #open = 0
   #served = 0
 
@@ -38,7 +38,7 @@ export class ConnectionCare {
     this.#served++
   }
 
-  /** The whole answer is handed over; the stream may stay open until the client has read it. */
+  /** Called when an answer is complete; its stream may stay open until the client has read it. */
   answered(): void {
     this.#open--
   }
@@ -49,7 +49,7 @@ export class ConnectionCare {
     else if (verdict === 'endGracefully') this.#cared.endGracefully()
   }
 
-  /** False: frames like this one, which further nothing, are a flood by now. */
+  /** False: there are so many frames without effect, like this one, that they are a flood. */
   tolerates(): boolean {
     return this.#flood.take(this.#monotonicMs)
   }

@@ -1,4 +1,4 @@
-/** What HTTP/2 calls an error (L3): codes, and the two scopes an error can have. Upstream: RFC 9113 sections 5.4 and 7. */
+/** HTTP/2's error codes, and its two scopes of errors (L3). Upstream: RFC 9113 sections 5.4 and 7. */
 export const errorCode = {
   noError: 0,
   protocolError: 1,
@@ -12,7 +12,7 @@ export const errorCode = {
   enhanceYourCalm: 11,
 } as const
 
-/** The whole connection is of no use any more: it ends with a GOAWAY of that code. */
+/** An error of the connection, which ends with a GOAWAY of that code. */
 export class ConnectionError extends Error {
   readonly code: number
 

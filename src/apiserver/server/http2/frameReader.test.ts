@@ -25,7 +25,7 @@ function encode([type, flags, stream, payload]: Seen): Buffer {
 
 const code = (wanted: number) => (error: unknown) => error instanceof ConnectionError && error.code === wanted
 
-test('a sink that is full gets the rest with the next piece, be it empty', () => {
+test('a full sink gets the remaining frames with the next piece, even if it is empty', () => {
   const frames = Array.from({ length: 5 }, (_, index): Seen => [index, 0, 1, 'abc'])
   const seen: Seen[] = []
   const sink = {

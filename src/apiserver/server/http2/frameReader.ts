@@ -6,20 +6,20 @@ import { ConnectionError, errorCode } from './errors.ts'
 import { defaultFrameBytes, frameHeadBytes, preface } from './frames.ts'
 
 export interface FrameSink {
-  /** The payload is `bytes` from `start` to `end`. False: nothing more is wanted. */
+  /** The payload is `bytes` from `start` to `end`. @returns false to stop reading */
   frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean
-  /** True: frames that are there already are wanted later, with the next piece, which may be empty. */
+  /** True: the remaining frames are to be delivered with the next piece, which may be empty. */
   readonly isFull: boolean
 }
 
 export class FrameReader {
   #kept: Buffer[] = []
   #keptBytes = 0
-  /** So many bytes there must be before looking makes sense. */
+  /** Bytes that are needed before the next frame can be read. */
   #wanted: number = preface.length
   #prefaced = false
 
-  /** @throws ConnectionError for bytes that are no HTTP/2, and frames that are too large */
+  /** @throws ConnectionError for bytes that are not HTTP/2, and frames that are too large */
   push(piece: Buffer, sink: FrameSink): void {
     let bytes = piece
     if (this.#keptBytes > 0) {

@@ -1,11 +1,11 @@
 /**
- * What frames must look like whatever they are for (L3): lengths, padding, streams they belong to, settings. Pure.
+ * Checks the format of frames (L3): lengths, padding, stream ids, settings. Pure.
  * Upstream: RFC 9113 sections 6.1 to 6.10.
  */
 import { ConnectionError, errorCode } from './errors.ts'
 import { flag, frameType, largestWindow, setting } from './frames.ts'
 
-/** Lengths that are fixed. */
+/** Fixed payload lengths, by frame type. */
 const lengths: ReadonlyMap<number, number> = new Map([
   [frameType.rstStream, 4],
   [frameType.ping, 8],

@@ -4,7 +4,7 @@
  */
 import { ConnectionError, errorCode } from './errors.ts'
 
-/** Enough for the largest block in full frames, and some that are not. */
+/** Enough for the largest block in full frames, and some smaller ones. */
 const mostFrames = 64
 
 export class HeaderBlock {
@@ -22,7 +22,7 @@ export class HeaderBlock {
     this.#bytes = first.length
   }
 
-  /** @throws ConnectionError when it is too much */
+  /** @throws ConnectionError beyond the bounds */
   add(fragment: Buffer): void {
     this.#fragments.push(fragment)
     this.#bytes += fragment.length

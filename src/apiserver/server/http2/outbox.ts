@@ -1,6 +1,6 @@
 /**
- * What waits to be sent on a connection (L3), and in which order: frames of the connection's own first, then the streams in turns, as far as the
- * windows and the socket go. Upstream: RFC 9113 sections 5.2 and 6.9; golang.org/x/net/http2 (maxQueuedControlFrames).
+ * The send queue of a connection (L3): control frames first, then the streams in turns, as far as the windows and the socket allow.
+ * Upstream: RFC 9113 sections 5.2 and 6.9; golang.org/x/net/http2 (maxQueuedControlFrames).
  */
 import { append } from '#base/extremes'
 import { ConnectionError, errorCode } from './errors.ts'
@@ -8,11 +8,11 @@ import { defaultFrameBytes, defaultWindow, flag, frameHeadBytes, frameType, larg
 import type { Slab } from './slab.ts'
 import type { Http2Stream } from './stream.ts'
 
-/** A peer that asks for more answers of the connection's own than this, and reads none, is cut off. */
+/** A peer that causes more queued control frames than this, and reads none, is disconnected. */
 const mostControlFrames = 10_000
-/** What a stream may send before others have their turn. */
+/** Bytes that a stream may send before others have their turn. */
 const turnBytes = 128 * 1024
-/** What a header block takes, and a frame of the connection's own. */
+/** Estimated bytes of a header block or a control frame. */
 const headEstimate = 300
 const controlEstimate = 17
 
@@ -39,14 +39,14 @@ export class Outbox {
     this.#row.push(stream)
   }
 
-  /** False: the peer allowed more than can be counted. */
+  /** False: the window exceeds the maximum. */
   widen(increment: number): boolean {
     this.#window += increment
     return this.#window <= largestWindow
   }
 
   /**
-   * Writes what can go now, about `mostBytes` of it.
+   * Writes the frames that can be sent now, about `mostBytes`.
    * @param sent called for each stream whose last frame is written
    */
   pack(slab: Slab, mostBytes: number, sent: (stream: Http2Stream) => void): void {
@@ -65,12 +65,12 @@ export class Outbox {
         }
         left -= this.#turn(stream, slab, sent)
       }
-      // Those that are left all wait for the connection's window.
+      // The remaining streams all wait for the connection's window.
       if (left === before) return
     }
   }
 
-  /** About what can be written, so that it lies in one piece: the socket would copy several into one. */
+  /** Estimates the bytes to write, so that they fit in one piece: the socket would copy several into one. */
   #estimate(mostBytes: number): number {
     let bytes = 0
     for (const { sending } of this.#row) {

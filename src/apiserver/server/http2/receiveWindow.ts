@@ -1,4 +1,4 @@
-/** How much a peer may still send, and when to tell it that it may send more (L3): when half is used up, not each time. Pure. Upstream: RFC 9113 section 5.2. */
+/** The flow-control window of a peer (L3): it is extended by WINDOW_UPDATE when half is used, not for each frame. Pure. Upstream: RFC 9113 section 5.2. */
 export class ReceiveWindow {
   readonly #size: number
   #left: number
@@ -9,13 +9,13 @@ export class ReceiveWindow {
     this.#left = size
   }
 
-  /** False: the peer sent more than it may. */
+  /** False: the peer exceeded the window. */
   take(bytes: number): boolean {
     this.#left -= bytes
     return this.#left >= 0
   }
 
-  /** So many bytes were taken. @returns the increment to tell the peer of; 0: none yet */
+  /** Gives consumed bytes back. @returns the increment of a WINDOW_UPDATE; 0: none yet */
   give(bytes: number): number {
     this.#consumed += bytes
     if (this.#consumed * 2 < this.#size) return 0

@@ -1,4 +1,4 @@
-/** Streams that this side has reset lately (L3): frames that were on their way then are no fault of the peer. Bounded. Pure. */
+/** Streams that this side reset recently (L3): the peer may have sent frames for them before it saw the reset. Bounded. Pure. */
 const mostRemembered = 128
 
 export class RecentResets {

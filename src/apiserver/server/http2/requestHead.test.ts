@@ -47,7 +47,7 @@ for (const { name, fields, want } of requests)
     assert.deepEqual({ method, path, headers: { ...headers }, contentLength }, { method: 'GET', path: '/b?c', contentLength: undefined, ...want })
   })
 
-test('an announced body and no body are no request, and neither is an unsound field', () => {
+test('a request is malformed with a content-length and no body, or with an invalid field', () => {
   assert.equal(read([...start, ['content-length', '1']]).isRequest(true), false)
   assert.equal(read([...start, ['content-length', '0']]).isRequest(true), true)
   const head = read(start)
@@ -55,7 +55,7 @@ test('an announced body and no body are no request, and neither is an unsound fi
   assert.equal(head.isRequest(true), false)
 })
 
-test('fields beyond the limit are counted and not kept', () => {
+test('fields beyond the limit are counted and dropped', () => {
   const head = read([...start, ...Array.from({ length: 100 }, (_, index) => [`x-${index}`, 'y'] as const)], 500)
   assert.ok(head.isTooLarge)
   assert.ok(Object.keys(head.headers).length < 15)

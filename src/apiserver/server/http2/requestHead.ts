@@ -1,6 +1,6 @@
 /**
- * The head of a request, field by field (L3): the pseudo fields, the headers as plain values, and whether it is a request at all. What HTTP/1.1
- * servers behind this one could read as two requests is malformed. Pure. Upstream: RFC 9113 sections 8.1 to 8.3, RFC 9110 section 8.6.
+ * Collects the head of a request, field by field (L3): pseudo headers and headers, and whether they are a valid request. A head that an HTTP/1.1
+ * server behind this one could read as two requests is malformed. Pure. Upstream: RFC 9113 sections 8.1 to 8.3, RFC 9110 section 8.6.
  */
 import { emptyMap } from '#base/bareMap'
 import { isListedHeader } from '../headers.ts'
@@ -23,7 +23,7 @@ export class RequestHead implements FieldSink {
   method = ''
   path = ''
   headers: Headers = emptyMap()
-  /** As announced. */
+  /** From the content-length header. */
   contentLength: number | undefined
   isTooLarge = false
   #scheme = ''
@@ -46,7 +46,7 @@ export class RequestHead implements FieldSink {
     else this.#header(name, value)
   }
 
-  /** After the last field. @param ends no body follows */
+  /** True if the fields are a valid request; called after the last one. @param ends no body follows */
   isRequest(ends: boolean): boolean {
     if (this.#isMalformed || !token.test(this.method)) return false
     const { host } = this.headers
@@ -87,7 +87,7 @@ export class RequestHead implements FieldSink {
   }
 }
 
-/** Fields after a body: they are checked, and dropped. */
+/** Fields after a body, which are checked and dropped. */
 export class Trailers implements FieldSink {
   isSound = true
 

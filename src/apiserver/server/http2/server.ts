@@ -1,6 +1,6 @@
 /**
- * HTTP/2 for the connections of a listener (L3), by hand: node's library costs more than half of a GET in objects per stream and in crossings
- * between JavaScript and C++. Here the answers of one turn of the event loop are written together.
+ * HTTP/2 for the connections of a listener (L3), implemented here: node's library takes more than half of a GET's time, for objects per stream and
+ * calls between JavaScript and C++. Here the answers of one turn of the event loop are written together.
  */
 import type { TLSSocket } from 'node:tls'
 import type { ExchangeDeps } from '../exchange.ts'
@@ -14,7 +14,7 @@ import { Turns } from './turns.ts'
 const mostPerTurn = 64
 
 export interface Http2Server {
-  /** Takes a connection over on which HTTP/2 was agreed. */
+  /** Takes over a connection that negotiated HTTP/2. */
   accept(socket: TLSSocket): void
   /** Sends GOAWAY on all connections; open streams are finished. */
   endGracefully(): void

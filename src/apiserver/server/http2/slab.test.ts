@@ -4,7 +4,7 @@ import { Slab } from './slab.ts'
 
 const blockBytes = 256 * 1024
 
-test('pieces stay as they are until they are sent, however much is written meanwhile', () => {
+test('pieces do not change until they are sent, however much is written meanwhile', () => {
   const slab = new Slab()
   const held: { fill: number; bytes: Buffer; sent: () => void }[] = []
   for (let i = 0; i < 2000; i++) {
@@ -19,7 +19,7 @@ test('pieces stay as they are until they are sent, however much is written meanw
   for (const { fill, bytes } of held) assert.ok(bytes.every((byte) => byte === fill))
 })
 
-test('blocks are written again when all of their pieces are sent', () => {
+test('blocks are reused when all of their pieces are sent', () => {
   const slab = new Slab()
   const blocks = new Set<ArrayBufferLike>()
   const inRound = (sizes: readonly number[]) => {
@@ -39,7 +39,7 @@ test('blocks are written again when all of their pieces are sent', () => {
   assert.ok(blocks.size <= 6, `${blocks.size}`)
 })
 
-test('not more is kept than a few megabytes', () => {
+test('at most a few megabytes are kept for reuse', () => {
   const slab = new Slab()
   const round = () =>
     Array.from({ length: 64 }, () => {

@@ -1,6 +1,6 @@
 /**
- * Memory for what is about to be sent (L3): all connections cut their pieces from one block after the other. A block whose pieces are all sent is
- * written again: new ones for each turn, lists and watches being what they are, made V8 collect the whole heap several times a second.
+ * Memory for bytes to be sent (L3): all connections allocate pieces from shared blocks. A block whose pieces are all sent is reused: new blocks for
+ * each turn made V8 collect the whole heap several times a second under lists and watches.
  */
 const slabBytes = 256 * 1024
 /** Bound of the blocks that are kept for reuse. */
@@ -19,7 +19,7 @@ export interface Piece {
 }
 
 export class Slab {
-  /** Where to write, from {@link at} on, what room was made for. */
+  /** The buffer to write to, from {@link at} on. */
   bytes: Buffer
   at = 0
   #from = 0
@@ -76,7 +76,7 @@ export class Slab {
     }
   }
 
-  /** Sizes are few, so that what is kept is of use. */
+  /** Uses few block sizes, so that kept blocks can be reused. */
   #takeBlock(length: number): Block {
     const found = this.#spare.findIndex(({ bytes }) => bytes.length >= length)
     if (found < 0) return { bytes: Buffer.allocUnsafeSlow(Math.ceil(Math.max(length, 1) / slabBytes) * slabBytes), out: 0 }

@@ -14,25 +14,25 @@ import { ReceiveWindow } from './receiveWindow.ts'
 import { RequestBody } from './requestBody.ts'
 import type { RequestHead } from './requestHead.ts'
 
-/** What a stream asks of its connection. */
+/** What a stream needs from its connection. */
 export interface StreamOwner {
   readonly peer: Peer
   /** The header block of an answer, each character a byte. */
   block(status: number, headers: HeaderMap): string
-  /** There is something to send. */
+  /** The stream has bytes to send. */
   ready(stream: Http2Stream): void
-  /** The whole answer is handed over. */
+  /** The answer is complete. */
   answered(): void
   reset(stream: Http2Stream, code: number): void
   /** Open streams are finished; new ones are refused. */
   endGracefully(): void
   /** The answer was 429. */
   toldToWait(): void
-  /** So many bytes of the stream's body were taken. */
+  /** The handler read so many bytes of the stream's body. */
   consumed(stream: Http2Stream, bytes: number): void
 }
 
-/** What one stream may have queued before its producer has to wait. */
+/** Bytes that a stream may queue before its producer has to wait. */
 const highWaterBytes = 16 * 1024
 const streamWindowBytes = 1024 * 1024
 const nothing = Buffer.alloc(0)
@@ -78,7 +78,7 @@ export class Http2Stream implements Arrived, Outgoing {
     return this.#owner.peer
   }
 
-  /** The peer has said all. */
+  /** The peer sent END_STREAM. */
   get isRemoteEnded(): boolean {
     return this.#body === undefined || this.#body.isComplete
   }
@@ -91,7 +91,7 @@ export class Http2Stream implements Arrived, Outgoing {
     return this.#body ? this.#body.whole(mostBytes, this.#announcedBytes ?? 0) : Promise.resolve(nothing)
   }
 
-  /** Bytes of the body. @param flowBytes with their padding @returns the code of the error that they are, or 0 */
+  /** Takes bytes of the body. @param flowBytes with their padding @returns the error code, or 0 */
   received(chunk: Buffer, flowBytes: number): number {
     if (!this.#body || !this.#window || this.#body.isComplete) return errorCode.streamClosed
     if (!this.#window.take(flowBytes)) return errorCode.flowControlError
@@ -101,7 +101,7 @@ export class Http2Stream implements Arrived, Outgoing {
     return 0
   }
 
-  /** The body is complete. @returns the code of the error that it is, or 0 */
+  /** Called at the end of the body. @returns the error code, or 0 */
   receivedAll(): number {
     if (!this.#body || this.#body.isComplete) return errorCode.streamClosed
     if (this.#announcedBytes !== undefined && this.#receivedBytes !== this.#announcedBytes) return errorCode.protocolError
@@ -109,7 +109,7 @@ export class Http2Stream implements Arrived, Outgoing {
     return 0
   }
 
-  /** So many bytes of the body were taken. @returns the increment to tell the peer of */
+  /** The handler read so many bytes of the body. @returns the increment of a WINDOW_UPDATE */
   taken(bytes: number): number {
     return this.isRemoteEnded || this.isClosed ? 0 : (this.#window?.give(bytes) ?? 0)
   }
@@ -156,7 +156,7 @@ export class Http2Stream implements Arrived, Outgoing {
     this.end()
   }
 
-  /** Nothing is copied before it is sent, so that what waits costs nothing but its row. */
+  /** The pieces are not copied before they are sent, so queued ones take no extra memory. */
   endWith(pieces: Pieces): undefined {
     if (!this.isClosed) this.sending.addAll(pieces)
     this.end()
@@ -166,7 +166,7 @@ export class Http2Stream implements Arrived, Outgoing {
     this.#owner.reset(this, errorCode.internalError)
   }
 
-  /** For piping; made for the few that do. */
+  /** A Writable for piping; created on first use, since few answers need it. */
   get stream(): Writable {
     this.#pipe ??= new Writable({
       write: (chunk: Uint8Array, _encoding, done) => {
@@ -185,7 +185,7 @@ export class Http2Stream implements Arrived, Outgoing {
     return this.#pipe
   }
 
-  /** Everything queued was taken along. */
+  /** Called when the queue is empty. */
   emptied(): void {
     const waiting = this.#waiting
     if (!waiting) return
@@ -205,22 +205,22 @@ export class Http2Stream implements Arrived, Outgoing {
   }
 }
 
-/** What waits to be sent on a stream. */
+/** The queued bytes of a stream. */
 export class Sending {
   /** The header block, until it is sent. */
   head: string | undefined
   bytes = 0
   window = 0
-  /** Nothing is added any more. */
+  /** True after the last chunk was added. */
   isEnding = false
-  /** It waits in the connection's row. */
+  /** True while the stream is in the connection's row. */
   isQueued = false
   #chunks: Uint8Array[] = []
   /** The chunk that is next, and its bytes that are sent. */
   #next = 0
   #offset = 0
 
-  /** False: the peer allowed more than can be counted. A window may become negative. */
+  /** Changes the window, which may become negative. False: it exceeds the maximum. */
   widen(change: number): boolean {
     this.window += change
     return this.window <= largestWindow
@@ -249,7 +249,7 @@ export class Sending {
         this.#offset += end - to
         break
       }
-      // What stands between the items of lists: a call takes longer than its bytes.
+      // For one or two bytes, such as separators in lists, a loop is faster than a copy call.
       if (rest <= 2) for (let index = 0; index < rest; index++) target[to + index] = chunk[this.#offset + index]!
       else target.set(this.#offset === 0 ? chunk : chunk.subarray(this.#offset), to)
       to += rest

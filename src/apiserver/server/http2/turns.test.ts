@@ -7,7 +7,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 function recorded(most: number) {
   const seen: string[] = []
   const turns = new Turns(most, () => seen.push('before answers'))
-  /** Begins as many requests as it is allowed to, of so many. */
+  /** A connection with `pending` requests, which begins as many as it may. */
   const connection = (name: string, pending = 0): TurnTaker => ({
     flush: () => void seen.push(`${name} flushes`),
     readOn() {
@@ -21,7 +21,7 @@ function recorded(most: number) {
   return { seen, turns, connection }
 }
 
-test('API-33 so many requests begin in a turn of the event loop, and as many again in the next', async () => {
+test('API-33 a limited number of requests begins per turn of the event loop', async () => {
   const { turns } = recorded(3)
   const take = () => Array.from({ length: 5 }, () => turns.take())
   assert.deepEqual(take(), [true, true, true, false, false])

@@ -1,7 +1,7 @@
 /**
- * What the connections of a server do in one turn of the event loop (L3): answers go out together at its end, and only so many requests begin,
- * beyond the first of what a connection has just sent. A client with a hundred busy connections stands in a row with itself; one that asks one thing
- * after the other is heard at once.
+ * Schedules the connections of a server within a turn of the event loop (L3): answers are written together at its end, and only a limited number of
+ * requests begins, beyond the first one of a connection's new input. So a client with a hundred busy connections mainly delays itself, and a client
+ * that sends one request at a time is served at once.
  */
 export interface TurnTaker {
   /** Writes its answers. */
@@ -16,7 +16,7 @@ export class Turns {
   #left: number
   #isEnding = false
   #answered: TurnTaker[] = []
-  /** Those who have begun enough, the one that waits longest first. */
+  /** Paused connections, the longest waiting first. */
   readonly #row: TurnTaker[] = []
 
   /** @param most requests in one turn */

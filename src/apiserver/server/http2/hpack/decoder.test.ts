@@ -67,7 +67,7 @@ for (const { name, blocks, want } of connections)
     )
   })
 
-test('fields that may not stand in a message are marked, and remembered as such', () => {
+test('invalid fields are marked, also when they are read from the dynamic table', () => {
   const decoder = new HpackDecoder()
   assert.deepEqual(decode(decoder, '4001410162'), ['A: b (unsound)'])
   assert.deepEqual(decode(decoder, 'be'), ['A: b (unsound)'])

@@ -8,13 +8,13 @@ import { HuffmanDecoder } from './huffman.ts'
 import { type Field, staticTable } from './staticTable.ts'
 
 export interface FieldSink {
-  /** @param isSound whether name and value consist of what may stand there */
+  /** @param isSound whether name and value have only valid characters */
   field(name: string, value: string, isSound: boolean): void
 }
 
-/** The table size that this side grants: the one every connection begins with. */
+/** The table size that this side allows: the default of the RFC. */
 const mostTableBytes = 4096
-/** No integer of a block that fits into its limits needs more. */
+/** Larger integers cannot occur in a block within the size limit. */
 const largestInteger = 0x0fff_ffff
 
 const soundName = /^:?[!#$%&'*+\-.^_`|~0-9a-z]+$/
@@ -72,7 +72,7 @@ export class HpackDecoder {
     if (index > 0) {
       const { name, isSound } = this.#known(index)
       const value = this.#string()
-      // A field of the dynamic table may be unsound by its value alone: then its name is looked at again.
+      // An invalid field in the dynamic table may have an invalid value only: then its name is checked again.
       return { name, value, isSound: (isSound || soundName.test(name)) && soundValue.test(value) }
     }
     const name = this.#string()

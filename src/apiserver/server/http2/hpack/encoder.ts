@@ -1,10 +1,10 @@
 /**
- * Writes header blocks (L3): literals that no side has to remember, so that one encoder serves all connections whatever table they grant. A block
- * is a text of which each character is a byte: texts that are known already are joined, and written once. Upstream: RFC 7541.
+ * Writes header blocks (L3) as literals without indexing, so that one encoder serves all connections, whatever their table size. A block is a string
+ * with one character per byte: cached strings are joined, and written once. Upstream: RFC 7541.
  */
 import { staticIndexes, staticTable } from './staticTable.ts'
 
-/** A header's name, and the last value that was wanted for it: most headers have always the same. */
+/** The encoded name of a header and its last value: most headers always have the same value. */
 interface Known {
   readonly start: string
   value: string
@@ -12,11 +12,11 @@ interface Known {
 }
 
 const mostKnown = 256
-/** A text worth keeping. */
+/** Longest value that is cached. */
 const mostKept = 256
 const soundName = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 const unsoundValue = /[^\t\x20-\x7e\x80-\xff]/
-/** Headers of HTTP/1.1's connections, which HTTP/2 must not have. */
+/** Connection headers of HTTP/1.1, which are forbidden in HTTP/2. */
 const ofConnection: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'])
 
 export class HpackEncoder {
@@ -32,7 +32,7 @@ export class HpackEncoder {
     return field
   }
 
-  /** @throws TypeError for what cannot be a header of HTTP/2 */
+  /** @throws TypeError for a name or value that is invalid in HTTP/2 */
   field(name: string, value: string): string {
     let known = this.#known.get(name)
     if (known === undefined) {

@@ -67,7 +67,7 @@ const entries = [
 export interface Field {
   readonly name: string
   readonly value: string
-  /** Name and value may stand in a message. Compression works for those that may not, too. */
+  /** Name and value have only valid characters. Invalid fields are compressed too. */
   readonly isSound: boolean
 }
 
