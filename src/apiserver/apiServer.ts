@@ -53,7 +53,7 @@ import { createPipeline, type PipelineConfig } from './pipeline/index.ts'
 import { RequestGroup } from './pipeline/requestGroup.ts'
 import type { SpanSink } from './pipeline/tracing.ts'
 import { builtInSourceName, Catalog } from './registry/catalog.ts'
-import { compactRegularly } from './registry/compactor.ts'
+import { compactRegularly, defaultCompactionIntervalMs } from './registry/compactor.ts'
 import type { Registry } from './registry/registry.ts'
 import type { WriterDeps } from './registry/writer.ts'
 import { inProcessTransport } from './server/inProcess.ts'
@@ -101,6 +101,8 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly flags?: Readonly<Record<string, string>> | undefined
   /** --runtime-config: built-in resources that are not served, by `resourceKey`; absent: all are. */
   readonly disabledResources?: ReadonlySet<string> | undefined
+  /** --etcd-compaction-interval; default 5 minutes, 0: the store is never compacted. */
+  readonly compactionIntervalMs?: number | undefined
   /** --enable-priority-and-fairness; default true. The limits in flight are then its seats together. */
   readonly priorityAndFairness?: boolean | undefined
   /** --shutdown-delay-duration: how long requests are still served after the shutdown is announced. */
@@ -247,7 +249,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       await Promise.all([
         following,
         customResources.run(signal),
-        compactRegularly({ store, clock, log: deps.log }, signal),
+        compactRegularly({ store, clock, log: deps.log }, config.compactionIntervalMs ?? defaultCompactionIntervalMs, signal),
         repairIpAddresses(bootstrapDeps, signal),
         keepBootstrapped(bootstrapDeps, bootstrapConfig, signal),
         aggregation.run(signal),

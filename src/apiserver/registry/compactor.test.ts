@@ -3,9 +3,12 @@ import test from 'node:test'
 import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { createMemoryStore } from '#store/drivers/memory'
-import { compactionIntervalMs, compactRegularly } from './compactor.ts'
+import { compactRegularly } from './compactor.ts'
 
-test('history older than five to ten minutes is forgotten, younger history is not', async () => {
+const intervalMs = 1_000
+
+/** A store with a compactor, and whether revisions can still be read. */
+function compacted(ms: number) {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const store = createMemoryStore({ clock })
   const put = async () => (await store.transact({ compare: [], success: [{ type: 'put', key: '/registry/x/a', value: Buffer.from('{}') }] })).revision
@@ -15,14 +18,31 @@ test('history older than five to ten minutes is forgotten, younger history is no
       () => false,
     )
   const stop = new AbortController()
-  const running = compactRegularly({ store, clock, log: noLog }, stop.signal)
+  const running = compactRegularly({ store, clock, log: noLog }, ms, stop.signal)
+  const close = () => {
+    stop.abort()
+    return running
+  }
+  return { clock, put, readable, close }
+}
+
+test('ETC-04 history older than the interval is compacted, younger history is not', async () => {
+  const { clock, put, readable, close } = compacted(intervalMs)
   const first = await put()
   const second = await put()
-  await clock.advance(compactionIntervalMs)
+  await clock.advance(intervalMs)
   const third = await put()
   assert.deepEqual(await Promise.all([first, second, third].map(readable)), [true, true, true])
-  await clock.advance(compactionIntervalMs)
+  await clock.advance(intervalMs)
   assert.deepEqual(await Promise.all([first, second, third].map(readable)), [false, true, true])
-  stop.abort()
-  await running
+  await close()
+})
+
+test('ETC-04 an interval of 0 compacts nothing', async () => {
+  const { clock, put, readable, close } = compacted(0)
+  const first = await put()
+  await put()
+  await clock.advance(3 * 300_000)
+  assert.equal(await readable(first), true)
+  await close()
 })

@@ -1,5 +1,5 @@
 /**
- * Lets the store forget old history (L3): every five minutes, what is older than five minutes. Pages and watches that reach further back
+ * Compacts the store (L3): at every interval, the history that is older than the interval. Pages and watches that reach further back
  * get 410 and start over, as upstream's clients expect.
  * Upstream: apiserver/pkg/storage/etcd3/compact.go.
  */
@@ -7,11 +7,18 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Store, StoreError } from '#store/store'
 
-/** Upstream's --etcd-compaction-interval. */
-export const compactionIntervalMs = 300_000
+/** Default of --etcd-compaction-interval. */
+export const defaultCompactionIntervalMs = 300_000
 
-export async function compactRegularly(deps: { store: Store; clock: Clock; log: Logger }, signal: AbortSignal): Promise<void> {
-  const { store, clock, log } = deps
+export interface CompactorDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** @param intervalMs 0: never compacts, as upstream */
+export async function compactRegularly({ store, clock, log }: CompactorDeps, intervalMs: number, signal: AbortSignal): Promise<void> {
+  if (intervalMs === 0) return
   let before = 0
   while (!signal.aborted) {
     const revision = before
@@ -23,6 +30,6 @@ export async function compactRegularly(deps: { store: Store; clock: Clock; log: 
       // Another server compacted this revision, or the store is closing.
       if (code !== 'compacted' && code !== 'closed') log.error(error, 'Compacting the store failed', { revision })
     }
-    await clock.sleep(compactionIntervalMs, signal).catch(() => undefined)
+    await clock.sleep(intervalMs, signal).catch(() => undefined)
   }
 }

@@ -87,7 +87,16 @@ export function configFromOptions(options: ServerOptions): ApiServerConfig {
   const { priorityAndFairness, featureGates } = options.features
   const unsafeDeletion = featureEnabled(featureGates, unsafeDeletionGate)
   const { rejectForwardingRedirects } = options.reach
-  return { ...options.generic, priorityAndFairness, unsafeDeletion, rejectForwardingRedirects, ...options.apiEnablement, flags: options.flags }
+  const { compactionIntervalMs } = options.storage
+  return {
+    ...options.generic,
+    compactionIntervalMs,
+    priorityAndFairness,
+    unsafeDeletion,
+    rejectForwardingRedirects,
+    ...options.apiEnablement,
+    flags: options.flags,
+  }
 }
 
 /** The authorities whose client certificates the port accepts: those of the named files and the composition root's own. PEM. */

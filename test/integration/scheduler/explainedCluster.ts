@@ -23,7 +23,7 @@ export async function startExplainedCluster(): Promise<ExplainedCluster> {
   const api = await startTestApiServer({
     deps: ({ reader }) => {
       const { authorizers, postStartHooks, virtualResources } = createSecurity({ reader, clock: realClock, random, serviceAccountKey })
-      return { authorizers, postStartHooks, virtualResources, documents: schedulingPage(explainer) }
+      return { authorizers, postStartHooks, virtualResources, pages: [schedulingPage(explainer)] }
     },
   })
   const stop = new AbortController()

@@ -18,7 +18,7 @@ export const storage = optionGroup({
     'enable-garbage-collector': flag('Only true: owners that wait for what they own, or leave it, always can', true),
     'etcd-cafile': text(elsewhere),
     'etcd-certfile': text(elsewhere),
-    'etcd-compaction-interval': duration(ofEtcd, 300_000),
+    'etcd-compaction-interval': duration('At this interval, history that is older than it is compacted; 0: never', 300_000),
     'etcd-count-metric-poll-period': duration(ofEtcd, 60_000),
     'etcd-db-metric-poll-interval': duration(ofEtcd, 30_000),
     'etcd-healthcheck-timeout': duration(ofEtcd, 2000),
@@ -40,10 +40,11 @@ export const storage = optionGroup({
     const faults = [
       ...etcdFlags.filter((name) => values[name].length > 0).map((name) => `--${name}: this server keeps its objects itself, below --data-dir: leave it out`),
       ...(['', 'etcd3'].includes(backend) ? [] : [`--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'`]),
+      ...(values['etcd-compaction-interval'] >= 0 ? [] : ['--etcd-compaction-interval must not be negative']),
       ...(values['event-ttl'] >= 1000 ? [] : ['--event-ttl must be at least one second']),
       ...(values['enable-garbage-collector'] ? [] : ['--enable-garbage-collector=false is not there: owners that wait for what they own could never go']),
     ]
     if (faults.length > 0) throw new UsageError(faults)
-    return { eventTtlSeconds: Math.floor(values['event-ttl'] / 1000) }
+    return { eventTtlSeconds: Math.floor(values['event-ttl'] / 1000), compactionIntervalMs: values['etcd-compaction-interval'] }
   },
 })
