@@ -16,6 +16,7 @@ import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
 import type { ApiRequest, Transport } from '#client/transport'
 import type { ControllerOptions } from '#controllers/index'
+import { simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
 import { defaultProfile, type SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createOwnKubelets } from '#main/layouts/ownKubelets'
 import { kubeletClientUser } from '#main/pki/pki'
@@ -161,6 +162,7 @@ class Cluster implements TestCluster {
   #server: ApiServer | undefined
   #kubeletCredentials: KubeletCredentials | undefined
   readonly #ownKubelets = createOwnKubelets()
+  #addedNodes = 0
   #port: Promise<{ readonly cert: string; readonly listener: Listener }> | undefined
 
   constructor(options: ClusterOptions) {
@@ -254,6 +256,7 @@ class Cluster implements TestCluster {
       profile: { ...defaultProfile, ...profile },
       kubeletCredentials: this.#kubeletCredentials,
       ownKubelets: this.#ownKubelets,
+      address: simulatedNodeAddress(++this.#addedNodes),
       podCidr: controllers === false ? '10.244.0.0/16' : undefined,
     }
     const node = new SimulatedNode(typeof spec === 'string' ? { name: spec } : spec, setup)

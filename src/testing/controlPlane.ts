@@ -16,6 +16,7 @@ import type { Transport } from '#client/transport'
 import { createControllerManager } from '#controllers/framework/manager'
 import type { ControllerOptions } from '#controllers/index'
 import { controllers } from '#controllers/index'
+import { simulatedNodeBlock } from '#kubelet/runtime/simulated/machine'
 import { createConfigFile } from '#main/apiserver/configFile'
 import { configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
 import { type ServerOptions, serverOptions } from '#main/apiserver/options/index'
@@ -76,12 +77,14 @@ const mayCallKubelets = (transport: Transport, signal: AbortSignal) => ensureKub
 /** The range that nodes get their pods' addresses from. */
 export const clusterCidr = '10.128.0.0/9'
 const isOfPod = addressBlocks([['10.128.0.0', 9]])
+const isOfNode = addressBlocks([[simulatedNodeBlock.network, simulatedNodeBlock.prefix]])
 const isOfService = addressBlocks([['10.96.0.0', 16]])
 
 /** Nothing has the addresses of simulated pods and Services, and something on the networks of the test's machine might. */
 const simulatedReach: Reach = {
   dialerFor: (address) => {
     if (isOfPod(address)) throw new UnreachableAddress(`${address} is the address of a simulated pod: nothing listens there`)
+    if (isOfNode(address)) throw new UnreachableAddress(`${address} is the address of a simulated node: nothing listens there`)
     if (isOfService(address)) throw new UnreachableAddress(`${address} is the cluster IP of a simulated cluster: nothing serves it`)
     return undefined
   },
@@ -119,7 +122,7 @@ export function makeApiServer(
     {
       ...configFromOptions(options),
       advertised: () => ({ address: '192.0.2.1', port: 6443 }),
-      kubelet: { ...toKubelets, isOwnKubelet: ownKubelets.has },
+      kubelet: { ...toKubelets, ownKubelet: ownKubelets.listenAddress },
       reach: simulatedReach,
     },
   )

@@ -24,6 +24,9 @@ export interface KubeletPortDeps {
   readonly activity: Activity
 }
 
+/** The address on which the kubelets listen. */
+export const kubeletHost = '127.0.0.1'
+
 /** Makes a kubelet that knows its port, and runs both until the signal aborts. */
 export async function runWithPort(
   deps: KubeletPortDeps,
@@ -55,7 +58,7 @@ export async function runWithPort(
   }
   const auth = apiAuth(deps.client, deps.clock, nodeName)
   const { cert, key } = credentials
-  const server = createKubeletServer({ ...deps, view: early, auth }, { address: '127.0.0.1', port: 0, cert, key, clientCa: cert })
+  const server = createKubeletServer({ ...deps, view: early, auth }, { address: kubeletHost, port: 0, cert, key, clientCa: cert })
   const serving = server.run(signal)
   deps.activity.begin()
   const port = await server.listening.finally(() => deps.activity.end())

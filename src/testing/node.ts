@@ -10,7 +10,7 @@ import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime, type SimulatedEnding, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import type { OwnKubelets } from '#main/layouts/ownKubelets'
 import type { ClusterTools } from './controlPlane.ts'
-import { type KubeletCredentials, runWithPort } from './kubeletPort.ts'
+import { type KubeletCredentials, kubeletHost, runWithPort } from './kubeletPort.ts'
 import { type Life, Part, type PartDeps } from './part.ts'
 
 export interface NodeSpec {
@@ -33,9 +33,9 @@ export interface NodeSetup {
   /** Absent: the kubelet has no port. */
   readonly kubeletCredentials: KubeletCredentials | undefined
   readonly ownKubelets: OwnKubelets
+  /** The address of the node, which nothing connects to. */
+  readonly address: string
 }
-
-const address = '127.0.0.1'
 
 export class SimulatedNode {
   readonly name: string
@@ -115,7 +115,7 @@ export class SimulatedNode {
   }
 
   #live(life: Life): Promise<void> {
-    const { tools, kubeletCredentials, ownKubelets } = this.#setup
+    const { tools, kubeletCredentials, ownKubelets, address } = this.#setup
     const { labels = {}, taints = [], cpus = 16, memoryBytes = 64 * 2 ** 30, maxPods = 110, leaseSeconds = 160 } = this.#spec
     const user = { name: `system:node:${this.name}`, groups: ['system:nodes', 'system:authenticated'] }
     const client = createClient(life.link(user, 'kubelet'))
@@ -147,7 +147,7 @@ export class SimulatedNode {
     if (!kubeletCredentials) return create(undefined).run(life.signal)
     const { activity } = this.#setup.part
     const withPort = (port: number) => {
-      ownKubelets.add(this.name, address, port)
+      ownKubelets.add(this.name, { address, port, listensOn: kubeletHost })
       return create(port)
     }
     return runWithPort({ client, log, activity, clock: tools.clock }, kubeletCredentials, this.name, withPort, life.signal)

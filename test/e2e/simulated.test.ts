@@ -54,7 +54,8 @@ test('KUB-25 a simulated pod answers logs and exec', options, async () => {
   const logs = await cluster.kubectl(['logs', pod])
   assert.equal(logs.code, 0, logs.stderr)
   const exec = await cluster.kubectl(['exec', pod, '--', 'true'])
-  assert.equal(exec.code, 0, exec.stderr)
+  assert.equal(exec.code, 126, exec.stderr)
+  assert.match(exec.stderr, /true: not run, container .* is simulated/)
 })
 
 test('SCH-03 a pod too large for every node stays Pending, with the reason in its condition', options, async () => {

@@ -20,7 +20,7 @@ const node = (name: string, podCIDR: string, address: string, { runtime = 'conta
 const nodes = [
   node('a-node-1', '10.244.0.0/24', '10.88.7.10', { ready: false }),
   node('a-node-2', '10.244.1.0/24', '10.88.7.11'),
-  node('a-sim-1', '10.244.2.0/24', '127.0.0.1', { runtime: 'simulated://1' }),
+  node('a-sim-1', '10.244.2.0/24', '198.18.0.1', { runtime: 'simulated://1' }),
   node('joined', '10.244.3.0/24', '192.0.2.9'),
 ]
 const reader = {
@@ -43,6 +43,8 @@ const cases: readonly { name: string; address: string; want: 'dialer' | 'host' |
   { name: 'a pod’s address written as IPv6', address: '::ffff:10.244.1.7', want: /no node has it/ },
   { name: 'a pod of a node that joined from elsewhere', address: '10.244.3.7', want: 'host' },
   { name: 'a node', address: '10.88.7.11', want: 'host' },
+  { name: 'a simulated node', address: '198.18.0.1', want: /198\.18\.0\.1 is the address of node a-sim-1, which is simulated/ },
+  { name: 'an address that no simulated node has', address: '198.18.0.2', want: 'host' },
   { name: 'loopback', address: '127.0.0.1', want: 'host' },
   { name: 'an address outside', address: '203.0.113.1', want: 'host' },
 ]

@@ -9,6 +9,7 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { addressBlocks } from '#apiserver/backends/addressBlocks'
 import { type Dialer, type Reach, UnreachableAddress } from '#apiserver/backends/reach'
 import type { ObjectReader } from '#apiserver/core/objectReader'
+import { simulatedNodeBlock } from '#kubelet/runtime/simulated/machine'
 import { isSimulated, podCidrsOf } from '#network/podNetwork'
 import type { ClusterRanges } from '../vnode/ranges.ts'
 
@@ -33,12 +34,22 @@ export function createClusterReach({ ranges, reader, dial, isOwn }: ClusterReach
   }
   return {
     dialerFor: (address) => {
+      if (isSimulatedNode(address)) refuseNode(address, reader)
       if (isPod(address)) return podDialer(address, reader, dial, isOwn)
       if (!isService(address) && !isAddedService(address)) return undefined
       if (!dial) throw new UnreachableAddress(`${address} is a cluster IP, which only real nodes serve, and this cluster has none`)
       return dial
     },
   }
+}
+
+const isSimulatedNode = addressBlocks([[simulatedNodeBlock.network, simulatedNodeBlock.prefix]])
+
+/** @throws UnreachableAddress for the address of a simulated node of this cluster; other addresses of the block may be those of another network */
+function refuseNode(address: string, reader: Pick<ObjectReader, 'list'>): void {
+  const listed = reader.list<KubeObject>(nodes) as unknown as readonly Frozen<Node>[]
+  const node = listed.find((one) => isSimulated(one) && one.status?.addresses?.some((own) => own.address === address))
+  if (node) throw new UnreachableAddress(`${address} is the address of node ${node.metadata.name}, which is simulated: nothing listens there`)
 }
 
 function podDialer(address: string, reader: Pick<ObjectReader, 'list'>, dial: Dialer | undefined, isOwn: (name: string) => boolean): Dialer | undefined {

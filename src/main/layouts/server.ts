@@ -144,7 +144,7 @@ function serverOf(options: ServerOptions, parts: ApiServerParts, { state, explai
         ...pki.apiserverKubeletClient,
         ca: pki.ca.cert,
         addressTypes: options.reach.kubeletAddressTypes,
-        isOwnKubelet: ownKubelets.has,
+        ownKubelet: ownKubelets.listenAddress,
       })),
     },
   })

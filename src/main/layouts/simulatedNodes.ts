@@ -5,7 +5,7 @@ import type { Component } from '#base/component'
 import { createClient } from '#client/clientOverTransport'
 import type { Transport } from '#client/transport'
 import { createKubelet } from '#kubelet/kubelet'
-import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
+import { simulatedMachine, simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer } from '#kubelet/server/kubeletServer'
@@ -31,17 +31,17 @@ export interface SimulatedNodesOptions {
 }
 
 export async function createSimulatedNodes(options: SimulatedNodesOptions): Promise<Component[]> {
-  return (await Promise.all(options.names.map((name) => simulatedNode(options, name)))).flat()
+  return (await Promise.all(options.names.map((name, index) => simulatedNode(options, name, simulatedNodeAddress(index + 1))))).flat()
 }
 
-const address = '127.0.0.1'
+const listensOn = '127.0.0.1'
 
-async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): Promise<Component[]> {
+async function simulatedNode(options: SimulatedNodesOptions, nodeName: string, address: string): Promise<Component[]> {
   const { tools } = options
   const client = createClient(options.transportOf(nodeName))
   const log = tools.log.with('kubelet', { node: nodeName })
   const port = await freePort()
-  options.ownKubelets.add(nodeName, address, port)
+  options.ownKubelets.add(nodeName, { address, port, listensOn })
   const kubelet = createKubelet(
     {
       client,
@@ -65,7 +65,7 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string): 
   )
   const server = createKubeletServer(
     { view: kubelet.view, auth: apiAuth(client, tools.clock, nodeName), clock: tools.clock, log },
-    { address, port, ...options.serving },
+    { address: listensOn, port, ...options.serving },
   )
   options.onServingRenewed(() => server.setTls(options.serving))
   return [kubelet, server]

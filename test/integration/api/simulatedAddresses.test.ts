@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { apiServices, configMaps, pods, services, validatingWebhookConfigurations } from '#client/builtIn'
+import { apiServices, configMaps, daemonSets, endpointSlices, nodes, pods, services, validatingWebhookConfigurations } from '#client/builtIn'
 import { startCluster, type TestCluster } from '#testing/cluster'
 import { type HttpsAnswer, httpsCall } from '../../support/httpsCall.ts'
 
@@ -12,7 +12,7 @@ let cluster: TestCluster
 let ip = ''
 
 before(async () => {
-  cluster = await startCluster({ clock: 'real' })
+  cluster = await startCluster({ clock: 'real', nodes: 2 })
   const { client } = cluster
   const container = { name: 'app', image: 'app:1', ports: [{ containerPort: 8443 }] }
   const name = { namespace: 'default', name: 'app' }
@@ -82,4 +82,26 @@ test('API-28 an APIService of a simulated Service is not available, and its cond
   assert.equal(condition.status, 'False')
   assert.ok(condition.message?.includes(`${ip} is the address of a simulated pod`), condition.message)
   assert.equal((await get('/apis/simulated.example.test/v1')).status, 503)
+})
+
+test('NET-01 a Service over hostNetwork pods of simulated nodes has an endpoint for each node, which the API server refuses to dial', async () => {
+  const { client } = cluster
+  const addresses = (await client.of(nodes).list()).items.flatMap(({ status }) => status?.addresses?.filter(({ type }) => type === 'InternalIP') ?? [])
+  const nodeIps = addresses.map(({ address }) => address).sort()
+  assert.equal(new Set(nodeIps).size, 2)
+  const name = { namespace: 'default', name: 'host' }
+  const container = { name: 'app', image: 'app:1', ports: [{ containerPort: 9100, hostPort: 9100 }] }
+  const labels = { app: 'host' }
+  const template = { metadata: { labels }, spec: { hostNetwork: true, containers: [container] } }
+  await client.of(daemonSets).create({ metadata: name, spec: { selector: { matchLabels: labels }, template } } as never)
+  await client.of(services).create({ metadata: name, spec: { selector: labels, ports: [{ port: 9100 }] } } as never)
+  const endpoints = await cluster.until(async () => {
+    const slices = (await client.of(endpointSlices).list({ namespace: 'default', labelSelector: 'kubernetes.io/service-name=host' })).items
+    const ready = slices.flatMap((slice) => slice.endpoints ?? []).filter(({ conditions }) => conditions?.ready)
+    return ready.length === 2 ? ready.flatMap(({ addresses: own }) => own).sort() : undefined
+  })
+  assert.deepEqual(endpoints, nodeIps)
+  const { status, json } = await get(`${namespace}/services/host:9100/proxy/`)
+  assert.equal(status, 503)
+  assert.match(json.message, /198\.18\.0\.\d is the address of a simulated node/)
 })

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
@@ -152,6 +154,51 @@ test('X2 an invalid annotation keeps the container from starting, and the error 
     assert.match(waiting.message ?? '', /annotation skiff\.dev\/simulated-exit-after-seconds: "soon" is not seconds/)
   }))
 
+for (const [name, value] of [
+  ['no JSON', 'ls'],
+  ['a list', '[]'],
+  ['an answer that is a text', '{"ls": "bin"}'],
+  ['an unknown member', '{"ls": {"out": "bin"}}'],
+  ['an exit code that is too large', '{"ls": {"exitCode": 256}}'],
+] as const) {
+  test(`X2 the exec annotation keeps the container from starting, it holds ${name}`, () =>
+    withCluster({}, async (cluster) => {
+      await addPod(cluster, { exec: value })
+      const message = await cluster.until(async () => (await mainOf(cluster))?.state?.waiting?.message)
+      assert.match(message, /annotation skiff\.dev\/simulated-exec: ".*" is not a JSON object from command line to/)
+    }))
+}
+
+test('X2 a pod with runAsNonRoot starts, its image runs as root only by annotation', () =>
+  withCluster({}, async (cluster) => {
+    const securityContext = { runAsNonRoot: true }
+    await addPod(cluster, {}, { securityContext })
+    await cluster.until(async () => (await isReady(cluster)) || undefined)
+    const root = { namespace: 'default', name: 'root' }
+    const annotations = { [simulatedAnnotations.pullUser]: '0' }
+    const containers = [{ name: 'main', image: 'example.com/root:1' }]
+    await cluster.client.of(pods).create({ metadata: { ...root, annotations }, spec: podSpec({ securityContext, containers }) })
+    const message = await cluster.until(async () => (await cluster.client.of(pods).get(root)).status?.containerStatuses?.[0]?.state?.waiting?.message)
+    assert.match(message, /container has runAsNonRoot and image will run as root/)
+    assert.match((await mainOf(cluster))?.containerID ?? '', /^simulated:\/\//)
+  }))
+
+test('X2 a lifecycle hook succeeds without an answer, and fails by the answer of the exec annotation', () =>
+  withCluster({}, async (cluster) => {
+    const lifecycle = { postStart: { exec: { command: ['warm', 'up'] } } }
+    const spec = podSpec({ containers: [{ name: 'main', image: 'example.com/app:1', lifecycle }] })
+    await addPod(cluster, {}, spec)
+    await cluster.until(async () => (await isReady(cluster)) || undefined)
+    const name = { namespace: 'default', name: 'cold' }
+    const annotations = { [simulatedAnnotations.exec]: '{"warm up": {"exitCode": 3}}' }
+    await cluster.client.of(pods).create({ metadata: { ...name, annotations }, spec })
+    const failed = async () => {
+      const { items } = await cluster.client.of(events).list({ namespace: 'default' })
+      return items.filter(({ reason }) => reason === 'FailedPostStartHook').map(({ involvedObject }) => involvedObject.name)
+    }
+    assert.deepEqual([...new Set(await cluster.until(async () => ((await failed()).length > 0 ? failed() : undefined)))], ['cold'])
+  }))
+
 test('X2 user need 10: code sets how pods behave, and can change it later', async () => {
   let isHealthy = true
   const behave = ({ labels }: { readonly labels: Readonly<Record<string, string>> }) =>
@@ -220,14 +267,19 @@ test('KUB-25 X2 kubectl logs and exec work against simulated pods', { skip: with
         assert.match((await run('logs', 'pod', '-c', 'main', '--timestamps', '--tail=1')).stdout, /^2026-01-01T00:0\d:\d\d\.\d{9}Z said by the test\n$/)
         assert.equal((await run('exec', 'pod', '-c', 'main', '--', 'ls', '/')).stdout, 'ran ls /\n')
         assert.equal((await run('exec', 'pod', '-c', 'main', '--', 'false')).code, 1)
-        assert.match((await run('exec', 'pod', '-c', 'side', '--', 'ls')).stdout, /ls: not run, container side is simulated/)
-        assert.match((await run('attach', 'pod', '-c', 'main')).stdout, /main begins/)
+        const unscripted = await run('exec', 'pod', '-c', 'side', '--', 'ls')
+        assert.deepEqual([unscripted.code, unscripted.stdout], [126, ''])
+        assert.match(unscripted.stderr, /^ls: not run, container side is simulated\n/)
+        assert.notEqual((await run('cp', 'pod:/etc/hosts', path.join(tmpdir(), 'never'), '-c', 'side')).code, 0)
+        assert.equal((await run('attach', '-i', 'pod', '-c', 'main')).code, 126)
+        const attached = run('attach', 'pod', '-c', 'main')
         assert.equal(await throughPortForward(kubectl.env, 'pod', 80, 'hello'), 'you said hello')
         const following = run('logs', '-f', 'pod', '-c', 'main', '--since=1h')
         await cluster.clock.advance(1_000)
         cluster.node('n1').print(ref, 'last words', 'main')
         cluster.node('n1').exit(ref, { container: 'main', exitCode: 2 })
         assert.match((await following).stdout, /^main begins\n[\s\S]*last words\n$/)
+        assert.match((await attached).stdout, /^main begins\n[\s\S]*last words\n$/, 'attach stays open until the container ends')
         await cluster.until(async () => ((await mainOf(cluster))?.restartCount === 1 && (await isReady(cluster)) ? true : undefined))
         assert.match((await run('logs', 'pod', '-c', 'main', '--previous')).stdout, /said by the test/)
         assert.equal((await run('logs', 'pod', '-c', 'main')).stdout, 'main begins\n')

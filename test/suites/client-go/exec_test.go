@@ -20,8 +20,8 @@ func TestExecAndLogs(t *testing.T) {
 	ctx := context.Background()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "runner", Annotations: map[string]string{
-			"simulation.skiff.dev/main.exec": `[{"command": ["true"], "stdout": "yes\n"}, {"command": ["false"], "stderr": "no\n", "exitCode": 3}]`,
-			"simulation.skiff.dev/main.logs": "one\ntwo",
+			"skiff.dev/simulated-exec": `{"true": {"stdout": "yes\n"}, "false": {"stderr": "no\n", "exitCode": 3}}`,
+			"skiff.dev/simulated-logs": "one\ntwo",
 		}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/runner:1"}}},
 	}

@@ -11,10 +11,11 @@ import type { ObjectReader } from '../../core/objectReader.ts'
 /** The API server's own credentials towards kubelets. Without `ca` their certificates are not checked, as upstream's default. */
 export interface KubeletAccess extends BackendTls {
   /**
-   * Whether this process runs the kubelet of that node at that address and port. Present: loopback and link-local addresses are connected to only then,
-   * whatever the node's status has. Absent: log, exec and the like follow the status, as upstream; the node proxy never goes to such addresses.
+   * The loopback address on which this process runs the kubelet of that node, if the node's status names the address and port that the kubelet publishes.
+   * Present: loopback and link-local addresses are connected to only then, whatever the status says. Absent: log, exec and the like follow the status, as
+   * upstream; the node proxy never goes to such addresses.
    */
-  readonly isOwnKubelet?: ((nodeName: string, address: string, port: number) => boolean) | undefined
+  readonly ownKubelet?: ((nodeName: string, address: string, port: number) => string | undefined) | undefined
   /** Upstream's --kubelet-preferred-address-types; absent: addresses before names, which may not resolve here. */
   readonly addressTypes?: readonly string[] | undefined
 }
@@ -30,8 +31,13 @@ export interface NodeReach {
   readonly reach?: Reach | undefined
 }
 
+export interface NodeBackend extends Backend {
+  /** Whether this process runs the kubelet. */
+  readonly isOwn: boolean
+}
+
 /** @throws NotFound for an unknown node, and a 500 with upstream's text for one without addresses */
-export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, { kubelet, ownEndpoints, reach }: NodeReach): Backend {
+export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, { kubelet, ownEndpoints, reach }: NodeReach): NodeBackend {
   const node = reader.get<KubeObject>(nodes, '', nodeName) as Frozen<Node> | undefined
   if (!node) throw notFound(nodes, nodeName)
   const addresses = node.status?.addresses ?? []
@@ -39,9 +45,10 @@ export function nodeBackend(reader: ObjectReader, nodeName: string, path: string
     const host = addresses.find((one) => one.type === type)?.address
     if (!host) continue
     const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port || defaultPort
-    const isOwn = kubelet?.isOwnKubelet
-    const mayDial = (address: string) => !ownEndpoints.has(address, port) && (!isOwn || isProxyableAddress(address) || isOwn(nodeName, address, port))
-    return { host, port, tls: kubelet ?? {}, path, mayDial, reach }
+    const own = kubelet?.ownKubelet?.(nodeName, host, port)
+    const isAllowed = (address: string) => (own === undefined ? !kubelet?.ownKubelet || isProxyableAddress(address) : address === own)
+    const mayDial = (address: string) => !ownEndpoints.has(address, port) && isAllowed(address)
+    return { host: own ?? host, port, tls: kubelet ?? {}, path, mayDial, reach, isOwn: own !== undefined }
   }
   throw new StatusError('', `no preferred addresses found; known addresses: [${addresses.map((one) => `{${one.type} ${one.address}}`).join(' ')}]`)
 }

@@ -78,9 +78,9 @@ function splitPath({ request, info }: Scope): [prefix: string, rest: string] {
 }
 
 async function locateNode(deps: StreamDeps, scope: Scope, named: Named): Promise<Place> {
-  const { host, port, tls, mayDial } = nodeBackend(scope.deps.registry.reader, named.name, '/', deps)
+  const { host, port, tls, mayDial, ...backend } = nodeBackend(scope.deps.registry.reader, named.name, '/', deps)
   const isKubelet = named.port === '' || named.port === String(port)
-  const isOwn = isKubelet && deps.kubelet?.isOwnKubelet?.(named.name, host, port) === true
+  const isOwn = isKubelet && backend.isOwn
   if (!isOwn) await checkProxyable(host)
   if (!isKubelet) return { host, port: portNumber(named.port), ...secure(named) }
   return { host, port, tls, mayDial: isOwn ? mayDial : (address) => isProxyableAddress(address) && mayDial?.(address) !== false }

@@ -6,6 +6,7 @@ import { parseDuration } from '#api/machinery/duration'
 import type { Random } from '#base/random'
 import { GrpcError } from '#grpc/grpcError'
 import type { ProbeSchedule, SimulatedBehaviour, SimulatedContainer, SimulatedPull } from './behaviour.ts'
+import { readExecScript } from './execScript.ts'
 import { lastLines } from './logLines.ts'
 
 const prefix = 'skiff.dev/simulated-'
@@ -15,6 +16,8 @@ export const simulatedAnnotations = {
   pullSeconds: `${prefix}pull-seconds`,
   pullError: `${prefix}pull-error`,
   pullFailures: `${prefix}pull-failures`,
+  /** The uid that pulled images run as. */
+  pullUser: `${prefix}pull-user`,
   startSeconds: `${prefix}start-seconds`,
   startError: `${prefix}start-error`,
   exitAfterSeconds: `${prefix}exit-after-seconds`,
@@ -28,6 +31,8 @@ export const simulatedAnnotations = {
   readiness: `${prefix}readiness`,
   /** One line of the log per line. */
   logs: `${prefix}logs`,
+  /** A JSON object from command line to output and exit code. */
+  exec: `${prefix}exec`,
   cpuMilli: `${prefix}cpu-milli`,
   memoryBytes: `${prefix}memory-bytes`,
 } as const
@@ -67,6 +72,7 @@ const forms: Readonly<Record<keyof typeof simulatedAnnotations, string>> = {
   pullSeconds: 'seconds, such as 2.5 or 1-5',
   pullError: 'a text',
   pullFailures: 'a whole number',
+  pullUser: 'a whole number',
   startSeconds: 'seconds, such as 2.5 or 1-5',
   startError: 'a text',
   exitAfterSeconds: 'seconds, such as 2.5 or 1-5',
@@ -78,6 +84,7 @@ const forms: Readonly<Record<keyof typeof simulatedAnnotations, string>> = {
   liveness: 'results and durations, such as "pass 1m, fail"',
   readiness: 'results and durations, such as "fail 10s, pass"',
   logs: 'a text',
+  exec: 'a JSON object from command line to {"stdout": text, "stderr": text, "exitCode": 0 to 255}',
   cpuMilli: 'a number',
   memoryBytes: 'a number',
 }
@@ -116,6 +123,7 @@ export function annotatedBehaviour(container: SimulatedContainer, random: Random
     liveness: read('liveness', schedule),
     readiness: read('readiness', schedule),
     logs: read('logs', linesWhenAsked),
+    exec: read('exec', readExecScript),
     cpuMilli: read('cpuMilli', number),
     memoryBytes: read('memoryBytes', number),
   }
@@ -129,6 +137,7 @@ export function annotatedPull(annotations: Readonly<Record<string, string>>, ran
     delayMs: read('pullSeconds', milliseconds),
     error: read('pullError', words),
     failures: read('pullFailures', wholeNumber),
+    user: read('pullUser', wholeNumber),
   })
 }
 

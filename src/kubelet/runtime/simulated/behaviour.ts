@@ -47,7 +47,8 @@ export interface SimulatedBehaviour {
   readonly readiness?: ProbeSchedule | undefined
   /** Lines of its log: at its start, or some time after. */
   readonly logs?: Iterable<string | { readonly afterMs: number; readonly text: string }> | undefined
-  readonly exec?: ((command: readonly string[]) => SimulatedExec) | undefined
+  /** Undefined: no answer is known, and the command fails. */
+  readonly exec?: ((command: readonly string[]) => SimulatedExec | undefined) | undefined
   /** What a port-forward is connected to; undefined: nothing listens. */
   readonly connect?: ((port: number) => Duplex | undefined) | undefined
   readonly cpuMilli?: number | undefined
@@ -60,6 +61,8 @@ export interface SimulatedPull {
   readonly error?: string | undefined
   /** Only the first so many pulls of the pod fail. Default: all. */
   readonly failures?: number | undefined
+  /** The uid that the image runs as. Default 65532; 0 is root. */
+  readonly user?: number | undefined
 }
 
 export type SimulatedProbe = 'startup' | 'liveness' | 'readiness'

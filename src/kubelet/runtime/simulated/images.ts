@@ -4,12 +4,15 @@ import type { CallContext, Images } from '../../core/runtimeService.ts'
 import { pullBehaviourOf } from './profile.ts'
 import { newId, type State } from './state.ts'
 
+/** Not root, so that pods with runAsNonRoot start. */
+const usualUser = 65_532
+
 export function imageCalls(state: State): Images {
   return {
     listImages: async () => [...state.images.values()],
     imageStatus: async (image) => state.images.get(image),
     pullImage: async (image, _auth, sandbox, context?: CallContext) => {
-      const { delayMs = state.profile.pullDelayMs, error, failures } = pullBehaviourOf(state.profile, image, sandbox, state.random)
+      const { delayMs = state.profile.pullDelayMs, error, failures, user = usualUser } = pullBehaviourOf(state.profile, image, sandbox, state.random)
       await state.clock.sleep(delayMs, context?.signal)
       const key = `${sandbox.metadata.uid} ${image}`
       const failed = state.failedPulls.get(key) ?? 0
@@ -18,7 +21,8 @@ export function imageCalls(state: State): Images {
         throw new GrpcError('NOT_FOUND', error ?? `${image}: a failure on purpose`)
       }
       const id = `sha256:${newId(state.random)}`
-      state.images.set(image, { id, repoTags: [image], repoDigests: [], size: state.profile.imageSizeBytes, uid: null, username: '', pinned: false })
+      const size = state.profile.imageSizeBytes
+      state.images.set(image, { id, repoTags: [image], repoDigests: [], size, uid: { value: user }, username: '', pinned: false })
       return image
     },
     removeImage: async (image) => {

@@ -64,7 +64,7 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
   if (!state.addresses.assigned) state.clock.timer(waitForCidrMs, statusChanged)
   const networkReady = () => state.addresses.assigned || state.clock.monotonicMs() - startedMs >= waitForCidrMs
   return {
-    name: 'containerd',
+    name: 'simulated',
     usesHost: false,
     eventsAreComplete: true,
     version: async () => ({ runtimeName: 'simulated', runtimeVersion: '1.0.0', runtimeApiVersion: 'v1' }),

@@ -3,6 +3,7 @@ import { abortScope } from '#base/abortScope'
 import { formatMicroTime } from '#base/time'
 import type { RuntimeContainerStatus } from '#grpc/criTypes'
 import { GrpcError } from '#grpc/grpcError'
+import type { RemoteCommandSession } from '#streaming/streams'
 import type { LogOptions, Streams } from '../../core/runtimeService.ts'
 import { LogWriter } from '../../logs/criLog.ts'
 import { passesAt, type SimulatedExec } from './behaviour.ts'
@@ -14,11 +15,11 @@ export function streamCalls(state: State): Streams {
     if (container?.status.state !== 'CONTAINER_RUNNING') throw new GrpcError('NOT_FOUND', `container "${id}" is not running`)
     return container
   }
-  const run = (container: Container, command: readonly string[]) => {
-    const notRun = { stdout: `${command.join(' ')}: not run, container ${container.config.metadata.name} is simulated\n` }
-    const { stdout = '', stderr = '', exitCode = 0 }: SimulatedExec = behaviour(state, container).exec?.(command) ?? notRun
-    return { stdout, stderr, exitCode }
-  }
+  const scripted = (container: Container, command: readonly string[]) => behaviour(state, container).exec?.(command)
+  const notRun = (what: string, container: Container, exitCode: number): SimulatedExec => ({
+    stderr: `${what}: not run, container ${container.config.metadata.name} is simulated\n`,
+    exitCode,
+  })
   return {
     probe: async (id, kind) => {
       const container = get(id)
@@ -26,28 +27,20 @@ export function streamCalls(state: State): Streams {
       return { passes, output: passes ? '' : 'a failure on purpose' }
     },
     execSync: async (id, command) => {
-      const { stdout, stderr, exitCode } = run(get(id), command)
+      const container = get(id)
+      // The kubelet runs lifecycle hooks this way: those that no script answers succeed.
+      const { stdout = '', stderr = '', exitCode = 0 } = scripted(container, command) ?? notRun(command.join(' '), container, 0)
       return { stdout: Buffer.from(stdout), stderr: Buffer.from(stderr), exitCode }
     },
     exec: async (id, command) => {
       const container = get(id)
-      return {
-        serve: async (session) => {
-          const { stdout, stderr, exitCode } = run(container, command)
-          if (stdout) session.stdout?.write(stdout)
-          if (stderr) (session.stderr ?? session.stdout)?.write(stderr)
-          await session.finish({ exitCode })
-        },
-      }
+      return { serve: (session) => answer(session, scripted(container, command) ?? notRun(command.join(' '), container, cannotRun)) }
     },
-    attach: async (id) => {
+    attach: async (id, { stdin }) => {
       const container = get(id)
-      return {
-        serve: async (session) => {
-          session.stdout?.write(container.logs.map(({ text }) => `${text}\n`).join(''))
-          await session.finish({ exitCode: 0 })
-        },
-      }
+      // Nothing would read what the client types, so that an interactive session ends at once.
+      if (stdin) return { serve: (session) => answer(session, notRun('attach with stdin', container, cannotRun)) }
+      return { serve: (session) => showLog(state, container, session) }
     },
     portForward: async (podSandboxId) => ({
       connect: async (port) => {
@@ -61,6 +54,25 @@ export function streamCalls(state: State): Streams {
     }),
     logs: (status, options, signal) => simulatedLogs(state, status, options, signal),
   }
+}
+
+/** The exit code of shells for a command that they find and cannot execute. */
+const cannotRun = 126
+
+async function answer(session: RemoteCommandSession, { stdout, stderr, exitCode = 0 }: SimulatedExec): Promise<void> {
+  if (stdout) session.stdout?.write(stdout)
+  if (stderr) (session.stderr ?? session.stdout)?.write(stderr)
+  await session.finish({ exitCode })
+}
+
+/** The log so far and what comes, until the container ends or the client goes away. */
+async function showLog(state: State, container: Container, session: RemoteCommandSession): Promise<void> {
+  const { stdout, signal } = session
+  for await (const line of simulatedLogs(state, container.status, { follow: true, timestamps: false }, signal)) {
+    // A client that reads slowly is waited for; one that goes away ends the write with an error.
+    await new Promise<void>((resolve) => (stdout ? stdout.write(line, () => resolve()) : resolve()))
+  }
+  await session.finish({ exitCode: 0 })
 }
 
 async function* simulatedLogs(state: State, status: RuntimeContainerStatus, options: LogOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
