@@ -29,7 +29,7 @@ import {
 import { openApiDefinitions } from './openApi.ts'
 import { customStrategy, type RuleValidation } from './strategy.ts'
 
-/** What a definition may need of the world. */
+/** The dependencies of a custom resource. */
 export interface CustomResourceParts {
   /** Undefined for definitions with the conversion strategy None. */
   webhook(definition: Definition): WebhookConversion | undefined
@@ -39,10 +39,10 @@ export interface CustomResourceParts {
 
 export interface CustomResource {
   readonly prefix: string
-  /** Follows from what the definition says, and from nothing else of it. */
+  /** A hash of the definition's spec. */
   readonly revision: string
   readonly source: CatalogSource
-  /** The versions that are served. */
+  /** The served versions. */
   readonly served: readonly ServedResource[]
   /** The storage version, served or not. */
   readonly storage: ServedResource

@@ -5,7 +5,7 @@ import { VirtualClock } from '#base/virtualClock'
 import { createMemoryStore } from '#store/drivers/memory'
 import { compactionIntervalMs, compactRegularly } from './compactor.ts'
 
-test('history older than five to ten minutes is forgotten, younger history is not', async () => {
+test('history older than five to ten minutes is compacted, younger history is not', async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const store = createMemoryStore({ clock })
   const put = async () => (await store.transact({ compare: [], success: [{ type: 'put', key: '/registry/x/a', value: Buffer.from('{}') }] })).revision

@@ -1,6 +1,6 @@
 /**
- * Lets the store forget old history (L3): every five minutes, what is older than five minutes. Pages and watches that reach further back
- * get 410 and start over, as upstream's clients expect.
+ * Compacts the store every five minutes (L3): removes history older than five minutes. Pages and watches at older revisions get 410 and start over,
+ * as upstream's clients expect.
  * Upstream: apiserver/pkg/storage/etcd3/compact.go.
  */
 import type { Clock } from '#base/clock'
