@@ -39,7 +39,7 @@ export interface CustomResourceParts {
 
 export interface CustomResource {
   readonly prefix: string
-  /** A hash of the definition's spec. */
+  /** A hash of the definition's uid, spec and accepted names. */
   readonly revision: string
   readonly source: CatalogSource
   /** The served versions. */

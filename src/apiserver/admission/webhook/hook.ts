@@ -17,7 +17,7 @@ export type Webhook = Frozen<MutatingWebhook | ValidatingWebhook>
 export type WebhookConfiguration = Frozen<MutatingWebhookConfiguration | ValidatingWebhookConfiguration>
 
 export interface Hook {
-  /** Tells it from others of the same name. */
+  /** Unique among webhooks of the same name. */
   readonly uid: string
   readonly configuration: string
   readonly webhook: Webhook
@@ -27,7 +27,7 @@ export interface Hook {
   readonly target: WebhookTarget
   /** Calls the server in process, if the webhook is one of its own paths; see {@link HookDeps.own}. */
   readonly own?: HookDeps['own']
-  /** Names the target's connections. */
+  /** Key of the target's connection pool. */
   readonly poolKey: string
 }
 
@@ -35,7 +35,7 @@ export interface HookDeps {
   readonly resolve: ResolveService
   /** Absent: the server is nobody to all webhooks. */
   readonly identityOf?: IdentityOf | undefined
-  /** How the server asks itself: what the service `kubernetes` offers is its own, or an aggregated API. Absent: like every other service. */
+  /** The transport for webhooks of the service `kubernetes`, which are paths of this server or of an aggregated API. Absent: called like any service. */
   readonly own?: (() => Transport | undefined) | undefined
   pool(key: string): Agent
 }
