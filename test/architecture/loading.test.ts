@@ -1,6 +1,6 @@
 /**
- * A process loads what it needs and no more: the code that a node's processes read at start stays in their memory, which pods then lack. What is loaded later, on
- * demand, does not count.
+ * A process loads only the modules that it needs: code that a node's processes load at start stays in memory, and reduces the memory for pods. Modules
+ * that are loaded later, on demand, do not count.
  */
 import assert from 'node:assert/strict'
 import path from 'node:path'

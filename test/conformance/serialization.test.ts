@@ -1,6 +1,6 @@
 /**
  * Objects as JSON and as protobuf, byte for byte: upstream's vectors of v1.36 if they are present, and a small set of our own.
- * Every vector of a kind that can be created is also posted in both forms to a real server, which must understand both and say the same.
+ * Every vector of a kind that can be created is also posted in both forms to a real server, which must decode both to the same object.
  * The `after_roundtrip` files show what a later release's types keep of an object of v1.36; v1.36 itself keeps everything.
  */
 import assert from 'node:assert/strict'

@@ -1,6 +1,6 @@
 /**
  * 100,000 mutated requests against every resource of discovery, in JSON, YAML, protobuf and all four kinds of patches, at the real TLS port of a
- * server in a process of its own: it answers every one with less than 500, keeps its memory bounded, and serves on.
+ * server in a process of its own: it answers each with less than 500, keeps its memory bounded, and still serves afterwards.
  * SKIFF_FUZZ_SEED replays a run, SKIFF_FUZZ_REQUESTS sets its size.
  */
 import assert from 'node:assert/strict'

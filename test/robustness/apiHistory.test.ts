@@ -1,7 +1,7 @@
 /**
- * Random histories of the API against a model, 100,000 writes in process under virtual time and 2,000 over the wire: every write gets the answer that it
- * must, every watcher sees every event once and in order, every list shows a state that was, and 410 comes only where history may be gone.
- * A failure prints its seed and the shortest beginning that fails; SKIFF_FUZZ_SEED replays it, SKIFF_FUZZ_REQUESTS sets the number of writes.
+ * Random histories of the API against a model, 100,000 writes in process under virtual time and 2,000 over the wire: every write gets the right
+ * answer, every watcher gets every event once and in order, every list equals a past state, and 410 is answered only for compacted history.
+ * A failure prints its seed and the shortest prefix that fails; SKIFF_FUZZ_SEED replays it, SKIFF_FUZZ_REQUESTS sets the number of writes.
  */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'

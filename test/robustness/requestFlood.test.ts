@@ -1,7 +1,7 @@
 /**
  * A flood of good and bad input at the real TLS port: 10,000 requests over HTTP/1.1 and HTTP/2, of which most carry a good token and a good client
- * certificate; every connection ends with bytes that may be no HTTP at all. Nothing is answered with 5xx, every connection comes to an end, at least
- * half of the answers are a handler's, and memory stays bounded. SKIFF_FUZZ_SEED replays a run.
+ * certificate; every connection ends with bytes that may be no HTTP at all. No request is answered with 5xx, every connection is closed, at least half of
+ * the answers are a handler's, and memory stays bounded. SKIFF_FUZZ_SEED replays a run.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * A plugin for a kubelet in a process of its own, a device plugin or a DRA driver, written against the services' descriptions alone. It tells its parent of
- * every call, and does what the parent says: change the health of devices, refuse, end.
+ * A plugin for a kubelet in a process of its own, a device plugin or a DRA driver, written against the services' descriptions alone. It reports
+ * every call to its parent, and obeys the parent's commands: change the health of devices, refuse, end.
  */
 import {
   loadPackageDefinition,

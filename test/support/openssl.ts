@@ -19,7 +19,7 @@ export interface CertificateOptions {
   /** Valid from and to, as openssl has times: 20200101000000Z. Default: from now for a day. */
   readonly from?: string
   readonly to?: string
-  /** What is signed; default sha256. */
+  /** The digest of the signature; default sha256. */
   readonly digest?: 'sha1'
   /** Subject alternative names, such as IP:127.0.0.1. */
   readonly names?: string

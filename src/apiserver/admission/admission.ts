@@ -25,14 +25,14 @@ export interface AdmissionAttributes {
   annotate?(key: string, value: string, level?: 'Metadata' | 'Request'): void
   /** Adds to the request's time that went into webhooks; absent: the time is not recorded. */
   spent?(on: 'mutating-webhook' | 'validating-webhook', ms: number): void
-  /** The resource's versions and the way between them; absent for what is not stored. */
+  /** The resource's versions and the conversion between them; absent for resources that are not stored. */
   readonly forms?: AdmissionForms | undefined
   readonly cancellation?: Cancellation | undefined
-  /** Made by the first plugin that asks for a second round of the mutating ones. */
+  /** Created by the first plugin that requests a second round of mutating plugins. */
   reinvocation?: Reinvocation | undefined
 }
 
-/** Whether the mutating plugins run once more, and which of their parts. Upstream: admission.ReinvocationContext. */
+/** State of the second round of mutating plugins. Upstream: admission.ReinvocationContext. */
 export interface Reinvocation {
   /** A later plugin changed the object in the first round. */
   wanted: boolean

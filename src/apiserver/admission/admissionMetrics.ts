@@ -12,7 +12,7 @@ export interface WebhookCall {
   readonly operation: string
   readonly seconds: number
   readonly rejected: boolean
-  /** 0: the server's own fault. */
+  /** 0: an error of the server itself. */
   readonly code: number
 }
 

@@ -1,4 +1,4 @@
-/** Questions that several plugins ask of what they admit (L3). */
+/** Helpers of admission plugins for attributes (L3). */
 import type { KubeObject } from '#api/machinery/meta'
 import { forbidden, StatusError } from '#api/machinery/status'
 import type { AdmissionAttributes } from './admission.ts'
@@ -12,13 +12,13 @@ export function isSubresource(attributes: AdmissionAttributes, group: string, re
   return attributes.subresource === subresource && attributes.resource.group === group && attributes.resource.resource === resource
 }
 
-/** The request's namespace as rules and reviews have it: a namespace is in itself. */
+/** The request's namespace for rules and reviews; for a Namespace, its own name. */
 export function requestNamespace(attributes: AdmissionAttributes): string {
   const { namespace, resource, name, object } = attributes
   return namespace === '' && resource.group === '' && resource.resource === 'namespaces' ? name || (object?.metadata?.name ?? '') : namespace
 }
 
-/** The object under admission as its own type; only where the resource has been checked. */
+/** The object under admission, typed; only after a check of the resource. */
 export function objectOf<T extends KubeObject>(attributes: AdmissionAttributes): T {
   if (!attributes.object) throw new Error(`${attributes.operation} of ${attributes.resource.resource} carries no object`)
   return attributes.object as T
@@ -64,7 +64,7 @@ const reviewResources: ReadonlySet<string> = new Set([
   'authorization.k8s.io/subjectaccessreviews',
 ])
 
-/** Policies see neither themselves nor reviews of who may do what. Upstream: kubeapiserver/admission/exclusion. */
+/** Policies do not apply to admission configurations, nor to access and token reviews. Upstream: kubeapiserver/admission/exclusion. */
 export function isPolicyExempt({ resource }: AdmissionAttributes): boolean {
   if (resource.group === 'admissionregistration.k8s.io') return policyResources.has(resource.resource)
   return reviewResources.has(`${resource.group}/${resource.resource}`)

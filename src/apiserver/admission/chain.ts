@@ -8,7 +8,7 @@ import { type Histogram, type HistogramSeries, type Labels, type Metrics, noMetr
 import type { AdmissionAttributes, AdmissionOperation, AdmissionPlugin } from './admission.ts'
 
 export interface AdmissionChain {
-  /** Nothing is ever refused or changed. */
+  /** True if there are no plugins. */
   readonly isEmpty: boolean
   /** @throws StatusError what a plugin refuses with */
   admit(attributes: AdmissionAttributes): Promise<void>
@@ -37,7 +37,7 @@ export function createAdmissionChain(plugins: readonly AdmissionPlugin[], clock:
 
 type Phases = Readonly<Record<AdmissionOperation, Phase>>
 
-/** What runs for one operation. */
+/** The plugins of one operation. */
 interface Phase {
   readonly parts: readonly Part[]
   readonly whole: Timer
@@ -76,7 +76,7 @@ function createTimers(metrics: Metrics): Timers {
   return { step: (labels) => new Timer([steps, summary], labels), controller: (labels) => new Timer([controllers], labels) }
 }
 
-/** Series by whether it ended in a refusal; they appear when something is in them. */
+/** Series for admitted and rejected, created when first used. */
 class Timer {
   readonly #metrics: readonly Pick<Histogram, 'series'>[]
   readonly #labels: Labels
@@ -127,7 +127,7 @@ async function timed(phase: Phase, attributes: AdmissionAttributes, clock: Clock
   }
 }
 
-/** Returns when the last one ended. */
+/** @returns the time at which the last plugin ended */
 async function runAll({ parts }: Phase, attributes: AdmissionAttributes, clock: Clock, startedMs: number): Promise<number> {
   let beforeMs = startedMs
   for (const { plugin, run, timer } of parts) {

@@ -11,7 +11,7 @@ import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 export interface LimitedResource {
   readonly apiGroup?: string | undefined
   readonly resource: string
-  /** Parts of names of what is used up: `.storageclass.storage.k8s.io/requests.storage`. */
+  /** Substrings of names of quota resources: `.storageclass.storage.k8s.io/requests.storage`. */
   readonly matchContains?: readonly string[] | undefined
   readonly matchScopes?: readonly ScopedResourceSelectorRequirement[] | undefined
 }
@@ -41,7 +41,7 @@ export interface Use {
 }
 
 /**
- * What no quota covers of a use that needs one.
+ * The resources of a use that need a quota and are not covered by one.
  * @param all every quota of the namespace
  * @param covering those of them whose scopes include the object
  */

@@ -1,6 +1,6 @@
 /**
- * Looks for what plugins must not miss (L3): in the server's own cache, and where that has nothing in the store itself, since a cache may be behind what
- * another server of the same store wrote. Upstream: the listers of admission plugins, and the clients they fall back on.
+ * Looks up objects for plugins (L3): in the server's cache, and if it has none, in the store, since the cache may lag behind writes of another server of
+ * the same store. Upstream: the listers of admission plugins, and the clients they fall back on.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { internalError, isStatus } from '#api/machinery/status'
@@ -16,15 +16,15 @@ export interface LookupResource {
 }
 
 export interface Lookup {
-  /** As the cache has it. */
+  /** Reads the cache. */
   cached<T extends KubeObject>(resource: LookupResource, namespace: string, name: string): Frozen<T> | undefined
-  /** As the store has it; before the server serves nothing is there. @throws StatusError InternalError */
+  /** Reads the store; undefined before the server serves. @throws StatusError InternalError */
   live<T extends KubeObject>(resource: LookupResource, namespace: string, name: string): Promise<Frozen<T> | undefined>
 }
 
 export const namespaceResource: LookupResource = { group: '', version: 'v1', resource: 'namespaces', namespaced: false }
 
-/** @param transport the server's own way to itself; undefined while it starts */
+/** @param transport the server's in-process transport; undefined while it starts */
 export function createLookup(reader: ObjectReader, transport: () => Transport | undefined): Lookup {
   return {
     cached: <T extends KubeObject>(resource: LookupResource, namespace: string, name: string) => reader.get<T>(resource, namespace, name),

@@ -1,5 +1,5 @@
 /**
- * Which secrets a pod may use (L3): those that its service account names, where the account is annotated to enforce that.
+ * Limits a pod's secrets to those of its service account (L3), if the account is annotated to enforce that.
  * Upstream: plugin/pkg/admission/serviceaccount limitSecretReferences, limitEphemeralContainerSecretReferences (v1.36).
  */
 import type { Container, EphemeralContainer, Pod, ServiceAccount } from '#api/gen/types/core.v1'
@@ -10,7 +10,7 @@ const truths: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'Tru
 
 type AnyContainer = Frozen<Container> | Frozen<EphemeralContainer>
 
-/** What the account has against the pod's secrets; undefined: nothing. */
+/** The error about the pod's secrets; undefined: none. */
 export function secretFault({ spec }: Frozen<Pod>, account: Frozen<ServiceAccount>): string | undefined {
   const mountable = mountableBy(account)
   if (!mountable) return undefined
@@ -27,7 +27,7 @@ export function secretFault({ spec }: Frozen<Pod>, account: Frozen<ServiceAccoun
   return undefined
 }
 
-/** What the account has against the secrets of containers that join a pod which runs already. */
+/** The error about the secrets of ephemeral containers; undefined: none. */
 export function ephemeralSecretFault({ spec }: Frozen<Pod>, account: Frozen<ServiceAccount>): string | undefined {
   const mountable = mountableBy(account)
   return mountable && variableFault('ephemeral container', spec.ephemeralContainers, mountable, account)
@@ -35,7 +35,7 @@ export function ephemeralSecretFault({ spec }: Frozen<Pod>, account: Frozen<Serv
 
 const because = ({ metadata }: Frozen<ServiceAccount>) => `is not allowed because service account ${metadata.name} does not reference that secret`
 
-/** Undefined: the account does not care. */
+/** Undefined: the account does not enforce it. */
 function mountableBy({ metadata, secrets = [] }: Frozen<ServiceAccount>): ReadonlySet<string | undefined> | undefined {
   return truths.has(metadata.annotations?.[annotation] ?? '') ? new Set(secrets.map(({ name }) => name)) : undefined
 }

@@ -53,7 +53,7 @@ export function tolerationSettings(content: string): TolerationSettings {
   return { default: byDefault, whitelist }
 }
 
-/** A file of no kind; what it does not have is left out. */
+/** The file has no apiVersion and kind; absent members are left out. */
 export function nodeSelectors(content: string): NodeSelectors {
   const { podNodeSelectorPluginConfig: selectors = {} } = Object(parseYaml(content)) as { readonly podNodeSelectorPluginConfig?: NodeSelectors }
   return Object.fromEntries(Object.entries(Object(selectors)).map(([name, selector]) => [name, String(selector)]))

@@ -1,6 +1,6 @@
 /**
- * What quotas have let pass and the caches do not show yet (L3): admitted, on its way into the store. A write that fails after admission leaves
- * its reservation to expire.
+ * Reservations of quota for admitted writes that are not in the caches yet (L3). The reservation of a write that fails after admission
+ * expires.
  */
 import type { Frozen, GroupResource, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
@@ -8,22 +8,22 @@ import type { ObjectReader } from '../core/objectReader.ts'
 
 interface Reservation {
   readonly object: Frozen<KubeObject>
-  /** The revision that is changed; 0: the object is new. */
+  /** The revision of the changed object; 0: the object is new. */
   readonly since: number
   readonly expiresMs: number
 }
 
-/** By the objects' names. */
+/** Reservations by the objects' names. */
 type Reservations = Map<string, readonly Reservation[]>
 
 const reservationMs = 5_000
-/** Of requests for one object that follow each other this fast, all but one fail. */
+/** Bound of concurrent requests for one object: all but one of them fail anyway. */
 const maxPerName = 100
 
 export interface QuotaReservations {
-  /** @param old what the object takes the place of */
+  /** @param old the object that it replaces */
   add(resource: GroupResource, namespace: string, name: string, object: Frozen<KubeObject>, old: Frozen<KubeObject> | undefined): void
-  /** By name: several where requests for one object run side by side. */
+  /** Objects by name; several if requests for one object run concurrently. */
   of(resource: GroupResource, namespace: string): ReadonlyMap<string, readonly Frozen<KubeObject>[]>
 }
 

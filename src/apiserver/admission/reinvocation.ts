@@ -14,7 +14,7 @@ export class RoundMemory {
   #invoked = new Set<string>()
   readonly #due = new Set<string>()
 
-  /** Something wants to be asked again if the object changes from here on. */
+  /** Records a part to call again if the object changes from here on. */
   invoked(part: string): void {
     this.#invoked.add(part)
   }
@@ -23,13 +23,13 @@ export class RoundMemory {
     return this.#due.has(part)
   }
 
-  /** The object has changed: all who were asked before are due. */
+  /** Called after a change: all recorded parts are due for the second round. */
   changed(): void {
     for (const part of this.#invoked) this.#due.add(part)
     this.#invoked = new Set()
   }
 
-  /** The object as the plugin leaves it; only those that will ask need a copy. */
+  /** Keeps the object at the plugin's end for a comparison; only plugins with recorded parts need a copy. */
   keep(object: KubeObject | undefined): void {
     this.#last = this.#invoked.size > 0 && object ? deepCopy(object) : undefined
   }
@@ -39,7 +39,7 @@ export class RoundMemory {
   }
 }
 
-/** The plugin's memory in this request; at the start of the second round it has seen what others changed in between. */
+/** The plugin's memory in this request; at the start of the second round it compares the object with the kept one. */
 export function roundMemory(attributes: AdmissionAttributes, plugin: string): RoundMemory {
   const { kept, isSecondRound } = contextOf(attributes)
   let memory = kept.get(plugin) as RoundMemory | undefined

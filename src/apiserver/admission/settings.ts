@@ -1,4 +1,4 @@
-/** Which admission plugins a server runs, and what their configurations say (L3). Upstream: pkg/kubeapiserver/options/{admission,plugins}.go (v1.36). */
+/** The admission plugins of a server and their configurations (L3). Upstream: pkg/kubeapiserver/options/{admission,plugins}.go (v1.36). */
 import type { LimitedResource } from './limitedResources.ts'
 import { type TolerationSeconds, usualTolerationSeconds } from './plugins/defaultTolerationSeconds.ts'
 import type { EventLimit } from './plugins/eventRateLimit.ts'
@@ -16,18 +16,18 @@ export interface AdmissionSettings {
   readonly podSecurity: PodSecurityConfiguration
   readonly nodeSelectors: NodeSelectors
   readonly tolerations: TolerationSettings
-  /** How long pods stay on nodes that are not ready or unreachable. */
+  /** Default tolerationSeconds of pods for NotReady and unreachable nodes. */
   readonly tolerationSeconds: TolerationSeconds
   readonly eventLimits: readonly EventLimit[]
   /** Resources that may be used only under a quota. */
   readonly limitedResources: readonly LimitedResource[]
   /** The server's credentials for webhooks; absent: none. */
   readonly webhookIdentities?: { readonly mutating?: IdentityOf | undefined; readonly validating?: IdentityOf | undefined } | undefined
-  /** Absent: ImagePolicyWebhook cannot be on. */
+  /** Absent: ImagePolicyWebhook cannot be enabled. */
   readonly imagePolicy?: ImagePolicySettings | undefined
 }
 
-/** What a server without flags does. */
+/** The settings of a server without flags. */
 export const noAdmissionFlags: AdmissionSettings = {
   enabled: new Set(),
   disabled: new Set(),

@@ -1,5 +1,5 @@
 /**
- * Deletes the instances of a CustomResourceDefinition that is going away (L3), and waits until the last is gone.
+ * Deletes the instances of a CustomResourceDefinition that is being deleted (L3), and waits until the last is gone.
  * Upstream: apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
  */
 import type { CustomResourceDefinition } from '#api/gen/types/apiextensions.v1'
@@ -15,7 +15,7 @@ import { setDefinitionCondition } from './conditions.ts'
 import { type Definition, hasCondition, overlapsBuiltIn } from './definitions.ts'
 import type { CustomResources } from './serving.ts'
 
-/** How many deletions share a flush of the disk. */
+/** Concurrent deletions, which share flushes of the disk. */
 const workers = 32
 
 type Status = CustomResourceDefinition['status']
@@ -26,7 +26,7 @@ export interface CleanUpDeps {
   readonly user: UserInfo
 }
 
-/** The status after all instances are gone. @throws what keeps an instance from being deleted */
+/** The status after all instances are gone. @throws the error of an instance that cannot be deleted */
 export async function cleanUp(deps: CleanUpDeps, definition: Definition, signal: AbortSignal): Promise<Status> {
   const done = (reason: string, message: string) => {
     const status = deepCopy<Status>(definition.status)
@@ -40,7 +40,7 @@ export async function cleanUp(deps: CleanUpDeps, definition: Definition, signal:
   if (!served || !hasCondition(definition, 'Established')) return done('NeverEstablished', 'resource was never established')
   const { resource, cache } = served
   const context = { served: resource.storage, subresource: '', user: deps.user, fieldManager: 'kube-apiserver', dryRun: false, warn: () => {} }
-  // The definition's deletion has been admitted; its instances are not asked about again.
+  // The definition's deletion has been admitted, so its instances are deleted without admission.
   const writer = { ...deps.writer, admission: noAdmission }
   await withWorkers([...cache.select({ key: '', namespace: '', exactFields: {} })], workers, async (entry) => {
     const { name: instance = '', namespace = '' } = entry.object.metadata

@@ -1,5 +1,5 @@
 /**
- * What `kubectl get` shows of custom resources (L3): the name, then the version's additionalPrinterColumns, by default the age.
+ * The table columns of custom resources (L3): the name, then the version's additionalPrinterColumns, by default the age.
  * Upstream: apiextensions-apiserver/pkg/registry/customresource/tableconvertor.
  */
 import type { CustomResourceColumnDefinition } from '#api/gen/types/apiextensions.v1'
@@ -17,7 +17,7 @@ export function columnsOf(columns: readonly Frozen<CustomResourceColumnDefinitio
   return [name, ...(columns?.length ? columns : [age]).flatMap(columnOf)]
 }
 
-/** A path that does not parse has no column: validation lets only its beginning be checked. */
+/** A path that does not parse gets no column: validation checks only its beginning. */
 function columnOf(column: Frozen<CustomResourceColumnDefinition>): Column<KubeObject>[] {
   const find = tryCompile(column.jsonPath)
   if (!find) return []

@@ -15,7 +15,7 @@ import { type Definition, hasCondition } from './definitions.ts'
 type Status = CustomResourceDefinition['status']
 type Condition = CustomResourceDefinitionCondition
 
-/** The status that a definition should have, given the others of its group; undefined when it has it. */
+/** The status that a definition should have, given the others of its group; undefined when it has this status. */
 export function plannedStatus(definition: Definition, others: readonly Definition[], nowMs: number): Status | undefined {
   const status = deepCopy<Status>(definition.status)
   acceptNames(definition, others, status, nowMs)
@@ -27,7 +27,7 @@ export function plannedStatus(definition: Definition, others: readonly Definitio
   return jsonEqual(status, { ...definition.status, conditions: definition.status.conditions }) ? undefined : status
 }
 
-/** Sets a condition; its time moves only when its status does. */
+/** Sets a condition; lastTransitionTime changes only with the status. */
 export function setDefinitionCondition(status: Status, wanted: Condition, nowMs: number): void {
   status.conditions ??= []
   const existing = findCondition(status.conditions, wanted.type)

@@ -1,5 +1,5 @@
 /**
- * Keeps the status of CustomResourceDefinitions (L3): accepts names, establishes, tells what is wrong with schemas, and finishes deletions.
+ * Keeps the status of CustomResourceDefinitions (L3): accepts names, sets Established and NonStructuralSchema, and finishes deletions.
  * Decisions are ./conditions.ts; this file writes them, through the API like any other client.
  * Upstream: the controllers of apiextensions-apiserver; the five seconds before Established are for several servers at once and left out.
  */
@@ -19,14 +19,14 @@ export interface DefinitionControllerDeps {
   readonly transport: Transport
   readonly clock: Clock
   readonly log: Logger
-  /** Deletes all instances of a definition; gives the status of the definition after it. */
+  /** Deletes all instances of a definition. @returns the definition's status after it */
   cleanUp(definition: Definition, signal: AbortSignal): Promise<CustomResourceDefinition['status']>
 }
 
 const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const retryMs = 1_000
 
-/** Works until the signal aborts. */
+/** Runs until the signal aborts. */
 export async function keepDefinitions(deps: DefinitionControllerDeps, signal: AbortSignal): Promise<void> {
   const { reader } = deps
   let wake = () => {}
@@ -96,7 +96,7 @@ async function writeStatus({ transport }: DefinitionControllerDeps, definition: 
   }
 }
 
-/** Deletions under way: each waits for its instances, without holding up other definitions. */
+/** Pending deletions: each waits for its instances, without delaying other definitions. */
 class Cleanings {
   readonly #deps: DefinitionControllerDeps
   readonly #signal: AbortSignal

@@ -1,6 +1,6 @@
 /**
  * Moves custom resources between the versions of their definition (L3). A definition with conversion None only changes the apiVersion; one
- * with a webhook asks it, many objects at once.
+ * with a webhook calls it for many objects at once.
  * Upstream: apiextensions-apiserver/pkg/apiserver/conversion (converter.go, nop_converter.go).
  */
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
@@ -19,10 +19,10 @@ export type WebhookConversion = (objects: readonly Frozen<KubeObject>[], apiVers
 
 export class Converter {
   readonly #group: string
-  /** By apiVersion, every version of the definition. */
+  /** Schemas of all versions of the definition, by apiVersion. */
   readonly #schemas: ReadonlyMap<string, Schema>
   readonly #webhook: WebhookConversion | undefined
-  /** Objects that were just decoded by today's schema: they need no second look. */
+  /** Objects that were just decoded with the current schema: they are not checked again. */
   readonly #fresh = new WeakSet<object>()
 
   constructor(group: string, schemas: ReadonlyMap<string, Schema>, webhook: WebhookConversion | undefined) {
@@ -31,7 +31,7 @@ export class Converter {
     this.#webhook = webhook
   }
 
-  /** What a version shows of the stored objects: in today's form, whatever version they were stored in. */
+  /** The view of a version: stored objects of any version, by the current schema. */
   view(version: string): VersionView {
     const apiVersion = groupVersion({ group: this.#group, version })
     const convert = (object: Frozen<KubeObject>) => {
@@ -44,8 +44,8 @@ export class Converter {
   }
 
   /**
-   * For field ownership, where versions differ in their name alone; undefined where a webhook converts. What another version does not know stays:
-   * objects come back from there. A version that the definition does not have any more owns nothing.
+   * For field ownership, where versions differ in their name alone; undefined where a webhook converts. Fields that another version does not have are kept:
+   * objects come back from there. A version that was removed from the definition owns nothing.
    */
   get renamed(): OtherVersions | undefined {
     if (this.#webhook) return undefined
@@ -68,7 +68,7 @@ export class Converter {
     return { schemas: this.#schemas, convert }
   }
 
-  /** From a served version to the stored one. The object is taken over. */
+  /** Converts from a served version to the stored one. Takes ownership of the object. */
   toStored(object: KubeObject, storageVersion: string): KubeObject | Promise<KubeObject> {
     const apiVersion = groupVersion({ group: this.#group, version: storageVersion })
     if (object.apiVersion === apiVersion) {
@@ -79,7 +79,7 @@ export class Converter {
     return this.#convertAll([object as Frozen<KubeObject>], apiVersion).then(([converted]) => converted as KubeObject)
   }
 
-  /** The object itself when it has the form that its version asks for. */
+  /** Returns the object itself if it conforms to its version's schema. */
   #normal(object: Frozen<KubeObject>): Frozen<KubeObject> {
     if (this.#fresh.has(object)) return object
     const copy = deepCopy<KubeObject>(object)

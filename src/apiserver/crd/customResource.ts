@@ -30,7 +30,7 @@ import {
 import { openApiDefinitions } from './openApi.ts'
 import { customStrategy, type RuleValidation } from './strategy.ts'
 
-/** What a definition may need of the world. */
+/** The dependencies of a custom resource. */
 export interface CustomResourceParts {
   /** Undefined for definitions with the conversion strategy None. */
   webhook(definition: Definition): WebhookConversion | undefined
@@ -40,10 +40,10 @@ export interface CustomResourceParts {
 
 export interface CustomResource {
   readonly prefix: string
-  /** Follows from what the definition says, and from nothing else of it. */
+  /** A hash of the definition's uid, spec and accepted names. */
   readonly revision: string
   readonly source: CatalogSource
-  /** The versions that are served. */
+  /** The served versions. */
   readonly served: readonly ServedResource[]
   /** The storage version, served or not. */
   readonly storage: ServedResource

@@ -1,5 +1,5 @@
 /**
- * Questions about CustomResourceDefinitions (L3), and the names they go by. Upstream: apiextensions-apiserver/pkg/apihelpers/helpers.go.
+ * Properties and names of CustomResourceDefinitions (L3). Upstream: apiextensions-apiserver/pkg/apihelpers/helpers.go.
  */
 import { createHash } from 'node:crypto'
 import { compareVersions } from '#api/discovery/discovery'
@@ -18,7 +18,7 @@ export function hasCondition(definition: Definition, type: string): boolean {
   return isConditionTrue(definition.status?.conditions, type)
 }
 
-/** Served from the moment its names are its own. */
+/** True from the moment its names are accepted. */
 export function isServed(definition: Definition): boolean {
   return (hasCondition(definition, 'NamesAccepted') || hasCondition(definition, 'Established')) && !overlapsBuiltIn(definition)
 }
@@ -48,7 +48,7 @@ export function resourceOf({ spec }: Definition): { readonly group: string; read
   return { group: spec.group, resource: spec.names.plural }
 }
 
-/** What the documents and answers of a definition follow from. */
+/** A hash of all parts of a definition that affect documents or answers. */
 export function revisionOf({ metadata, spec, status }: Definition): string {
   const names = JSON.stringify(status?.acceptedNames ?? {})
   return createHash('sha256')
@@ -62,7 +62,7 @@ export function definitionName(group: string, version: string, kind: string): st
   return `${group.split('.').reverse().join('.')}.${version}.${kind}`
 }
 
-/** What every answer of a deprecated version warns of; undefined for the others. */
+/** The warning in every answer of a deprecated version; undefined for other versions. */
 export function deprecationWarning({ spec }: Definition, version: DefinitionVersion): string | undefined {
   if (!version.deprecated) return undefined
   if (version.deprecationWarning !== undefined) return version.deprecationWarning

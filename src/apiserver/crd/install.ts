@@ -1,4 +1,4 @@
-/** Custom resources put together for the API server (L3): serving, the controllers, the way to conversion webhooks. */
+/** Assembles custom resources for the API server (L3): serving, controllers, conversion webhooks. */
 import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'
 import { resolveService } from '../aggregation/serviceResolver.ts'
@@ -26,7 +26,7 @@ export interface CustomResourceDeps {
 }
 
 export interface CustomResourceInstallation {
-  /** Resolves when what the store has is served. Caches must be loaded. */
+  /** Resolves when all stored definitions are served. Caches must be loaded. */
   serve(signal: AbortSignal): Promise<void>
   /** Keeps conditions and finishes deletions until the signal aborts. */
   run(signal: AbortSignal): Promise<void>

@@ -1,6 +1,6 @@
 /**
- * The kinds of a custom resource as OpenAPI shows them (L3): the definition's own schema, with what every object has. Version 2 leaves out
- * what its readers cannot take: logic, null, parts with unknown fields.
+ * The OpenAPI definitions of a custom resource's kinds (L3): the definition's schema, with the members of every object. Version 2 leaves out what its
+ * clients do not support: logic, null, parts with unknown fields.
  * Upstream: apiextensions-apiserver/pkg/controller/openapi (builder/builder.go, v2/conversion.go), pkg/apiserver/schema/kubeopenapi.go.
  */
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
@@ -20,7 +20,7 @@ export interface ShownVersion {
   readonly schema: Schema
 }
 
-/** Per served version: the kind and its list. */
+/** The definitions of the kind and its list, for each served version. */
 export function openApiDefinitions(definition: Definition, versions: readonly ShownVersion[]): ExtraDefinition[] {
   const { group, names } = definition.spec
   const { kind, listKind = `${kind}List` } = definition.status.acceptedNames?.kind ? definition.status.acceptedNames : names
@@ -91,7 +91,7 @@ function listSchema(definition: Definition, { kind, listKind, name }: { kind: st
   }
 }
 
-/** What passes as it is. */
+/** Members that are copied unchanged. */
 const plainMembers = [
   'type',
   'description',
@@ -156,7 +156,7 @@ function logicOf(props: Props): JsonSchema {
   return { ...written, allOf: [{ anyOf: either }, ...(props.allOf ?? [])] }
 }
 
-/** kubectl stumbles over typed parts that may be null or hold unknown fields: they lose their type. */
+/** kubectl fails on typed parts that may be null or have unknown fields: their type is removed. */
 function forVersion2(written: JsonSchema, props: Props): void {
   const preserve = props['x-kubernetes-preserve-unknown-fields'] === true
   if (props.nullable || preserve) {

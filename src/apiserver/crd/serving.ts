@@ -31,7 +31,7 @@ interface Served {
 export class CustomResources {
   readonly #deps: ServingDeps
   readonly #served = new Map<string, Served>()
-  /** Definitions that are being settled, one after the other each. */
+  /** Pending calls of `settle` by definition, which run one after the other. */
   readonly #settling = new Map<string, Promise<void>>()
   readonly #again = new Set<string>()
   #signal: AbortSignal | undefined

@@ -1,5 +1,5 @@
 /**
- * The rules of one version of a custom resource (L3), in the form that built-in kinds' rules have: the registry runs both alike.
+ * The rules of one version of a custom resource (L3), as a strategy like those of built-in kinds.
  * Upstream: apiextensions-apiserver/pkg/registry/customresource (strategy.go, status_strategy.go, validator.go).
  */
 import type { CustomResourceSubresourceScale, JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
@@ -72,7 +72,7 @@ export function customStrategy(definition: Definition, version: DefinitionVersio
   }
 }
 
-/** The status endpoint takes the status and nothing else, but for who manages which field. */
+/** The status endpoint changes only the status and metadata.managedFields. */
 function keepAllButStatus({ obj, old }: UpdateInput<KubeObject>): void {
   const object = obj as Unstructured
   const { status } = object
@@ -85,7 +85,7 @@ function keepAllButStatus({ obj, old }: UpdateInput<KubeObject>): void {
   else obj.metadata.managedFields = managedFields
 }
 
-/** Lists that were in order must stay so; what was not is tolerated. */
+/** A valid list must stay valid; a list that was already invalid is tolerated. */
 function listFaults(object: KubeObject, old: Frozen<KubeObject>, schema: Schema): FieldError[] {
   const faults = validateListTypes(object, schema)
   return faults.length > 0 && validateListTypes(old, schema).length === 0 ? faults : []
@@ -100,7 +100,7 @@ const blocking: ReadonlySet<FieldError['type']> = new Set([
 ])
 const notChecked = 'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
 
-/** Rules are not asked about objects whose shape is wrong. */
+/** Rules are not evaluated for objects with schema errors. */
 function ruleFaults(
   rules: RuleValidation | undefined,
   errors: readonly FieldError[],

@@ -21,7 +21,7 @@ import type { WebhookConversion } from './converter.ts'
 import type { Definition } from './definitions.ts'
 
 export interface WebhookConversionDeps {
-  /** Where a service leads. @throws StatusError while it leads nowhere */
+  /** The address of a service's endpoint. @throws StatusError if there is none */
   resolve(namespace: string, name: string, port: number): Place
   readonly random: Random
   readonly clock: Clock
@@ -44,7 +44,7 @@ export function createWebhookConversion(deps: WebhookConversionDeps): (definitio
 
 interface Webhook {
   readonly config: Frozen<WebhookClientConfig>
-  /** The review's version; undefined when the webhook speaks none of ours. */
+  /** The review's version; undefined when the webhook supports none of ours. */
   readonly version: string | undefined
 }
 
@@ -93,7 +93,7 @@ async function ask(
   const answer = (await postJson(webhookTarget(config, resolve, reach), review, { clock, timeoutMs, signal })) as ConversionReview | null | undefined
   if (typeof answer !== 'object' || answer === null) throw new Error('no response provided')
   const { response } = answer
-  // The older version of the review never had its identity checked.
+  // Upstream never checked the uid in the older version of the review.
   if (version === 'v1') {
     if (answer.apiVersion !== apiVersion || answer.kind !== 'ConversionReview') {
       const { group, version: got } = parseGroupVersion(answer.apiVersion ?? '')
@@ -107,7 +107,7 @@ async function ask(
   return convertedObjects ?? []
 }
 
-/** The converted object with the original's metadata. `invalid` begins every complaint. */
+/** The converted object with the original's metadata. `invalid` begins every error text. */
 function checked(original: Frozen<KubeObject>, value: unknown, apiVersion: string, invalid: string, index: number): KubeObject {
   const at = `${invalid} converted object at index ${index}`
   if (!isObject(value)) throw failure(`${at}: invalid type`)

@@ -26,7 +26,7 @@ const defaultBookmarkMs = 60_000
 const reconnectMs = 1_000
 /** Keys read at once: an answer of a remote store stays small, and other requests get their turn. */
 const pageKeys = 2_000
-/** Values of this size together are parsed in one turn. */
+/** Total size of values that are parsed in one turn. */
 const turnBytes = 1_000_000
 /** Objects that cannot be decrypted are tried again after this time, and after twice as long each time. */
 const retryMs = 1_000
@@ -38,7 +38,7 @@ export interface CachedResource {
   /** Ends with '/'. */
   readonly prefix: string
   readonly indexes: readonly FieldIndex[]
-  /** Absent: values are kept as they are. */
+  /** Absent: values are stored as plain text. */
   readonly values?: StoredValues | undefined
 }
 
@@ -62,9 +62,9 @@ export class Cacher {
   readonly #decodeErrors: Counter
   readonly #caches = new Map<string, WatchCache>()
   readonly #budgets = cacheBudgets()
-  /** Caches that are being filled, with what happened meanwhile. */
+  /** Caches that are being filled, with the events that arrived meanwhile. */
   readonly #filling = new Map<string, { event: CacheEvent; revision: number }[]>()
-  /** What came while a value's key is being fetched. */
+  /** Batches that arrived while a value's key is fetched. */
   #backlog: StoreEventBatch[] | undefined
   /** Ends the store watch. */
   #broken: AbortScope = abortScope()
@@ -76,7 +76,7 @@ export class Cacher {
   #waiters: Waiter[] = []
   /** Set after run() ends; new waiters are rejected. */
   #ended = false
-  /** The next turn of run() reads everything, as history is missing. */
+  /** The next turn of run() reads all objects, because history is missing. */
   #mustLoad = true
   #loaded: Promise<void>
   #setLoaded: () => void = () => {}
@@ -144,7 +144,7 @@ export class Cacher {
     this.#filling.delete(prefix)
   }
 
-  /** Everything at or below this revision has been taken in. 0 until the first load. */
+  /** All changes up to this revision have been applied. 0 until the first load. */
   get revision(): number {
     return this.#revision
   }
@@ -154,13 +154,13 @@ export class Cacher {
     return this.#loaded
   }
 
-  /** Until the caches hold the newest acknowledged write. Resolves at once in the usual case. */
+  /** Resolves when the caches have the newest acknowledged write; undefined if they already do, which is usual. */
   waitUntilCurrent(cancellation?: Cancellation): Promise<void> | undefined {
     const latest = this.#store.latestRevision(cancellation)
     return typeof latest === 'number' ? this.waitFor(latest, cancellation) : latest.then((revision) => this.waitFor(revision, cancellation))
   }
 
-  /** Until the caches have reached `revision`; undefined when they already have. Throws Timeout when they do not in time. */
+  /** Resolves when the caches have reached `revision`; undefined if they already have. Rejects with Timeout if they do not in time. */
   waitFor(revision: number, cancellation?: Cancellation): Promise<void> | undefined {
     if (this.#revision >= revision && this.#revision > 0) return undefined
     return this.#wait(revision, cancellation?.signal)
@@ -238,7 +238,7 @@ export class Cacher {
     this.#filling.clear()
     this.#backlog = undefined
     const readings = new Map<WatchCache, Reading>()
-    // Resources may be added while a key is fetched: each pass reads what the one before did not know of.
+    // Resources may be added while a key is fetched: each pass reads those that were added during the one before.
     const unread = () => [...this.#caches].filter(([prefix, cache]) => !readings.has(cache) && !this.#filling.has(prefix))
     for (let caches = unread(); caches.length > 0; caches = unread()) {
       const byPrefix = this.#byPrefix(kvs)
@@ -299,7 +299,7 @@ export class Cacher {
     for (const { kv, value } of unreadable) this.#reportUnreadable(cache, kv.key, value)
   }
 
-  /** Batches are taken in at once, unless one holds values whose key must be fetched first: those that follow it wait. */
+  /** Applies a batch at once, unless it has values whose key must be fetched first: the following batches then wait. */
   #take(batch: StoreEventBatch): void {
     if (this.#backlog) {
       this.#backlog.push(batch)

@@ -15,7 +15,7 @@ export function encodeContinue(token: Continue): string {
   return Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: token.revision, start: token.start })).toString('base64url')
 }
 
-/** @throws Status BadRequest for what is no token of this server. */
+/** @throws Status BadRequest for a text that is no token of this server. */
 export function decodeContinue(text: string): Continue {
   const bad = (why: string) => badRequest(`invalid continue token: continue key is not valid: ${why}`)
   let value: unknown
@@ -28,7 +28,7 @@ export function decodeContinue(text: string): Continue {
   if (v !== 'meta.k8s.io/v1') throw bad(`server does not recognize this encoded version ${v ?? ''}`)
   if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0) throw bad('incorrect encoded start resourceVersion (version meta.k8s.io/v1)')
   if (typeof start !== 'string' || start === '') throw bad('encoded start key empty (version meta.k8s.io/v1)')
-  // Only what is its own shortest form cannot lead out of the resource's prefix.
+  // Only a normalized key is safe: others could lead out of the resource's prefix.
   if (
     start.endsWith('/') ||
     start

@@ -14,7 +14,7 @@ export interface ForeignConversion {
   convert(object: DeepReadonly<KubeObject>, apiVersion: string): Promise<KubeObject>
 }
 
-/** Stops the bookkeeping; never leaves this file. */
+/** Thrown to stop the tracking; caught in this file. */
 class NotConverted {
   readonly object: DeepReadonly<KubeObject>
   readonly apiVersion: string
@@ -25,7 +25,7 @@ class NotConverted {
 }
 
 /**
- * @param work pure, so that it may run several times; what it throws itself is thrown
+ * @param work pure, since it may run several times; its own errors are rethrown
  * @throws Status of a conversion that failed
  */
 export async function withConvertedVersions<T>({ schemas, convert }: ForeignConversion, own: string, work: (versions: OtherVersions) => T): Promise<T> {

@@ -27,7 +27,7 @@ const generateNameTries = 8
 export interface CreateRequest {
   /** Options that differ from the query's. */
   readonly options?: Readonly<Record<string, unknown>> | undefined
-  /** Checks that the user may create, where the request's verb is another one. Runs after validation, before validating admission. */
+  /** Checks the permission to create, if the request's verb is another one. Runs after validation, before validating admission. */
   readonly authorize?: (() => Promise<void>) | undefined
 }
 
@@ -44,7 +44,7 @@ export async function createObject(deps: WriterDeps, context: WriteContext, obje
   const { metadata } = object
   if (!metadata.generateName || metadata.name) return createNamed(deps, context, object, request)
   for (let attempt = 1; ; attempt++) {
-    // Each try gets its own copy: a write that lost may already have been prepared.
+    // Each attempt gets its own copy: a failed attempt may have changed the object.
     const copy = deepCopy(object)
     copy.metadata.name = `${metadata.generateName.slice(0, 58)}${randomName(deps.random)}`
     try {
@@ -70,7 +70,7 @@ async function createNamed(deps: WriterDeps, context: WriteContext, served: Kube
   if (strategy.generation !== false) metadata.generation = 1
   const input = { obj: object, path: rootPath, context: strategyContext(deps, context) }
   strategy.prepareForCreate?.(input)
-  // Most kinds have no hook, and wait for nothing.
+  // Most kinds have no hook and need no await.
   const reservation = stored.hooks?.beforeCreate && (await stored.hooks.beforeCreate(object, context.dryRun))
   let isStored = false
   try {
@@ -111,7 +111,7 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
   const converted = converting instanceof Promise ? await converting : converting
   const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, key, converted, undefined))
   if (entry) return entry
-  // One that cannot be read is there all the same.
+  // An unreadable object exists, too.
   throw existsError(context, await deps.storage.read(stored, key).catch(() => undefined), name)
 }
 
@@ -136,7 +136,7 @@ export function ensureNamespace(context: WriteContext, object: KubeObject): void
     return
   }
   if (namespace === '') {
-    // Cluster-scoped objects silently lose a namespace on the wire; what is asked for by name must fit.
+    // The namespace of a cluster-scoped object is dropped silently; one that is named in the path must match.
     if (!context.served.namespaced) {
       delete object.metadata.namespace
       return

@@ -31,7 +31,7 @@ const cases: Case[] = [
   { name: 'a finalizer holds it', resource: plain, metadata: { finalizers: ['a/b'] }, want: { finalizers: ['a/b'], ...marked } },
   { name: 'a finalizer still holds it', resource: plain, metadata: { finalizers: ['a/b'], ...marked }, want: 'pending' },
   {
-    name: 'generation counts the mark',
+    name: 'marking the object increments its generation',
     resource: plain,
     metadata: { finalizers: ['a/b'], generation: 4 },
     want: { finalizers: ['a/b'], generation: 5, ...marked },
@@ -39,7 +39,7 @@ const cases: Case[] = [
   { name: 'foreground', resource: plain, request: { propagationPolicy: 'Foreground' }, want: { finalizers: ['foregroundDeletion'], ...marked } },
   { name: 'orphan', resource: plain, request: { orphanDependents: true }, want: { finalizers: ['orphan'], ...marked } },
   {
-    name: 'background overrules an earlier foreground',
+    name: 'background overrides an earlier foreground',
     resource: plain,
     metadata: { finalizers: ['foregroundDeletion'], ...marked },
     request: { propagationPolicy: 'Background' },
@@ -75,7 +75,7 @@ const cases: Case[] = [
     want: 'pending',
   },
   {
-    name: 'at once, but a finalizer',
+    name: 'at once, but the object has a finalizer',
     resource: graceful,
     metadata: { finalizers: ['a/b'], ...started },
     request: { gracePeriodSeconds: 0 },
@@ -84,7 +84,7 @@ const cases: Case[] = [
   { name: 'a namespace with content', resource: namespace, extra: { spec: { finalizers: ['kubernetes'] } }, want: marked },
   { name: 'a namespace without finalizers', resource: namespace, extra: { spec: {} }, want: 'now' },
   {
-    name: 'a namespace under way',
+    name: 'a namespace that is terminating',
     resource: namespace,
     metadata: marked,
     extra: { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Terminating' } },
@@ -93,7 +93,7 @@ const cases: Case[] = [
 ]
 
 for (const { name, resource, metadata = {}, extra = {}, request = {}, want } of cases) {
-  test(`API-25 what a delete does: ${name}`, () => {
+  test(`API-25 a delete plans the deletion: ${name}`, () => {
     const object = { apiVersion: 'v1', kind: resource.kind, metadata: { name: 'x', ...metadata }, ...extra } as KubeObject
     const plan = planDeletion(resource, { name: 'x', ...request }, object, nowMs)
     assert.deepEqual(typeof plan === 'string' ? plan : plan.metadata, typeof want === 'string' ? want : { name: 'x', ...want })
@@ -110,7 +110,7 @@ const ready: readonly [string, StoredResource, object, object, boolean][] = [
   ['an empty namespace', namespace, marked, { spec: {} }, true],
 ]
 for (const [name, resource, metadata, extra, want] of ready) {
-  test(`API-25 whether an update finishes a deletion: ${name}`, () => {
+  test(`API-25 an update finishes a deletion or not: ${name}`, () => {
     assert.equal(readyToDelete(resource, { apiVersion: 'v1', kind: resource.kind, metadata, ...extra } as KubeObject), want)
   })
 }

@@ -32,7 +32,7 @@ export interface DeleteResult {
   readonly deleted: boolean
 }
 
-/** Deletes at once, or marks the object when a grace period or finalizers hold it. */
+/** Removes the object at once, or marks it if a grace period or finalizers keep it. */
 export async function deleteObject(deps: WriterDeps, context: WriteContext, request: DeleteRequest): Promise<DeleteResult> {
   const { served } = context
   const key = keyFor(served, context.namespace, request.name)
@@ -113,14 +113,14 @@ export function planDeletion(stored: StoredResource, request: DeleteRequest, old
   return terminating(stored, object, old)
 }
 
-/** Some kinds show their deletion in the status, too. */
+/** Some kinds record their deletion in the status, too. */
 function terminating({ strategy: { termination } }: StoredResource, object: KubeObject, old: Frozen<KubeObject>): 'pending' | KubeObject {
   if (!termination) return object
   const changed = termination.show(object)
   return old.metadata.deletionTimestamp && !changed ? 'pending' : object
 }
 
-/** Sets the deletion's time and period for kinds that die slowly. */
+/** Sets deletionTimestamp and grace period for kinds with graceful deletion. */
 function applyGrace(stored: StoredResource, request: DeleteRequest, object: KubeObject, nowMs: number): 'graceful' | 'immediate' | 'unchanged' {
   const { deletion } = stored.strategy
   if (!deletion) return 'immediate'
@@ -169,7 +169,7 @@ function isHeld({ strategy }: StoredResource, object: Frozen<KubeObject> | KubeO
   return strategy.termination?.isHeld(object as Frozen<KubeObject>) ?? false
 }
 
-/** Whether an update has removed the last thing that kept a deleted object alive. Upstream: ShouldDeleteDuringUpdate. */
+/** Whether an update has removed the last reason to keep a deleted object. Upstream: ShouldDeleteDuringUpdate. */
 export function readyToDelete(stored: StoredResource, object: Frozen<KubeObject> | KubeObject): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds, finalizers } = object.metadata
   if (!deletionTimestamp || (deletionGracePeriodSeconds ?? 0) > 0) return false

@@ -1,9 +1,9 @@
-/** What decoding needs to know of a served resource (L3). Upstream: the serializers and the defaulter of handlers' RequestScope. */
+/** The decoding rules of a served resource (L3). Upstream: the serializers and the defaulter of handlers' RequestScope. */
 import type { KubeObject } from '#api/machinery/meta'
 import type { ExpectedKind } from '../core/body.ts'
 import type { ServedResource } from './storedResource.ts'
 
-/** What a body must be to be an object of the served resource. */
+/** The kind that a body must have for the served resource. */
 export function expectedKind(served: ServedResource): ExpectedKind {
   const { group, version, kind, schema, stored } = served
   const { strategy } = stored

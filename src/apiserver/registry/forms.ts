@@ -1,5 +1,5 @@
 /**
- * A stored resource as admission sees it (L3): its versions, and the way from one to the other through the stored shape.
+ * A stored resource for admission (L3): its versions, and the conversion between them through the stored shape.
  * Upstream: the converter, defaulter and EquivalentResourceMapper of handlers' RequestScope.
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
@@ -33,7 +33,7 @@ export function formsOf(versions: readonly ServedResource[]): AdmissionForms {
   }
 }
 
-/** A version that is not served any more can only be the stored one. */
+/** A version that is no longer served can only be the storage version. */
 function toStored(object: Frozen<KubeObject>, from: ServedResource | undefined, to: ServedResource): Promise<KubeObject> | KubeObject {
   const copy = deepCopy<KubeObject>(object)
   return !from || object.apiVersion === to.stored.storageApiVersion ? copy : from.toStored(from.toStrategy(copy))

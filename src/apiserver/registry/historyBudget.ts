@@ -1,19 +1,19 @@
 /**
- * What the histories of all watch caches may hold in large objects (L3), in addition to the current state. A ring keeps its last thousand changes,
- * which is nothing where objects have some kilobytes, and gigabytes where a client writes objects of a megabyte again and again: beyond the budget the
- * oldest replaced versions are evicted. The changes stay in the ring: only a watcher that resumes from before such a change, and would have to be
- * shown it, lists again. Upstream bounds the number of changes alone (watchCache capacity).
+ * Bounds the memory of large objects in the histories of all watch caches (L3), in addition to the current state. A ring keeps its last thousand changes,
+ * which is little if objects have some kilobytes, but gigabytes if a client keeps writing objects of a megabyte: beyond the budget the oldest replaced
+ * versions are evicted. The changes stay in the ring: only a watcher that resumes before such a change, and needs its event, must list again.
+ * Upstream only bounds the number of changes (watchCache capacity).
  */
 
 const mostLargeBytes = 8 * 1024 * 1024
 
 /** A change of a large object. */
 export interface LargeChange {
-  /** What it holds in addition to the current state. */
+  /** Bytes that it holds in addition to the current state. */
   readonly heldBytes: number
-  /** Keeps what history needs. */
+  /** Drops decoded forms, which history does not need. */
   dropDecoded(): void
-  /** Takes away what it holds in addition to the current state. */
+  /** Drops the version that it holds in addition to the current state. */
   evict(): void
 }
 
@@ -27,7 +27,7 @@ export class HistoryBudget {
     this.#mostBytes = mostBytes
   }
 
-  /** Notes a large change; older versions may have to go. */
+  /** Adds a large change; may evict older versions. */
   add(change: LargeChange): void {
     // Keep the newest change decoded: listeners are about to read it.
     this.#newest?.dropDecoded()

@@ -1,5 +1,5 @@
 /**
- * What a kind needs of the server beyond its strategy, which is pure (L3). The folder `kinds` has one for each kind that needs any.
+ * Server-side parts of a kind beyond its strategy, which is pure (L3). The folder `kinds` has one for each kind that needs them.
  * Upstream: the storage.go files of pkg/registry, which wrap or configure the generic store.
  */
 import type { Transport } from '#client/transport'
@@ -10,9 +10,9 @@ export interface KindStorage {
   readonly hooks?: StorageHooks | undefined
   /** The store removes objects this long after their last write. */
   readonly ttlSeconds?: number | undefined
-  /** Gives it the caches to read and to listen to. Called once, before the caches are filled. */
+  /** Receives the reader of the caches and their changes. Called once, before the caches are filled. */
   follow?(reader: ObjectReader): void
-  /** Gives it the way to write objects of other kinds. Called once, before the first request. */
+  /** Receives the transport for writing objects of other kinds. Called once, before the first request. */
   connect?(transport: Transport): void
 }
 

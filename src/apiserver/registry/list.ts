@@ -80,7 +80,7 @@ async function fromCache(
 ): Promise<EntryList> {
   const { cache } = served.stored
   cache.requireReadable(query.selection)
-  // What a selector looks at must be converted before it looks.
+  // Objects must be converted before a field selector evaluates them.
   const preparing =
     query.selection.matchesObject && prepareViews(cache.select({ ...query.selection, matchesObject: undefined }, start), served.view, cancellation)
   if (preparing) await preparing

@@ -1,5 +1,5 @@
 /**
- * How field ownership looks at a built-in resource's other versions (L3): through the stored shape, which every version knows.
+ * Converts a built-in resource between versions for field ownership (L3), through the stored shape.
  * Upstream: the versionConverter of apimachinery/pkg/util/managedfields/internal (v1.36).
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'

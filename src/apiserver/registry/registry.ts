@@ -34,16 +34,16 @@ export interface Registry {
   readonly cacher: Cacher
   readonly storage: Storage
   readonly reader: ObjectReader
-  /** Gives the kinds that need it the way to write objects of other kinds. Call before the first request. */
+  /** Passes kinds the transport for writing objects of other kinds. Call before the first request. */
   connect(transport: Transport): void
   /** Resources that are stored, by group, version and plural name. */
   served(group: string, version: string, resource: string): ServedResource | undefined
   all(): readonly ServedResource[]
   /** Opens a resource at run time; resolves when its cache is filled. `prefix` ends with '/'. */
   openCache(prefix: string, resource: GroupResource): Promise<WatchCache>
-  /** Ends its watches and forgets what it held. */
+  /** Ends its watches and drops its objects. */
   closeCache(prefix: string): void
-  /** Makes the versions of a custom resource known to `served` and `reader`, in place of what they were before. */
+  /** Adds the versions of a custom resource to `served` and `reader`, replacing earlier ones. */
   add(served: readonly ServedResource[]): void
   remove(served: readonly ServedResource[]): void
 }
@@ -55,9 +55,9 @@ export interface RegistryDeps {
   readonly metrics?: Metrics | undefined
   strategyFor(group: string, kind: string): KindStrategy | undefined
   readonly random: Random
-  /** What single kinds need of the server. */
+  /** Server-side parts of single kinds. */
   readonly storages: KindStorages
-  /** How values are encrypted; absent: they are not. */
+  /** Encryption of stored values; absent: none. */
   readonly transformers?: ResourceTransformers | undefined
   /** How often watches get a bookmark; absent: each minute, as upstream. */
   readonly bookmarkMs?: number | undefined
@@ -65,7 +65,7 @@ export interface RegistryDeps {
 
 const nameIndex: FieldIndex = { field: 'metadata.name', value: (entry) => entry.key.slice(entry.key.indexOf('/') + 1) }
 
-/** By name, and by the fields that the strategy names. */
+/** Indexes by name, and by the fields that the strategy names. */
 function indexesOf({ triggerFields = [], selectableFields = {} }: Pick<KindStrategy, 'triggerFields' | 'selectableFields'>): FieldIndex[] {
   const ofFields = triggerFields.map((field): FieldIndex => {
     const value = ownValue(selectableFields, field)
@@ -163,7 +163,7 @@ function servedResource(deps: RegistryDeps, cacher: Cacher, facts: ResourceFacts
   }
 }
 
-/** Tells the resources that are stored once and served in several shapes of each other. */
+/** Links resources with one storage that are served in several shapes. */
 function linkVersions(served: Map<string, ServedResource>): void {
   const all = [...served.values()]
   for (const [key, one] of served) {
@@ -174,7 +174,7 @@ function linkVersions(served: Map<string, ServedResource>): void {
 
 const kindKey = (apiVersion: string, kind: string): string => `${apiVersion} ${kind}`
 
-/** Tells admission which versions show the same objects. */
+/** Links versions of the same objects, for admission. */
 function linkForms(added: readonly ServedResource[], all: Iterable<ServedResource>): void {
   const byPrefix = new Map(added.map(({ stored }) => [stored.prefix, [] as ServedResource[]]))
   for (const one of all) byPrefix.get(one.stored.prefix)?.push(one)
@@ -222,7 +222,7 @@ function createReader(byResource: ReadonlyMap<string, StoredResource>, byKind: R
     if (!stored) throw new Error(`no stored resource ${resource.group}/${resource.resource}`)
     return stored
   }
-  // The caller names the type that goes with the resource, as with any typed client.
+  // The caller chooses the type for the resource, as with any typed client.
   return {
     get<T extends KubeObject>(resource: { readonly group: string; readonly resource: string }, namespace: string, name: string) {
       const stored = find(resource)

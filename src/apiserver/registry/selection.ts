@@ -1,5 +1,5 @@
 /**
- * What a list or watch selects (L3): a namespace, a label selector, a field selector. Equal selections of one resource have equal keys,
+ * The selection of a list or watch (L3): a namespace, a label selector, a field selector. Equal selections of one resource have equal keys,
  * so that their watchers are served together.
  * Upstream: storage.SelectionPredicate.
  */
@@ -11,7 +11,7 @@ export interface Selection {
   readonly namespace: string
   /** Set when a selector can reject objects of the namespace. */
   readonly matchesObject?: ((entry: CacheEntry) => boolean) | undefined
-  /** Exact requirements on fields, such as metadata.name: what the watch cache dispatches by. */
+  /** Exact requirements on fields, such as metadata.name, by which the watch cache dispatches events. */
   readonly exactFields: Readonly<Record<string, string>>
 }
 

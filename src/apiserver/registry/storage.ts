@@ -11,7 +11,7 @@ import { CacheEntry, encodeStored } from '../core/watch/cacheEntry.ts'
 import type { Cacher } from './cacher.ts'
 import type { StoredResource } from './storedResource.ts'
 
-/** Leases for expiring objects are shared by everything written within a minute, or a twentieth of a short life. Upstream: etcd3/lease_manager.go. */
+/** A lease is shared by expiring objects that are written within a minute, or within a twentieth of a short TTL. Upstream: etcd3/lease_manager.go. */
 const leaseReuseSeconds = (ttlSeconds: number) => Math.min(60, Math.floor(ttlSeconds / 20))
 
 export class Storage {
@@ -32,7 +32,7 @@ export class Storage {
     return resource.cache.get(key)
   }
 
-  /** Until the caches hold the newest acknowledged write. */
+  /** Resolves when the caches have the newest acknowledged write. */
   current(): Promise<void> | undefined {
     return this.#cacher.waitUntilCurrent()
   }
@@ -43,7 +43,7 @@ export class Storage {
    */
   async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
     const plain = encodeStored(object)
-    // What an object gains on its way here (defaults, managed fields) counts too.
+    // Defaults and managed fields, which were added by the server, count too.
     if (plain.length > this.#store.maxValueBytes) throw tooLarge()
     if (isLargeObject(plain.length)) await turn()
     const storeKey = resource.prefix + key
@@ -69,7 +69,7 @@ export class Storage {
   }
 
   /**
-   * Whether the object is kept otherwise than a new one would be, so that it must be written although it is the same: under an older key, or plain.
+   * Whether a new value would be stored differently, so that even an unchanged object is written: it has an older key, or is not encrypted.
    * @throws StatusError InternalError when it cannot be read
    */
   async isStale(resource: StoredResource, current: CacheEntry): Promise<boolean> {
@@ -118,7 +118,7 @@ function storeFailure(error: unknown): unknown {
   const { code } = error as StoreError
   if (code === 'noSpace') return new StatusError('', 'etcdserver: mvcc: database space exceeded', { cause: error })
   if (code === 'tooLarge') return tooLarge(error)
-  // Clients read again and decide: the write may still happen.
+  // The write may still happen: clients must read again.
   if (code === 'unknownOutcome')
     return new StatusError('Timeout', 'Timeout: request did not complete within requested timeout - context deadline exceeded', { cause: error })
   if (code === 'unavailable' || code === 'closed') {

@@ -1,4 +1,4 @@
-/** Tells the audit log how long the store took over a write (L3). Upstream: StorageTracker of apiserver/pkg/endpoints/request/webhook_duration.go. */
+/** Records the store's latency of a write for the audit log (L3). Upstream: StorageTracker of apiserver/pkg/endpoints/request/webhook_duration.go. */
 import type { Clock } from '#base/clock'
 import type { WriteContext } from './storedResource.ts'
 

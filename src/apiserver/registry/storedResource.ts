@@ -1,5 +1,5 @@
 /**
- * A resource as the registry knows it (L3): one storage, shown in one or several versions. Built from the generated facts and the kinds'
+ * A resource of the registry (L3): one storage, served in one or several versions. Built from the generated facts and the kinds'
  * strategies; custom resources build the same shape at run time.
  * Upstream: registry.Store plus the handlers' RequestScope.
  */
@@ -16,14 +16,14 @@ import type { CacheEntry, VersionView } from '../core/watch/cacheEntry.ts'
 import type { ForeignConversion } from './convertedVersions.ts'
 import type { WatchCache } from './watchCache.ts'
 
-/** A write that is well-formed, and what it takes to find out whether its author may do what it brings about. */
+/** A valid write, with the data to authorize its effects. */
 export interface CheckedWrite {
   readonly object: Frozen<KubeObject>
   /** Absent: the write creates. */
   readonly old?: Frozen<KubeObject> | undefined
   /** Empty for the object itself. */
   readonly subresource: string
-  /** The request's: create, update or patch. */
+  /** The request's verb: create, update or patch. */
   readonly verb: string
   /** The request's version of the resource. */
   readonly version: string
@@ -32,24 +32,24 @@ export interface CheckedWrite {
   readonly reader: ObjectReader
 }
 
-/** Work that a resource needs around its writes beyond what a strategy, which is pure, may do. */
+/** Effects around a resource's writes, which a pure strategy cannot have. */
 export interface StorageHooks {
-  /** After prepareForCreate, before validation; may change the object. Refusals are thrown. A dry run leaves nothing behind. */
+  /** After prepareForCreate, before validation; may change the object. Refusals are thrown. A dry run must not allocate anything. */
   beforeCreate?(object: KubeObject, dryRun: boolean): Promise<Reservation>
   beforeUpdate?(object: KubeObject, old: Frozen<KubeObject>, dryRun: boolean): Promise<Reservation>
-  /** After validation, where that found no fault. Upstream does this within Validate and ValidateUpdate. */
+  /** After successful validation. Upstream does this within Validate and ValidateUpdate. */
   checkRights?(write: CheckedWrite): Promise<readonly FieldError[]>
-  /** The object is gone from the store. */
+  /** Called after the object was removed from the store. */
   afterDelete?(object: Frozen<KubeObject>): Promise<void>
 }
 
-/** What a write holds until it is in the cache, or has failed. */
+/** Allocations of a write until it is in the cache, or has failed. */
 export interface Reservation {
-  /** Keeps what was taken when the write was stored, and gives it back when it was not. */
+  /** Keeps the allocations if the write was stored, and releases them otherwise. */
   settle(stored: boolean): Promise<void>
 }
 
-/** A hook that only looks. */
+/** The result of a hook without allocations. */
 export const nothingReserved: Reservation = { settle: async () => undefined }
 
 export interface StoredResource {
@@ -59,7 +59,7 @@ export interface StoredResource {
   readonly namespaced: boolean
   /** Ends with '/'. */
   readonly prefix: string
-  /** The apiVersion that values in the store carry. */
+  /** The apiVersion of stored values. */
   readonly storageApiVersion: string
   readonly strategy: KindStrategy
   /** Whether the kind has a status subresource: writes to the object then leave the status alone. */
@@ -86,24 +86,24 @@ export interface ServedResource {
   readonly stored: StoredResource
   /** Absent when the version is the storage version. */
   readonly view?: VersionView | undefined
-  /** The shape that the strategy works on. Absent: the stored one. */
+  /** The strategy's shape. Absent: the stored one. */
   readonly strategyView?: VersionView | undefined
   toStrategy(object: KubeObject): KubeObject
   /** From the strategy's shape to the stored one. */
   toStored(object: KubeObject): KubeObject | Promise<KubeObject>
   /** The resource's other versions, where their shapes differ. Absent: one version, or one shape. */
   readonly otherVersion?: OtherVersions | undefined
-  /** The same where only others can convert between them. */
+  /** The same, if a webhook converts between them. */
   readonly foreignConversion?: ForeignConversion | undefined
-  /** Whether a write that changes nothing would still store something else: an older version, fields that are pruned by now. */
+  /** Whether even an unchanged object would be stored differently: it has an older version, or fields that are pruned now. */
   isOutdated?(entry: CacheEntry): boolean
   /** Absent for built-in kinds. */
   readonly custom?: CustomTraits | undefined
 }
 
-/** What sets custom resources apart from built-in ones. */
+/** Traits of custom resources. */
 export interface CustomTraits {
-  /** Tells apart what one name stood for over time. */
+  /** Identifies the definition's state, since a name can be redefined. */
   readonly revision: string
   readonly listKind: string
 }
@@ -123,7 +123,7 @@ export interface WriteContext {
   readonly cancellation?: Cancellation | undefined
   /** Admission reads its options, and adds annotations to its audit event. */
   readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info' | 'bodyBytes'> | undefined
-  /** What the request carries, where that is no object of the resource: PodExecOptions, Binding. */
+  /** The kind of the request's body, if it is no object of the resource: PodExecOptions, Binding. */
   readonly kind?: GroupVersionKind | undefined
 }
 

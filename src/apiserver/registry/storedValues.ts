@@ -14,19 +14,19 @@ export class StoredValues {
 
   /**
    * @param resource as metrics name it: `deployments.apps`
-   * @param transformer absent: values are kept as they are
+   * @param transformer absent: values are stored as plain text
    */
   constructor(resource: string, transformer: ValueTransformer | undefined) {
     this.#resource = resource
     this.#transformer = transformer
   }
 
-  /** As metrics label it. */
+  /** Labels of metrics. */
   get groupResource(): { readonly group: string; readonly resource: string } {
     return parseGroupResource(this.#resource)
   }
 
-  /** Whether values must be read before they are objects. */
+  /** Whether values must be decrypted before parsing. */
   get transformed(): boolean {
     return this.#transformer !== undefined
   }
@@ -41,7 +41,7 @@ export class StoredValues {
     }
   }
 
-  /** The object's bytes, now or when a key has been fetched. */
+  /** Decrypts a value; returns a promise only if a key must be fetched. */
   read(key: string, value: Uint8Array): Uint8Array | UnreadableValue | Promise<Uint8Array | UnreadableValue> {
     if (!this.#transformer && !mayBeEncrypted(value)) return value
     try {
@@ -56,7 +56,7 @@ export class StoredValues {
     }
   }
 
-  /** Whether a new value would be written otherwise: under another key, or encrypted at all. @throws StatusError InternalError */
+  /** Whether a new value would be written under another key, or encrypted while this one is not. @throws StatusError InternalError */
   async isStale(key: string, value: Uint8Array): Promise<boolean> {
     try {
       return (await this.#fromStorage(key, value)).stale
@@ -70,7 +70,7 @@ export class StoredValues {
   }
 }
 
-/** By the first byte of `k8s:enc:`. JSON begins otherwise; upstream's protobuf does not, and is looked at more closely. */
+/** Compares the first byte with that of `k8s:enc:`. JSON differs in it; upstream's protobuf has the same one, and is checked further. */
 export function mayBeEncrypted(value: Uint8Array): boolean {
   return value[0] === 0x6b
 }

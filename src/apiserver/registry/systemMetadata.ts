@@ -1,6 +1,6 @@
 /**
- * The part of metadata that belongs to the server (L3): what a client may leave out or cannot change. The result is a new object with its
- * fields in upstream's order; taking fields away one by one would leave a slow one.
+ * The part of metadata that the server sets (L3): clients may leave it out, or cannot change it. The result is a new object with its fields in
+ * upstream's order; deleting fields one by one would make V8 use a slow object.
  * Upstream: rest.FillObjectMetaSystemFields, rest.BeforeUpdate (v1.36).
  */
 import type { Frozen, ObjectMeta } from '#api/machinery/meta'
@@ -23,7 +23,7 @@ const order = [
   'managedFields',
 ] as const satisfies readonly (keyof ObjectMeta)[]
 
-/** For a new object: who it is and since when; nothing of a deletion. */
+/** For a new object: uid, name and creation time, without deletion fields. */
 export function newSystemMetadata(metadata: ObjectMeta, system: { readonly uid: string; readonly creationTimestamp: string }): ObjectMeta {
   const { uid, creationTimestamp } = system
   return inOrder(metadata, { uid, creationTimestamp, deletionTimestamp: undefined, deletionGracePeriodSeconds: undefined })

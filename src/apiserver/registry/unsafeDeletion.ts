@@ -1,6 +1,6 @@
 /**
  * Deletes objects that cannot be read (L3): preconditions, finalizers and admission cannot apply to an unreadable object. The feature gate
- * AllowUnsafeMalformedObjectDeletion turns it on, and its author needs a right of its own.
+ * AllowUnsafeMalformedObjectDeletion turns it on, and the user needs a separate permission.
  * Upstream: generic/registry/corrupt_obj_deleter.go and authorizeUnsafeDelete of handlers/delete.go (v1.36).
  */
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
@@ -12,7 +12,7 @@ import type { WriterDeps } from './writer.ts'
 const verb = 'unsafe-delete-ignore-read-errors'
 const option = FieldPath.of('ignoreStoreReadErrorWithClusterBreakingPotential')
 
-/** @throws Status Forbidden without the right; Invalid when the object can be read or is not there; Conflict when it was written meanwhile */
+/** @throws Status Forbidden without the permission; Invalid when the object is readable or missing; Conflict when it was written meanwhile */
 export async function deleteUnreadable(deps: WriterDeps, context: WriteContext, name: string): Promise<void> {
   const { served } = context
   await checkRight(deps, context, name)

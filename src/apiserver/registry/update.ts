@@ -26,7 +26,7 @@ import { notingStoreLatency } from './storeLatency.ts'
 import { keptSystemMetadata } from './systemMetadata.ts'
 import { attributesOf, checkRights, rootPath, strategyContext, throwIfInvalid, type WriterDeps } from './writer.ts'
 
-/** Tries against other writers; each loses only to a write that succeeded, so the system as a whole always moves on. */
+/** Attempts after conflicts; each fails only because another write succeeded, so the system always makes progress. */
 const maxTries = 100
 
 export interface UpdateRequest {
@@ -63,7 +63,7 @@ export async function updateObject(deps: WriterDeps, context: WriteContext, requ
   throw conflict(served, request.name, optimisticLockMessage)
 }
 
-/** Undefined when the object is there after all. */
+/** Undefined when the object exists by now. */
 async function createInstead(deps: WriterDeps, context: WriteContext, request: UpdateRequest): Promise<UpdateResult | undefined> {
   const { served, subresource } = context
   const allowed = subresource === '' && (request.forceAllowCreate || served.stored.strategy.allowCreateOnUpdate)
@@ -85,7 +85,7 @@ async function createInstead(deps: WriterDeps, context: WriteContext, request: U
   }
 }
 
-/** The right that an update needs as well when it creates. */
+/** The further permission of an update that creates. */
 function creationOf({ served, subresource, namespace, user, request }: WriteContext, name: string): AuthorizationAttributes {
   return {
     user,
@@ -125,7 +125,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
   const object = served.toStrategy(changed)
   prepare(deps, context, object, old)
   if (isLarge) await turn()
-  // Most kinds have no hook, and wait for nothing.
+  // Most kinds have no hook and need no await.
   const reservation = stored.hooks?.beforeUpdate && (await stored.hooks.beforeUpdate(object, old, context.dryRun))
   let isStored = false
   try {
@@ -186,7 +186,7 @@ function prepare(deps: WriterDeps, context: WriteContext, object: KubeObject, ol
     if (view?.prepareForUpdate) view.prepareForUpdate(input)
     else if (context.subresource === 'status') keepAllButStatus(object, old)
   }
-  // Strategies may put frozen parts of the old object in; the metadata is still written to.
+  // A strategy may insert frozen parts of the old object, but metadata must stay writable.
   if (Object.isFrozen(object.metadata)) object.metadata = keptSystemMetadata(object.metadata, old.metadata)
   const generation = old.metadata.generation
   if (strategy.generation === false || generation === undefined) return
@@ -223,7 +223,7 @@ function finishValidation(deps: WriterDeps, context: WriteContext, object: KubeO
   strategy.canonicalize?.(object)
 }
 
-/** A list that Go never omits is the same absent, empty and null. */
+/** In lists that Go never omits, absent, empty and null are equal. */
 function isUnchanged(object: KubeObject, old: Frozen<KubeObject>): boolean {
   return sameObject(object, old) || (mayBeSameContent(object, old) && sameObject(withNils(object), withNils(old)))
 }
@@ -268,7 +268,7 @@ function preconditionFailed(context: WriteContext, name: string, what: 'UID' | '
   return conflict(context.served, name, `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${detail}`)
 }
 
-/** Endpoints that keep the kind's rule on writes without a resourceVersion; the others change the object they have read. */
+/** Endpoints that follow the kind's rule for writes without a resourceVersion; the others change the object that they have read. */
 const ownStrategy: ReadonlySet<string> = new Set(['', 'status'])
 
 function checkResourceVersion(context: WriteContext, name: string, asked: string | undefined, current: CacheEntry): void {

@@ -88,7 +88,7 @@ test('API-08 a watch resumes after any revision still held, without gap or repea
   }
 })
 
-test('API-08 history that is gone is refused as expired with upstream text', () => {
+test('API-08 a watch before the kept history is refused as expired, with upstream’s text', () => {
   const cache = new WatchCache(prefix, [])
   cache.load([], 40, [], 0)
   assert.throws(
@@ -132,7 +132,7 @@ test('API-09 watchers of one value of an indexed field see exactly their objects
   assert.deepEqual(await next(two), ['ADDED y 3', 'ADDED x 4'])
 })
 
-test('API-09 a watcher that does not read is cut off; another one does not notice', async () => {
+test('API-09 a watcher that does not read is cut off, and others are not affected', async () => {
   const cache = newCache()
   const slow = watch(cache, everything, 1, 1)
   const quick = watch(cache, everything, 1, 1)
@@ -153,7 +153,7 @@ test('API-08 a streaming list ends its initial events with the marked bookmark',
   assert.deepEqual(await next(session), ['ADDED a 3', 'ADDED b 2', 'BOOKMARK 3 end', 'BOOKMARK 9'])
 })
 
-test('what a writer announced is not parsed again, and what it did not store is', () => {
+test('an announced write is not parsed again, and another write to its key is', () => {
   const cache = newCache()
   const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x', namespace: 'a' } }
   const value = Buffer.from(JSON.stringify(object))

@@ -19,7 +19,7 @@ import { canTouch, keyRange, matches, type Selection } from './selection.ts'
 import { StoredValues } from './storedValues.ts'
 import { type FieldIndex, WatchGroups } from './watchGroups.ts'
 
-/** Changes younger than this stay in the ring (upstream's eventFreshDuration), up to the greatest number; few ones always stay. */
+/** Changes younger than this stay in the ring (upstream's eventFreshDuration), up to the maximum number; a minimum number always stays. */
 const freshMs = 75_000
 const leastChanges = 1024
 const mostChanges = 100_000
@@ -32,17 +32,17 @@ export interface CacheEvent extends StoreEvent {
   readonly unreadable?: UnreadableValue | undefined
 }
 
-/** A value of the store that is no object yet. */
+/** A stored value that could not be read as an object. */
 export interface UnreadableEntry {
   readonly kv: KeyValue
   readonly value: UnreadableValue
 }
 
-/** What a writer is about to store. */
+/** A write that was announced by its writer. */
 interface Pending {
   readonly value: Uint8Array
   readonly object: KubeObject
-  /** The object's bytes; `value` itself where nothing is encrypted. */
+  /** The object's plain bytes; `value` itself without encryption. */
   readonly plain: Uint8Array
 }
 
@@ -53,11 +53,11 @@ export interface WatchStart {
   readonly bookmarks: boolean
   /** Close the initial events with the annotated bookmark. */
   readonly markInitialEvents: boolean
-  /** Runs before items are handed out, for views that must ask others. */
+  /** Runs before items are delivered, for views with a conversion webhook. */
   readonly prepare?: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
 }
 
-/** What large objects may take in memory in addition to the current state. */
+/** Bounds of memory for large objects in addition to the current state. */
 export interface CacheBudgets {
   readonly history: HistoryBudget
   readonly unread: UnreadBudget
@@ -75,7 +75,7 @@ export class WatchCache {
   #head = 0
   /** History is complete after this revision. */
   #floor = 0
-  /** What happened up to here was in the reading that the cache was loaded from. */
+  /** Events up to this revision are contained in the initial load. */
   #loadedAt = 0
   /** The revision of the newest change of this resource. */
   #changedAt = 0
@@ -87,7 +87,7 @@ export class WatchCache {
   readonly #budgets: CacheBudgets
 
   /**
-   * @param values absent: they are kept as they are
+   * @param values absent: values are stored as plain text
    * @param budgets for large objects; shared by the caches of a server
    */
   constructor(
@@ -104,7 +104,7 @@ export class WatchCache {
     this.#groups = new WatchGroups(indexes)
   }
 
-  /** @throws StatusError InternalError when the object is there but cannot be read */
+  /** @throws StatusError InternalError when the object exists but cannot be read */
   get(key: string): CacheEntry | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined && this.#unreadable.size > 0) this.#refuseUnreadable(key)
@@ -116,12 +116,12 @@ export class WatchCache {
     if (found) throw found.value.failure()
   }
 
-  /** The object of this key, if it is there but cannot be read. */
+  /** The entry of this key, if it cannot be read. */
   unreadableAt(key: string): UnreadableEntry | undefined {
     return this.#unreadable.get(key)
   }
 
-  /** Objects that are there but cannot be read. */
+  /** Entries that cannot be read. */
   get unreadable(): readonly UnreadableEntry[] {
     return [...this.#unreadable.range()]
   }
@@ -142,7 +142,7 @@ export class WatchCache {
     return this.#entries.size
   }
 
-  /** The newest revision at which something of this resource changed: the state has been the same since. */
+  /** The revision of this resource's newest change: the state has been the same since. */
   get changedAt(): number {
     return this.#changedAt
   }
@@ -154,7 +154,7 @@ export class WatchCache {
     for (const entry of this.#entries.range(start > from ? start : from, to)) if (!matchesObject || matchesObject(entry)) yield entry
   }
 
-  /** The objects of a namespace, or all where it is empty, in key order. Asked for at each admission: most often there is none. */
+  /** The objects of a namespace, or all where it is empty, in key order. Called at each admission, where the result is mostly empty. */
   objects(namespace: string): Frozen<KubeObject>[] {
     const found: Frozen<KubeObject>[] = []
     if (this.#entries.size === 0) return found
@@ -171,7 +171,7 @@ export class WatchCache {
     return this.#entries.count(start > from ? start : from, to)
   }
 
-  /** Takes in a complete reading at `revision`. After the first one, the difference reaches open watches and listeners as events, and history stays. */
+  /** Loads all objects at `revision`. After the first load, the difference reaches open watches and listeners as events, and history is kept. */
   load(entries: Iterable<CacheEntry>, revision: number, unreadable: readonly UnreadableEntry[], nowMs: number): void {
     const before = this.#entries
     const isFirst = this.#loadedAt === 0
@@ -198,9 +198,9 @@ export class WatchCache {
   }
 
   /**
-   * A writer announces what it is about to store, so that the event need not be parsed again. The object is the cache's from the moment
-   * the event arrives; `done` takes the announcement back.
-   * @param plain what `value` was before it was encrypted; absent: it is not
+   * A writer announces what it is about to store, so that the event need not be parsed again. The object belongs to the cache once
+   * the event arrives; `done` withdraws the announcement.
+   * @param plain the bytes before encryption; absent: `value` is not encrypted
    */
   expect(key: string, value: Uint8Array, object: KubeObject, plain = value): { done(): void } {
     const pending = { value, object, plain }
@@ -212,7 +212,7 @@ export class WatchCache {
     }
   }
 
-  /** The event's value as bytes of an object, where that takes more than parsing them; later when a key must be fetched first. */
+  /** Decrypts the event's value; returns a promise only if a key must be fetched first. */
   read(event: StoreEvent): CacheEvent | Promise<CacheEvent> {
     if (event.type === 'delete') return event
     const { kv } = event
@@ -225,7 +225,7 @@ export class WatchCache {
     return value instanceof Promise ? value.then((one) => readEvent(event, one)) : readEvent(event, value)
   }
 
-  /** Takes in one event of the store. Returns what of it cannot be read. */
+  /** Applies one event of the store. @returns its value if that cannot be read */
   apply(event: CacheEvent, revision: number, nowMs: number): UnreadableValue | undefined {
     // A cache that is added at run time may have been read ahead of the events.
     if (revision <= this.#loadedAt) return undefined
@@ -247,7 +247,7 @@ export class WatchCache {
   #entryOf(key: string, event: CacheEvent, revision: number): CacheEntry | UnreadableValue {
     const { value, createRevision } = event.kv
     const parsed = event.parsed ?? this.#claim(key, value)?.object
-    // Another process wrote it.
+    // Without an announcement, another process wrote it.
     return parsed ? CacheEntry.stored(key, value, revision, createRevision, parsed) : CacheEntry.read(key, value, revision, createRevision)
   }
 
@@ -276,7 +276,7 @@ export class WatchCache {
     this.#budgets.history.add({ heldBytes: isLargeObject(heldBytes) ? heldBytes : 0, dropDecoded: () => change.dropDecoded(), evict })
   }
 
-  /** Takes a replaced version away from the change that made it. */
+  /** Evicts a replaced version from the change that made it. */
   #evict(entry: CacheEntry): void {
     for (let at = this.#firstAfter(entry.resourceVersion - 1); at < this.#changes.length; at++) {
       const change = this.#changes[at]!
@@ -285,7 +285,7 @@ export class WatchCache {
     }
   }
 
-  /** The place of the oldest change held that is newer than the revision. */
+  /** The index of the oldest kept change that is newer than the revision. */
   #firstAfter(revision: number): number {
     let from = this.#head
     let to = this.#changes.length
@@ -317,7 +317,7 @@ export class WatchCache {
       prepare: start.prepare,
       onClose: () => this.#groups.remove(selection, session),
     })
-    // What it starts with may cut it off.
+    // Too many initial events may have cut it off.
     this.#groups.add(selection, session)
     session.preload(items)
     return session
@@ -327,7 +327,7 @@ export class WatchCache {
     for (const session of this.#groups.sessions()) if (session.bookmarks) session.push({ type: 'BOOKMARK', revision, initialEventsEnd: false })
   }
 
-  /** The versions that this resource is shown in have changed. */
+  /** Called when the served versions of this resource have changed. */
   forgetViews(): void {
     for (const entry of this.#entries.range()) entry.forgetViews()
   }
@@ -373,7 +373,7 @@ export class WatchCache {
     return kv.key.slice(this.prefix.length)
   }
 
-  /** Makes the entry the current version of its object. @returns the one before */
+  /** Makes the entry the current version of its object. @returns the previous version */
   #hold(entry: CacheEntry): CacheEntry | undefined {
     entry.isCurrent = true
     const previous = this.#entries.set(entry.key, entry)

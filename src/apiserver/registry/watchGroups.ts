@@ -1,6 +1,6 @@
 /**
  * The watchers of one resource (L3), grouped by selection: a change is matched once per distinct selection, not once per watcher, and
- * selections that name one value of an indexed field (a node's pods, one object by name) are reached through that value alone.
+ * selections that name one value of an indexed field (a node's pods, one object by name) are found by that value.
  * Upstream: cacher's indexedWatchers with triggers.
  */
 import type { CacheEntry } from '../core/watch/cacheEntry.ts'

@@ -9,7 +9,7 @@ import type { AdmissionForms } from '../core/objectReader.ts'
 import type { UserInfo } from '../core/request.ts'
 import type { ServedResource, WriteContext } from './storedResource.ts'
 
-/** What admission needs to know of a write; also of what is not stored. */
+/** The context of a write for admission, also for resources that are not stored. */
 export interface AdmissionContext extends Omit<WriteContext, 'served' | 'fieldManager'> {
   readonly served: GroupVersionResource & GroupVersionKind & { readonly stored: Pick<ServedResource['stored'], 'forms'> }
 }
@@ -65,7 +65,7 @@ export class WriteAttributes implements AdmissionAttributes {
   get forms(): AdmissionForms | undefined {
     return this.#context.kind ? undefined : this.#context.served.stored.forms
   }
-  /** The request's own: CreateOptions, UpdateOptions or DeleteOptions, as upstream shows them. */
+  /** The request's CreateOptions, UpdateOptions or DeleteOptions, as upstream passes them. */
   get options(): Readonly<Record<string, unknown>> | undefined {
     const kind = optionKinds[this.operation]
     return kind === undefined ? undefined : { ...(this.#options ?? this.#queryOptions()), kind, apiVersion: 'meta.k8s.io/v1' }

@@ -21,7 +21,7 @@ export interface WriterDeps {
   readonly admission: AdmissionChain
   /** Asked when a write does more than its verb, such as an update that creates. */
   readonly authorizers: readonly Authorizer[]
-  /** For rules that depend on where an object is. */
+  /** For rules that read other objects, such as the object's namespace. */
   readonly reader: ObjectReader
 }
 
@@ -45,7 +45,7 @@ export function attributesOf(
   return new WriteAttributes(context, operation, { name, object, oldObject, options })
 }
 
-/** @throws Status Invalid when the author of a well-formed write may not do what it brings about */
+/** @throws Status Invalid when the user lacks a permission for the effects of a valid write */
 export async function checkRights(deps: WriterDeps, context: WriteContext, name: string, object: KubeObject, old?: Frozen<KubeObject>): Promise<void> {
   const { reader, authorizers } = deps
   const { served, subresource, user, request } = context

@@ -1,5 +1,5 @@
 /**
- * Posts JSON to a webhook over TLS (L3). Errors read like those of Go's client, because they end up in front of users.
+ * Posts JSON to a webhook over TLS (L3). Errors read like those of Go's client, because users see them.
  * Upstream: apiserver/pkg/util/webhook/client.go.
  */
 import { type Agent, request as httpsRequest } from 'node:https'

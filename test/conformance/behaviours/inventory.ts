@@ -1,6 +1,6 @@
 /**
  * The behaviours of upstream's conformance suite of v1.36 that need containers, by group, and how many each group has (feature map, section 3.6).
- * What is listed here and not in index.ts is not tested yet.
+ * Groups that are listed here and not in index.ts are not tested yet.
  */
 export const inventory: readonly { readonly sig: string; readonly title: string; readonly count: number }[] = [
   { sig: 'sig-api-machinery', title: 'Garbage collection', count: 7 },

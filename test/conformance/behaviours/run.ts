@@ -1,6 +1,6 @@
 /**
  * Runs groups of behaviours on one cluster of real containers with two nodes: some at a time, each in a namespace of its own that is deleted
- * afterwards; those that need a node for themselves come last, one by one.
+ * afterwards; those that need a node for themselves run at the end, one by one.
  */
 import fs from 'node:fs/promises'
 import path from 'node:path'

@@ -29,7 +29,7 @@ export interface Step {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** One family of commands, in its own namespace; those that need containers that really run say so. */
+/** One family of commands, in its own namespace; families that need real containers are marked. */
 export interface Family {
   readonly name: string
   readonly real?: boolean

@@ -1,4 +1,4 @@
-/** The web application of the reference documents as an image: busybox' httpd on port 8080 that says its version and its pod's name. */
+/** The web application of the reference documents as an image: busybox' httpd on port 8080 that answers with its version and its pod's name. */
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -6,7 +6,7 @@ import { createExec } from '../../../src/host/exec.ts'
 import { busyboxImage } from '../../../src/kubelet/images/busyboxImage.ts'
 import { tar } from '../../../src/kubelet/images/ociTar.ts'
 
-/** Writes `web-app:<version>` as a tar and returns the file. The program comes with each pod's command. */
+/** Writes `web-app:<version>` as a tar and returns the file. The pod's command has the program. */
 export async function writeWebImage(dir: string, versions: readonly string[]): Promise<string[]> {
   return Promise.all(
     versions.map(async (version) => {

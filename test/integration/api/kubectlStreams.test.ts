@@ -42,8 +42,8 @@ after(async () => {
 type Upgrade = Parameters<typeof acceptRemoteCommand>[0]
 
 /**
- * Says its command, repeats its input, and ends with code 7. It says nothing before it has heard something: until v1.33, kubectl may drop what comes over
- * a WebSocket before it has made its streams ("Unknown stream id 1, discarding message").
+ * Prints its command, echoes its input, and ends with code 7. It prints nothing before the first input: until v1.33, kubectl may drop messages that
+ * arrive over a WebSocket before it has made its streams ("Unknown stream id 1, discarding message").
  */
 async function exec(upgrade: Upgrade, url: URL): Promise<void> {
   const has = (name: string) => url.searchParams.get(name) === '1'

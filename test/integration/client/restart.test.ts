@@ -1,4 +1,4 @@
-/** An informer over the wire while its server goes away and comes back, and while history is compacted: it misses nothing. */
+/** An informer over the wire while its server is restarted, and while history is compacted: it misses no change. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'

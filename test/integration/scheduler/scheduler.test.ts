@@ -167,7 +167,7 @@ test('SCH-19 a pod that another scheduler binds meanwhile keeps its node and cou
   )
   const placed = await untilPods(own.api.client, names, isBound)
   for (const pod of placed.values()) assert.equal(scheduled(pod)?.status, 'True')
-  // What is left is known exactly: a full node's worth fits, and no more.
+  // The free resources are computed exactly: pods for a full node fit, and no more.
   const onB = [...placed.values()].filter((pod) => pod.spec.nodeName === 'b').length
   await create(newPod('rest', `${1000 - 50 * onB}m`, { affinity: onlyOn('b') }))
   await until('rest', isBound)

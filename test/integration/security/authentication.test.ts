@@ -110,7 +110,7 @@ describe('AUN-06 tokens of a file', () => {
 describe('AUN-06 a front proxy sets the user by headers', () => {
   const forged = { 'x-remote-user': 'root', 'x-remote-group': 'system:masters', 'x-user': 'root' }
 
-  test('all it says', async () => {
+  test('all identity headers are used', async () => {
     const headers = {
       'x-remote-user': 'erin',
       'x-remote-uid': '42',

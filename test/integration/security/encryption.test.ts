@@ -113,7 +113,7 @@ describe('what the store keeps', () => {
     const api = await startServerWithFlags([flag], { store: await open() })
     await Promise.all(Array.from({ length: 20 }, (_, at) => api.client.of(secrets).create(secretOf(`s${at}`))))
     await api.client.of(configMaps).create({ metadata: { name: 'plain', namespace: 'default' }, data: { word: 'to-be-found' } })
-    // As a crash leaves it: what was acknowledged is there.
+    // The state after a crash: acknowledged writes exist.
     const crashed = path.join(folder, 'crashed.mdb')
     for (const part of ['', '-journal']) await fs.copyFile(`${file}${part}`, `${crashed}${part}`)
     await api.close()

@@ -211,7 +211,7 @@ async function servedResources(): Promise<Served[]> {
 }
 
 const verbs = 'get list watch create update patch delete deletecollection use'.split(' ')
-/** Asked where some rule says them: a rule that says every verb treats all alike. */
+/** Checked only where a rule names them: a rule with `*` treats all verbs alike. */
 const rareVerbs = 'impersonate bind escalate approve sign attest proxy'.split(' ')
 const names = ['x', 'kube-scheduler', 'kube-controller-manager', 'extension-apiserver-authentication', 'example.org/x', 'u1', 'cluster-info']
 const paths = [

@@ -295,7 +295,7 @@ test('API-17 CVE-2024-0793 an autoscaler whose annotations are broken is an obje
       const body = { metadata: { name, annotations: { [`autoscaling.alpha.kubernetes.io/${key}`]: text } }, spec }
       const status = await server.statusOf('editor', 'POST', v1, body)
       if (key === 'metrics' && /Resource|Object/.test(text)) {
-        // It can be read, as a metric that says nothing.
+        // The annotation parses as an empty metric, which validation refuses.
         assert.equal(status, 422, text)
         continue
       }

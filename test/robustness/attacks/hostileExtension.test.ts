@@ -1,6 +1,6 @@
 /**
- * An extension API server that answers with documents of the wrong shape, too deep, too many or too long, and with redirects: what it says of itself
- * must not spoil discovery and OpenAPI for other clients, nor lead a client's credentials elsewhere.
+ * An extension API server that answers with documents of the wrong shape, too deep, too many or too long, and with redirects: its documents must
+ * not break discovery and OpenAPI for other clients, nor may a redirect lead a client's credentials elsewhere.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
- * What a pod tries against the real node that it runs on, each a hole that Kubernetes had (docs/cves.md). The pods are privileged where the attack
- * needs packets or links that an ordinary one could make with CAP_NET_RAW: what must stop them is the node.
+ * Attacks of a pod on the real node that it runs on, each a former vulnerability of Kubernetes (docs/cves.md). Pods are privileged if the attack needs
+ * packets or links that an ordinary pod could make with CAP_NET_RAW: the node must stop them.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

@@ -1,7 +1,7 @@
 /**
- * HTTP/1.1 requests that two readers would take for different ones: lengths that contradict each other, encodings in disguise, lines that end
- * oddly. Whatever stands behind such a request is not taken for a request of its own: the first answer is the last, or there is none.
- * What HTTP/2 forbids is in test/integration/http2/rules.test.ts.
+ * HTTP/1.1 requests that two servers could parse differently: contradictory lengths, obfuscated encodings, odd line ends. The bytes after such a
+ * request are not parsed as a further request: the first answer is the last, or there is none.
+ * Tests for HTTP/2 are in test/integration/http2/rules.test.ts.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * What a server that logs as much as it can says while credentials and secrets go through it: none of them. Runs `skiff apiserver` as users do, with
- * an audit log of metadata, and reads all that the process wrote.
+ * A server at the highest log level writes no credential and no secret to its logs. Runs `skiff apiserver` as users do, with an audit log of metadata,
+ * and reads all output of the process.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
- * A backend that an attacker owns: it answers upgrade requests with what the test says, keeps the connection, and records every byte that comes on
- * it afterwards. Other requests it answers with 200, as an extension server that is asked for discovery.
+ * A backend that an attacker owns: it answers upgrade requests with the test's bytes, keeps the connection, and records every byte that it receives
+ * afterwards. Other requests are answered with 200, as discovery of an extension server.
  */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'

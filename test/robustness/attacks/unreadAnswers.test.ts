@@ -14,7 +14,7 @@ const objects = 8
 const rounds = 3
 const objectBytes = 1024 * 1024
 const mebibyte = 1024 * 1024
-/** What is held for history (8), for watchers that do not read (16), by the store's log (32) and in what is on its way to 40 sockets. */
+/** Mebibytes for history (8), for watchers that do not read (16), for the store's log (32), and for the buffers of 40 sockets. */
 const heldMoreAtMost = 160 * mebibyte
 const growsAtMost = 24 * mebibyte
 const staysAtMost = 64 * mebibyte

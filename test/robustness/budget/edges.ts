@@ -1,6 +1,6 @@
 /**
  * Values at the edge of what validation may allow, by the schema of a field. Each ladder begins with the largest value that a request can carry and
- * ends with a modest one: what is refused is answered by the next step.
+ * ends with a modest one: after a refusal the next smaller value is tried.
  */
 import type { Schema } from '#api/schema/schema'
 import { sample } from './fields.ts'

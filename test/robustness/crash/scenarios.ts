@@ -155,7 +155,7 @@ const namespaceDeletion: Scenario = {
   },
   async act(client, namespace) {
     await client.of(deployments).patch({ namespace, name: 'web' }, 'merge', { spec: { replicas: 5 } })
-    // It goes while pods are being made and placed; those who should make them may have died, and then no more come while time stands still.
+    // The namespace is deleted while pods are created and scheduled. Controllers may have died, and then no more pods are created while time stands still.
     for (let looks = 0, there = 0; there < 7 && looks < 200; looks++) there = (await client.of(pods).list({ namespace })).items.length
     await client.of(namespaces).delete({ name: namespace })
     // Only after the namespace has begun to go: its end must wait for the one who holds something in it.
@@ -191,7 +191,7 @@ const atOnce = 14
 const withPods = 6
 const volumeClaims = Array.from({ length: atOnce + withPods }, (_, index) => ({ name: `claim-${index}`, waits: index >= atOnce }))
 
-/** Some claims the controller binds by itself, some the scheduler first promises a volume to; there are as many volumes as claims. */
+/** The controller binds some claims alone, for others the scheduler chooses the volume; there are as many volumes as claims. */
 const volumeBinding: Scenario = {
   name: 'volumes',
   row: 'STO-04',

@@ -1,6 +1,7 @@
 /**
  * The server that is fuzzed, in a process of its own with a memory cap: the real one with its real security, on the memory store. Prints one
- * line of JSON when it serves; ends when its standard input does. Its arguments: the request timeout and the idle timeout of connections, in milliseconds. What it logs as an error goes to standard error.
+ * line of JSON when it serves; ends when its standard input does. Its arguments: the request timeout and the idle timeout of connections, in
+ * milliseconds. Errors are logged to standard error.
  */
 import { generateKeyPairSync } from 'node:crypto'
 import { createSecurity } from '#apiserver/security'

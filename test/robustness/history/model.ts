@@ -1,6 +1,6 @@
 /**
- * The model: per kind a list of all changes, and nothing else. It reads them off the store, below everything that is tested; that they are
- * what was written, the writers check.
+ * The model: a list of all changes per kind. It reads them from the store, below all tested code; the writers check that they equal the
+ * acknowledged writes.
  */
 import assert from 'node:assert/strict'
 import type { KubeObject } from '#api/machinery/meta'

@@ -1,6 +1,6 @@
 /**
- * One random history: rounds of writes at once, with watchers that come, sleep, break and resume, lists, compactions, and time that goes by.
- * Same seed, same history: a failure is repeated with a check after each round, to find the shortest beginning that fails.
+ * One random history: rounds of concurrent writes, with watchers that start, pause, break and resume, lists, compactions, and advances of the clock.
+ * Same seed, same history: a failure is repeated with a check after each round, to find the shortest prefix that fails.
  */
 import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'

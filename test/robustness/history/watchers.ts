@@ -201,7 +201,7 @@ export class Watcher {
     return complete && next < wanted.length ? `${shown(wanted[next] as ExpectedEvent)} is missing` : undefined
   }
 
-  /** What is checked need not be kept. */
+  /** Checked events need not be kept. */
   #moveOn(base: number, complete: boolean): void {
     const events = this.#events()
     this.#counts.events += events.length

@@ -53,7 +53,7 @@ export class Replica {
     this.#asleep = { over, end }
   }
 
-  /** First what it waited for falls due, all at once; then come the answers and events. */
+  /** First all due timers run; then answers and events are delivered. */
   wake(): void {
     const asleep = this.#asleep
     this.#asleep = undefined

@@ -1,6 +1,6 @@
 /**
- * A real node whose pods together want more memory than they may have: one goes, the right one; the others keep their processes; the node says so, takes
- * no pods without requests meanwhile, and is as before afterwards.
+ * A real node whose pods together use more memory than allowed: upstream's order decides which pod is evicted, and the others keep their processes;
+ * the node has MemoryPressure, refuses pods without requests meanwhile, and recovers afterwards.
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'

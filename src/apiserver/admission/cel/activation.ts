@@ -1,6 +1,6 @@
 /**
- * The variables that expressions of admission see for one request (L3), and their evaluation within a budget. Composited variables are
- * worked out when first used and charged to the expression that used them.
+ * The variables of admission expressions for one request (L3), and their evaluation within a budget. Composited variables are evaluated on first use,
+ * and their cost counts for the expression that used them.
  * Upstream: apiserver/pkg/admission/plugin/cel (activation.go, condition.go, composition.go, v1.36).
  */
 import type { AdmissionExpression } from '#api/cel/admissionCompiler'
@@ -18,10 +18,10 @@ import { userInfoOf } from './userInfo.ts'
 
 export interface AdmissionInput {
   readonly attributes: AdmissionAttributes
-  /** What the webhook or policy is taken to be about: the request's own resource, or an equivalent one. */
+  /** The resource that the webhook or policy matched: the request's own, or an equivalent one. */
   readonly resource: GroupVersionResource
   readonly kind: GroupVersionKind
-  /** As that kind shows them. */
+  /** The objects in that kind's version. */
   readonly object: Frozen<KubeObject> | undefined
   readonly oldObject: Frozen<KubeObject> | undefined
   readonly params?: Frozen<KubeObject> | undefined
@@ -128,7 +128,7 @@ class PolicyVariables extends ObjectValue {
     return this.#expressions.keys()
   }
 
-  /** What variables have cost since the last time. */
+  /** The cost of variables since the last call. */
   takeCost(): number {
     const cost = this.#cost
     this.#cost = 0
@@ -172,7 +172,7 @@ export function admissionRequest(
   }
 }
 
-/** Without its objects, which have variables of their own. */
+/** The request without its objects, which are separate variables. */
 const noObjects = {}
 
 export function kindOf({ group, version, kind }: GroupVersionKind): GroupVersionKind {

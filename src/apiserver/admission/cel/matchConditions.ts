@@ -1,5 +1,5 @@
 /**
- * Match conditions of webhooks and policies (L3): any that is false lets the request pass by; errors count only when none is.
+ * Match conditions of webhooks and policies (L3): if any is false, the request is not matched; errors count only if none is false.
  * Upstream: apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go (v1.36).
  */
 import { matchConditionsCostBudget } from '#api/cel/admission'
@@ -38,7 +38,7 @@ export async function evaluateMatchConditions({ conditions, variables }: MatchCo
   return failurePolicy === 'Ignore' ? { matches: false, failures } : { matches: false, error: aggregateReasons(outcome.errors), failures }
 }
 
-/** Runs again until no authorization check waits for its answer. */
+/** Repeats the evaluation until no authorization check is pending. */
 export async function settled<T>({ authorizer }: AdmissionInput, run: () => T): Promise<T> {
   for (;;) {
     const result = run()

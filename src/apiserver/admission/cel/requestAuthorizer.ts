@@ -1,6 +1,6 @@
 /**
- * Authorization checks of expressions (L3). CEL evaluates synchronously, an authorizer may be far away: a check that cannot be answered at
- * once is noted, and the expressions run again when the answers are there. Each question is asked once per request.
+ * Authorization checks of expressions (L3). CEL evaluates synchronously, but an authorizer may be remote: a check without a synchronous answer
+ * is recorded, and the expressions run again when the answers are known. Each check is made once per request.
  * Upstream: apiserver/pkg/admission/plugin/authorizer/caching_authorizer.go.
  */
 import { type AuthorizationCheck, type AuthorizationDecision, type Authorize, authorizerValue, resourceCheckValue } from '#api/cel/authz'

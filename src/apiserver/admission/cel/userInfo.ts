@@ -1,4 +1,4 @@
-/** authentication.k8s.io UserInfo as admission reviews and expressions show it (L3). */
+/** authentication.k8s.io UserInfo in admission reviews and expressions (L3). */
 import type { UserInfo } from '../../core/request.ts'
 
 export function userInfoOf({ name, uid, groups, extra }: UserInfo): object {

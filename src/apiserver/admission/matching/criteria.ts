@@ -1,5 +1,5 @@
 /**
- * The match resources of policies and bindings (L3): selectors, rules, and rules that take requests out again.
+ * The match resources of policies and bindings (L3): selectors, resourceRules and excludeResourceRules.
  * Upstream: apiserver/pkg/admission/plugin/policy/matching/matching.go (v1.36).
  */
 import type { MatchResources } from '#api/gen/types/admissionregistration.v1'
@@ -18,14 +18,14 @@ export function criteriaOf(resources: Frozen<MatchResources> | undefined): Crite
   return resources && { resources, selectors: selectorsOf(resources) }
 }
 
-/** Whether requests of this kind can match at all, whatever the object is called. */
+/** Whether requests of this kind can match at all, for any object name. */
 export function couldMatch({ resources: { resourceRules, matchPolicy } }: Criteria, subject: RuleSubject): boolean {
   if (!resourceRules?.length) return true
   const anyName = resourceRules.map(({ resourceNames: _resourceNames, ...rule }) => rule)
   return matchRules(anyName, matchPolicy, subject) !== undefined
 }
 
-/** What the policy is then about; undefined: no match. @throws StatusError NotFound when the namespace whose labels count is missing */
+/** The matched resource; undefined: no match. @throws StatusError NotFound when the namespace whose labels count is missing */
 export function matchCriteria(
   { resources, selectors }: Criteria,
   attributes: AdmissionAttributes,

@@ -1,4 +1,4 @@
-/** What a webhook or policy made of an object under admission, as an object again (L3): decoded and defaulted. */
+/** Decodes and defaults an object that a webhook or policy changed (L3). */
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'

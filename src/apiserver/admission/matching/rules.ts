@@ -1,5 +1,5 @@
 /**
- * Which requests a rule of a webhook or policy is about (L3): operation, group, version, resource with subresource, scope; and, where the
+ * Matches requests against a rule of a webhook or policy (L3): operation, group, version, resource with subresource, scope; and, where the
  * match policy is Equivalent, the other versions of the same resource.
  * Upstream: apiserver/pkg/admission/plugin/webhook/predicates/rules, generic/webhook.go, policy/matching (v1.36).
  */
@@ -10,22 +10,22 @@ import type { AdmissionAttributes } from '../admission.ts'
 
 export type Rule = Frozen<NamedRuleWithOperations>
 
-/** What a webhook or policy is taken to be about. */
+/** The resource and kind that a webhook or policy matched. */
 export interface Invocation {
   readonly resource: GroupVersionResource
   readonly kind: GroupVersionKind
 }
 
-/** The parts of a request that rules look at. */
+/** The parts of a request that rules compare. */
 export interface RuleSubject {
   readonly operation: string
   readonly resource: GroupVersionResource
   readonly kind: GroupVersionKind
   readonly subresource: string
-  /** A namespace is in itself; '' for cluster-scoped ones. */
+  /** For a Namespace its own name; '' for other cluster-scoped objects. */
   readonly namespace: string
   readonly name: string
-  /** The resource's versions, its own too. */
+  /** The resource's versions, including its own. */
   readonly forms: readonly AdmissionForm[]
 }
 

@@ -1,5 +1,5 @@
 /**
- * Which objects a webhook or policy is about (L3): by the labels of their namespace and by their own.
+ * Matches objects by the selectors of a webhook or policy (L3): by labels of their namespace and their own.
  * Upstream: apiserver/pkg/admission/plugin/webhook/predicates/{namespace,object} (v1.36).
  */
 import type { LabelSelector } from '#api/gen/types/meta.v1'
@@ -16,7 +16,7 @@ export interface Selectors {
   readonly object: Selector
 }
 
-/** Absent ones select everything. */
+/** An absent selector matches everything. */
 export function selectorsOf(given: {
   readonly namespaceSelector?: Frozen<LabelSelector> | undefined
   readonly objectSelector?: Frozen<LabelSelector> | undefined

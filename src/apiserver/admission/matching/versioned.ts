@@ -13,7 +13,7 @@ export interface VersionedObjects {
   readonly oldObject: Frozen<KubeObject> | undefined
 }
 
-/** For those that only look: every version is made at most once. */
+/** For validation: every version is converted at most once. */
 export class VersionedViews {
   readonly #attributes: AdmissionAttributes
   readonly #made = new Map<string, VersionedObjects>()
@@ -87,7 +87,7 @@ export class MutableObject {
     if ((changed as unknown) === object) return
     const target = object as unknown as Record<string, unknown>
     for (const field of Object.keys(target)) delete target[field]
-    // What a conversion shows may be shared.
+    // The result of a conversion may be shared, so it is copied.
     Object.assign(target, Object.isFrozen(changed) || Object.isFrozen(changed.metadata) ? deepCopy(changed) : changed)
     this.#isDirty = false
   }

@@ -1,5 +1,5 @@
 /**
- * What a node's identity may change of its Node (L3): not its taints, owners and restricted labels, which steer who runs there.
+ * Limits a node's changes of its Node (L3): it cannot change taints, owners and restricted labels, which affect which pods run there.
  * Upstream: admitNode of plugin/pkg/admission/noderestriction, staging/src/k8s.io/kubelet/pkg/apis/well_known_labels.go (v1.36).
  */
 import type { Node } from '#api/gen/types/core.v1'

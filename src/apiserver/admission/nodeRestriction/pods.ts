@@ -24,7 +24,7 @@ export function existingPod(reader: ObjectReader, namespace: string, name: strin
   return pod
 }
 
-/** @throws Status Forbidden for what is not the node's own, NotFound for a pod that is gone */
+/** @throws Status Forbidden for a pod of another node, NotFound for a deleted pod */
 export function checkPod(attributes: AdmissionAttributes, node: string, reader: ObjectReader): void {
   const { subresource, operation, namespace, name } = attributes
   const mustBeOwn = (what: string) => {
@@ -57,7 +57,7 @@ function checkMirrorPod(attributes: AdmissionAttributes, node: string, reader: O
   if (pod.spec.nodeName !== node) throw refuse(attributes, `node ${quoted(node)} can only create pods with spec.nodeName set to itself`)
   const fault = ownerFault(pod, node, reader)
   if (fault) throw refuse(attributes, fault)
-  // What a pod names, its node may read: a node must not choose that itself.
+  // A node may read the objects that its pods name, so a mirror pod, which the node creates, must name none.
   const resource = referencedResource(pod as Frozen<Pod>)
   if (resource) throw refuse(attributes, `node ${quoted(node)} can not create pods that reference ${resource}`)
 }
@@ -88,7 +88,7 @@ function checkStatus(attributes: AdmissionAttributes, node: string): void {
   }
 }
 
-/** Only how large a claim has become. */
+/** Allows only changes of a claim's size in its status. */
 export function checkClaim(attributes: AdmissionAttributes, node: string): void {
   if (attributes.subresource !== 'status') throw refuse(attributes, 'may only update PVC status')
   if (attributes.operation !== 'UPDATE') throw refuse(attributes, `unexpected operation ${quoted(attributes.operation)}`)

@@ -1,5 +1,5 @@
 /**
- * Which tokens a node's identity may ask for (L3): bound to a pod of the node, for an audience that the pod names, or that an authorizer grants.
+ * Limits the tokens that a node may request (L3): bound to a pod of the node, for an audience that the pod names, or that an authorizer grants.
  * Upstream: admitServiceAccount, validateNodeServiceAccountAudience and podReferencesAudience of plugin/pkg/admission/noderestriction (v1.36).
  */
 import type { TokenRequest } from '#api/gen/types/authentication.v1'
@@ -37,7 +37,7 @@ async function mayRequest({ user, namespace, name }: AdmissionAttributes, audien
   return (await authorize(authorizers, { ...asked, ...about })).decision === 'allow'
 }
 
-/** In a projected token, or by the driver of a volume. */
+/** Whether the pod has the audience in a projected token, or in the CSIDriver of a volume. */
 function podNames(pod: Frozen<Pod>, audience: string, reader: ObjectReader): boolean {
   return (pod.spec?.volumes ?? []).some((volume) => {
     const projects = volume.projected?.sources?.some(({ serviceAccountToken }) => serviceAccountToken && (serviceAccountToken.audience ?? '') === audience)

@@ -1,4 +1,4 @@
-/** Admits everything (L3): kept for those who still name it. Off by default. Upstream: plugin/pkg/admission/admit. */
+/** Admits everything (L3): kept for flags that still name it. Off by default. Upstream: plugin/pkg/admission/admit. */
 import type { AdmissionPlugin } from '../admission.ts'
 
 export const alwaysAdmit: AdmissionPlugin = { name: 'AlwaysAdmit', handles: () => false }

@@ -37,7 +37,7 @@ export const alwaysPullImages: AdmissionPlugin = {
   },
 }
 
-/** Pods that get images; an update that brings no new one is left alone. */
+/** True for pods with images; an update without a new image is skipped. */
 function concerns(attributes: AdmissionAttributes): boolean {
   if (!isResource(attributes, '', 'pods') && !isSubresource(attributes, '', 'pods', 'ephemeralcontainers')) return false
   const { operation, oldObject } = attributes

@@ -17,7 +17,7 @@ const group = 'certificates.k8s.io'
 const requests = 'certificatesigningrequests'
 const clientSigner = 'kubernetes.io/kube-apiserver-client'
 
-/** Approving and denying takes the verb approve on the signer. */
+/** Approving and denying require the verb approve on the signer. */
 export function certificateApproval(authorizers: readonly Authorizer[]): AdmissionPlugin {
   return {
     name: 'CertificateApproval',
@@ -31,7 +31,7 @@ export function certificateApproval(authorizers: readonly Authorizer[]): Admissi
   }
 }
 
-/** Writing a certificate or a condition takes the verb sign on the signer. */
+/** Writing a certificate or a condition requires the verb sign on the signer. */
 export function certificateSigning(authorizers: readonly Authorizer[]): AdmissionPlugin {
   return {
     name: 'CertificateSigning',
@@ -48,7 +48,7 @@ export function certificateSigning(authorizers: readonly Authorizer[]): Admissio
   }
 }
 
-/** A bundle that names a signer takes the verb attest on it. */
+/** A bundle with a signer requires the verb attest on it. */
 export function clusterTrustBundleAttest(authorizers: readonly Authorizer[]): AdmissionPlugin {
   return {
     name: 'ClusterTrustBundleAttest',
@@ -77,7 +77,7 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
   },
 }
 
-/** For this signer, or for all of its domain. */
+/** Checks the permission for this signer, or for all signers of its domain. */
 async function mayFor(authorizers: readonly Authorizer[], { user }: AdmissionAttributes, verb: string, signerName: string): Promise<boolean> {
   const base = { user, verb, isResourceRequest: true, path: '', namespace: '', apiGroup: group, apiVersion: '*', resource: 'signers', subresource: '' }
   for (const name of [signerName, `${signerName.split('/')[0]}/*`]) {
@@ -86,7 +86,7 @@ async function mayFor(authorizers: readonly Authorizer[], { user }: AdmissionAtt
   return false
 }
 
-/** Finalizers and owners are not the bundle's own affair. */
+/** True if only finalizers and owner references change. */
 function changesHousekeepingOnly(bundle: ClusterTrustBundle, old: Frozen<ClusterTrustBundle> | undefined): boolean {
   if (!old) return false
   const rest = ({ metadata, spec }: Frozen<ClusterTrustBundle>) => {

@@ -3,7 +3,7 @@ import type { Pod, Toleration } from '#api/gen/types/core.v1'
 import type { AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf } from '../attributes.ts'
 
-/** How long pods stay, by what is wrong with their node. */
+/** Seconds of the default tolerations, by taint. */
 export interface TolerationSeconds {
   readonly notReady: number
   readonly unreachable: number
@@ -30,7 +30,7 @@ export function defaultTolerationSeconds({ notReady, unreachable }: TolerationSe
   }
 }
 
-/** The toleration speaks of this taint, whatever its value: the pod's author has decided. */
+/** Whether the pod has a toleration for this taint already, with any value. */
 function covers(toleration: Toleration, key: string): boolean {
   return (toleration.key === key || !toleration.key) && (toleration.effect === 'NoExecute' || !toleration.effect)
 }

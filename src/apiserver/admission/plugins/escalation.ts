@@ -79,7 +79,7 @@ const everything: readonly PolicyRule[] = [
   { verbs: ['*'], nonResourceURLs: ['*'] },
 ]
 
-/** The garbage collector may take owners and finalizers away from what it may not grant. Upstream: IsOnlyMutatingGCFields. */
+/** The garbage collector may remove owners and finalizers of roles that it could not grant. Upstream: IsOnlyMutatingGCFields. */
 function changesOnlyOwners(object: KubeObject, old: Frozen<KubeObject>): boolean {
   const comparable = ({ metadata, ...rest }: Frozen<KubeObject>) => {
     const { ownerReferences: _owners, finalizers: _finalizers, managedFields: _managed, resourceVersion: _version, ...identity } = metadata

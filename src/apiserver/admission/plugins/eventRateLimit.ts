@@ -40,7 +40,7 @@ export function eventRateLimit(clock: Clock, limits: readonly EventLimit[]): Adm
     handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
     validate(attributes) {
       const { kind, dryRun } = attributes
-      // Events of the group events.k8s.io are of another kind to upstream, too.
+      // As upstream, events of the group events.k8s.io are not limited.
       if (dryRun || kind.kind !== 'Event' || kind.group !== '') return
       // Every limit counts the event, also when another has refused it.
       const refusals = enforcers.flatMap((accept) => accept(attributes) ?? [])

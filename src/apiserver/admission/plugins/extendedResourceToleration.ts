@@ -1,5 +1,5 @@
 /**
- * Pods that ask for a device tolerate the taint that keeps others off its nodes (L3). Off by default.
+ * Adds tolerations for the taints of dedicated device nodes to pods that request such a device (L3). Off by default.
  * Upstream: plugin/pkg/admission/extendedresourcetoleration.
  */
 import type { Pod } from '#api/gen/types/core.v1'

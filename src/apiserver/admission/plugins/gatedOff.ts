@@ -1,5 +1,5 @@
 /**
- * Plugins whose features are off (L3): registered and named in the chain as upstream's are, they handle nothing.
+ * Plugins whose feature gates are off (L3): they are registered in the chain as upstream's are, and handle nothing.
  * PodGroupProtection and PodGroupWorkloadExists wait for GenericWorkload, JobValidation for WorkloadWithJob.
  * Upstream: plugin/pkg/admission/{scheduling/podgroupprotection,podgroup,job}.
  */

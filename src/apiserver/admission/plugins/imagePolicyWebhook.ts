@@ -1,5 +1,5 @@
 /**
- * Asks a webhook whether a pod's images may run (L3); its answers are kept for a while. Off by default.
+ * Asks a webhook whether a pod's images may run (L3); its answers are cached. Off by default.
  * Upstream: plugin/pkg/admission/imagepolicy.
  */
 import type { Pod } from '#api/gen/types/core.v1'
@@ -14,12 +14,12 @@ import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
 export interface ImagePolicySettings {
-  /** From the kubeconfig: its server is the very URL to post to. */
+  /** From the kubeconfig: its server is the full URL to post to. */
   readonly transport: Omit<HttpTransportOptions, 'clock'>
   readonly allowTtlMs: number
   readonly denyTtlMs: number
   readonly retryBackoffMs: number
-  /** Whether pods pass while the webhook does not answer. */
+  /** Whether pods are admitted while the webhook does not answer. */
   readonly defaultAllow: boolean
 }
 
@@ -77,7 +77,7 @@ export function imagePolicyWebhook(deps: { readonly clock: Clock; readonly rando
   }
 }
 
-/** The images, and the annotations that speak to the webhook. */
+/** The review: the images, and the annotations for the webhook. */
 function reviewOf(attributes: AdmissionAttributes): unknown {
   const { metadata, spec } = objectOf<Pod>(attributes) as Frozen<Pod>
   const all = attributes.subresource === '' ? [...spec.containers, ...(spec.initContainers ?? [])] : (spec.ephemeralContainers ?? [])

@@ -1,5 +1,5 @@
 /**
- * The admission chain in upstream's order (L3), one line a plugin, and which of them run.
+ * The admission chain in upstream's order (L3), one line per plugin, and which of them run.
  * Upstream: pkg/kubeapiserver/options/plugins.go AllOrderedPlugins, DefaultOffAdmissionPlugins (v1.36).
  */
 import type { Clock } from '#base/clock'
@@ -60,9 +60,9 @@ export interface AdmissionPluginDeps {
   readonly metrics?: Metrics | undefined
   /** The authorizers that plugins ask; absent: every check is refused. */
   readonly authorizers?: readonly Authorizer[] | undefined
-  /** The server's own way to itself; undefined while it starts. */
+  /** The server's in-process transport; undefined while it starts. */
   readonly transport?: (() => Transport | undefined) | undefined
-  /** Absent: authorization is not RBAC's, and roles grant nothing that needs guarding. */
+  /** Absent: RBAC is off, so roles need no escalation check. */
   readonly rbac?: RbacAuthorizer | undefined
   /** Absent: configurations of webhooks have no effect. */
   readonly webhooks?: ({ readonly deps: WebhookDeps } & Pick<HookWays, 'resolve' | 'reach'>) | undefined
@@ -73,7 +73,7 @@ export interface AdmissionPluginDeps {
 interface Registration {
   readonly name: string
   readonly default: 'on' | 'off'
-  /** Undefined: what it needs is not there. */
+  /** Undefined: a dependency of the plugin is missing. */
   create(deps: AdmissionPluginDeps, settings: AdmissionSettings): AdmissionPlugin | undefined
 }
 
@@ -132,7 +132,7 @@ export const admissionPlugins: readonly Registration[] = [
     ({ webhooks, transport }, { webhookIdentities }) =>
       webhooks && validatingAdmissionWebhook(webhooks.deps, { ...webhooks, identityOf: webhookIdentities?.validating, own: transport }),
   ),
-  // Late: what it lets pass is counted.
+  // At the end, because it reserves quota for the objects that it admits.
   on('ResourceQuota', ({ reader, clock }, { limitedResources }) => resourceQuota(reader, clock, limitedResources)),
   off('AlwaysDeny', () => alwaysDeny),
 ]

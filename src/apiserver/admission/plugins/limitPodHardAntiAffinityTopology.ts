@@ -1,4 +1,4 @@
-/** Pods keep others away from their node at most, not from a zone (L3). Off by default. Upstream: plugin/pkg/admission/antiaffinity. */
+/** Refuses required anti-affinity with another topology key than the hostname (L3). Off by default. Upstream: plugin/pkg/admission/antiaffinity. */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { AdmissionPlugin } from '../admission.ts'
 import { isResource, objectOf, refuse } from '../attributes.ts'

@@ -37,7 +37,7 @@ export function limitRanger(reader: ObjectReader): AdmissionPlugin {
   }
 }
 
-/** A pod's resources are settled at its creation; only a resize changes them. */
+/** True for a pod's creation and resize: other requests do not change its resources. */
 function settlesResources(attributes: AdmissionAttributes): boolean {
   if (attributes.operation === 'CREATE') return isResource(attributes, '', 'pods')
   return isSubresource(attributes, '', 'pods', 'resize') && !isGoing(attributes)
@@ -67,7 +67,7 @@ function claimViolations({ spec }: PersistentVolumeClaim, range: Frozen<LimitRan
   ])
 }
 
-/** What a range sets is noted on the pod, in upstream's words; of several ranges, what the last of them set. */
+/** Sets defaults and annotates them on the pod, with upstream's text; with several ranges, those of the last one. */
 function setDefaults(pod: Pod, items: readonly Item[]): void {
   const notes: string[] = []
   const apply = (container: Container, what: string) => {

@@ -1,4 +1,4 @@
-/** Changes what policies in CEL change (L3). Upstream: apiserver/pkg/admission/plugin/policy/mutating (v1.36). */
+/** Applies the mutations of policies in CEL (L3). Upstream: apiserver/pkg/admission/plugin/policy/mutating (v1.36). */
 import type { AdmissionPlugin } from '../admission.ts'
 import { isPolicyExempt } from '../attributes.ts'
 import type { PolicyDeps } from '../policy/invocations.ts'
@@ -9,7 +9,7 @@ export function mutatingAdmissionPolicy(deps: PolicyDeps): AdmissionPlugin {
   const index: MutatingPolicyIndex = new PolicyIndex(deps.reader, mutatingPolicies)
   return {
     name: 'MutatingAdmissionPolicy',
-    // There is nothing to change about what goes away.
+    // A deletion has no object to change.
     handles: (operation) => operation !== 'DELETE' && !index.isEmpty,
     admit: (attributes) => (isPolicyExempt(attributes) ? undefined : mutateByPolicies(deps, index, attributes)),
   }

@@ -1,4 +1,4 @@
-/** Lets webhooks change what is written (L3). Upstream: apiserver/pkg/admission/plugin/webhook/mutating (v1.36). */
+/** Calls mutating webhooks (L3). Upstream: apiserver/pkg/admission/plugin/webhook/mutating (v1.36). */
 import type { AdmissionPlugin } from '../admission.ts'
 import { configuresAdmission } from '../attributes.ts'
 import type { WebhookDeps } from '../webhook/consider.ts'

@@ -1,4 +1,4 @@
-/** Makes the namespace that something is created in (L3). Off by default. Upstream: plugin/pkg/admission/namespace/autoprovision. */
+/** Creates the namespace of a created object (L3). Off by default. Upstream: plugin/pkg/admission/namespace/autoprovision. */
 import { isStatus } from '#api/machinery/status'
 import type { Transport } from '#client/transport'
 import type { ObjectReader } from '../../core/objectReader.ts'
@@ -8,7 +8,7 @@ import { needsNamespace } from './namespaceExists.ts'
 
 const namespaces = { group: '', resource: 'namespaces' }
 
-/** @param transport the server's own way to itself; undefined while it starts */
+/** @param transport the server's in-process transport; undefined while it starts */
 export function namespaceAutoProvision(reader: ObjectReader, transport: () => Transport | undefined): AdmissionPlugin {
   return {
     name: 'NamespaceAutoProvision',

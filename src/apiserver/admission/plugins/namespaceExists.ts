@@ -14,7 +14,7 @@ export function namespaceExists(lookup: Lookup): AdmissionPlugin {
   }
 }
 
-/** Whether the request is about something in a namespace. */
+/** Whether the request's object is namespaced. */
 export function needsNamespace({ namespace, kind }: AdmissionAttributes): boolean {
   return namespace !== '' && !(kind.group === '' && kind.kind === 'Namespace')
 }

@@ -1,5 +1,5 @@
 /**
- * Nothing is written in a namespace that is not there, and nothing created in one that is going; the system's own namespaces stay (L3).
+ * Refuses writes in a missing namespace, creations in a terminating one, and deletion of the system namespaces (L3).
  * Upstream: apiserver/pkg/admission/plugin/namespace/lifecycle.
  */
 import type { Namespace } from '#api/gen/types/core.v1'
@@ -12,7 +12,7 @@ import { refuse } from '../attributes.ts'
 import { type Lookup, namespaceResource } from '../lookup.ts'
 
 const immortal: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public'])
-/** How long after a deletion the cache is not believed that a namespace is active. */
+/** How long after a namespace's deletion an active state in the cache is not trusted. */
 const doubtMs = 30_000
 const mostDoubted = 100
 
@@ -31,7 +31,7 @@ export function namespaceLifecycle(lookup: Lookup, clock: Clock): AdmissionPlugi
         return undefined
       }
       if (namespace === '' || operation === 'DELETE') return undefined
-      // Whether one may do something in a namespace can be asked before the namespace exists.
+      // An access review may name a namespace that does not exist yet.
       if (resource.group === 'authorization.k8s.io' && resource.resource === 'localsubjectaccessreviews') return undefined
       const found = lookup.cached<Namespace>(namespaceResource, '', namespace)
       if (found && !(found.status?.phase === 'Active' && isDoubted(namespace))) return check(attributes, found)

@@ -1,6 +1,6 @@
 /**
- * A pod on a node is changed only in ways that its kubelet declares to know (L3): the resources of a pod as a whole, and those of init containers that
- * are no sidecars. Slices of devices that are counted as node resources belong to DRANodeAllocatableResources, which is off.
+ * Refuses resizes of a pod that its kubelet does not declare to support (L3): of pod-level resources, and of init containers that are no sidecars.
+ * Slices of devices that are counted as node resources belong to DRANodeAllocatableResources, which is off.
  * Upstream: plugin/pkg/admission/nodedeclaredfeatures, component-helpers/nodedeclaredfeatures/features/inplacepodresize (v1.36).
  */
 import type { Node, Pod } from '#api/gen/types/core.v1'
@@ -12,7 +12,7 @@ import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
 type Spec = Frozen<Pod>['spec']
 
-/** What a change of a pod needs of its node, by the feature's name, in their order. */
+/** Features that a change of a pod requires on its node, by name, in upstream's order. */
 const features: readonly (readonly [string, (now: Spec, before: Spec) => boolean])[] = [
   ['InPlacePodLevelResourcesVerticalScaling', (now, before) => !semanticEqual(now.resources, before.resources)],
   [

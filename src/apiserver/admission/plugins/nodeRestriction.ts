@@ -1,5 +1,5 @@
 /**
- * A node's identity may change only what is its own (L3): its Node, Lease, CSINode and ResourceSlices, mirror pods and the status of its pods, the
+ * Limits a node's identity to changes of its own objects (L3): its Node, Lease, CSINode and ResourceSlices, mirror pods and the status of its pods, the
  * size of their claims, tokens for them, and requests for certificates in its own name.
  * Upstream: plugin/pkg/admission/noderestriction (v1.36).
  */
@@ -73,7 +73,7 @@ function checkSlice(attributes: AdmissionAttributes, node: string): void {
 
 const kubeletSigners: ReadonlySet<string> = new Set(['kubernetes.io/kubelet-serving', 'kubernetes.io/kube-apiserver-client-kubelet'])
 
-/** The signers for kubelets make certificates in the name of the node that asks, and of no other. */
+/** A node may request certificates from the kubelets' signers only in its own name. */
 function checkCertificateRequest(attributes: AdmissionAttributes, node: string): void {
   if (attributes.operation !== 'CREATE') return
   const { signerName, request } = objectOf<CertificateSigningRequest>(attributes).spec

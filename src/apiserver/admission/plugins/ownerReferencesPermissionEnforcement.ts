@@ -16,7 +16,7 @@ export function ownerReferencesPermissionEnforcement(reader: ObjectReader, autho
     name: 'OwnerReferencesPermissionEnforcement',
     handles: (operation) => operation === 'CREATE' || operation === 'UPDATE',
     async validate(attributes) {
-      // Kubelets write it without looking, and the status cannot change owners.
+      // A status write cannot change owners, so kubelets need no permission for it.
       if (isSubresource(attributes, '', 'pods', 'status')) return
       const now = attributes.object?.metadata?.ownerReferences ?? []
       const before = attributes.oldObject?.metadata.ownerReferences ?? []

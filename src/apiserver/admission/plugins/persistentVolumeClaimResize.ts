@@ -1,4 +1,4 @@
-/** Claims grow only when they are bound and their class lets them (L3). Upstream: plugin/pkg/admission/storage/persistentvolume/resize. */
+/** Allows a larger request of a claim only if it is bound and its class allows expansion (L3). Upstream: plugin/pkg/admission/storage/persistentvolume/resize. */
 import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
 import type { StorageClass } from '#api/gen/types/storage.v1'
 import type { Frozen } from '#api/machinery/meta'

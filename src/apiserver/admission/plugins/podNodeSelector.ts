@@ -52,7 +52,7 @@ export function podNodeSelector(lookup: Lookup, selectors: NodeSelectors): Admis
   }
 }
 
-/** Upstream names the pod as it is, also where it has no name yet. */
+/** As upstream, the refusal has the pod's current name, which may be empty. */
 function refusal(attributes: AdmissionAttributes, why: string): StatusError {
   return forbidden(attributes.resource, objectOf<Pod>(attributes).metadata.name ?? '', why)
 }

@@ -1,4 +1,4 @@
-/** A pod on a node grows no further than the node could carry, and only on Linux (L3). Upstream: plugin/pkg/admission/podresize. */
+/** Refuses a resize beyond the node's allocatable resources, or on other systems than Linux (L3). Upstream: plugin/pkg/admission/podresize. */
 import type { Node, Pod } from '#api/gen/types/core.v1'
 import { podRequests, resourceAmount } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'

@@ -1,6 +1,6 @@
 /**
- * PodSecurity (L3): pods are held against the Pod Security Standards that their namespace asks for by its labels. Refuses pods; about what makes
- * pods it only warns and notes.
+ * PodSecurity (L3): checks pods against the Pod Security Standards in their namespace's labels. It refuses pods; for workloads with a pod template it
+ * only warns and annotates.
  * Upstream: plugin/pkg/admission/security/podsecurity, k8s.io/pod-security-admission/admission/admission.go (v1.36).
  */
 import type { Container, EphemeralContainer, Namespace, Pod } from '#api/gen/types/core.v1'
@@ -124,7 +124,7 @@ function missingNamespace({ metrics }: PodSecurityDeps, attributes: AdmissionAtt
   if (enforces) throw error
 }
 
-/** Refuses by what is enforced, notes by what is audited, warns of the rest: a level that two of them share is looked at once. */
+/** Refuses by the enforce level, annotates by audit, warns by warn; a level that two modes share is evaluated once. */
 function judge(
   attributes: AdmissionAttributes,
   policy: Policy,
@@ -176,7 +176,7 @@ function validateNamespace(
   } else if (before) warnOfPods(name, policy.enforce)
 }
 
-/** Whether pods that were right may be wrong now. */
+/** Whether pods that were allowed may be refused now. */
 function isStricter(now: LevelVersion, before: LevelVersion): boolean {
   if (sameLevelVersion(now, before) || now.level === 'privileged') return false
   return now.version !== before.version || compareLevels(now.level, before.level) > 0

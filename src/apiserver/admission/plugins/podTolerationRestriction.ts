@@ -1,5 +1,5 @@
 /**
- * Pods get the tolerations of their namespace, and have none that it does not allow (L3). Off by default.
+ * Adds the tolerations of the namespace to pods, and refuses those that it does not allow (L3). Off by default.
  * Upstream: plugin/pkg/admission/podtolerationrestriction.
  */
 import type { Namespace, Pod, Toleration } from '#api/gen/types/core.v1'
@@ -21,7 +21,7 @@ export interface TolerationSettings {
 
 const defaultsAnnotation = 'scheduler.alpha.kubernetes.io/defaultTolerations'
 const allowedAnnotation = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist'
-/** What takes memory by request may stay when memory is short. */
+/** Added to pods with memory requests, as upstream. */
 const memoryPressure = { key: 'node.kubernetes.io/memory-pressure', operator: 'Exists', effect: 'NoSchedule' }
 
 export function podTolerationRestriction(lookup: Lookup, settings: TolerationSettings): AdmissionPlugin {

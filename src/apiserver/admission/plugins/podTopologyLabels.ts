@@ -1,4 +1,4 @@
-/** Pods carry the zone and the region of their node, for the downward API (L3). Upstream: plugin/pkg/admission/podtopologylabels. */
+/** Copies the zone and region labels of the node to the pod, for the downward API (L3). Upstream: plugin/pkg/admission/podtopologylabels. */
 import type { Binding, Node, Pod } from '#api/gen/types/core.v1'
 import type { KubeObject } from '#api/machinery/meta'
 import type { ObjectReader } from '../../core/objectReader.ts'

@@ -25,7 +25,7 @@ export function priority(reader: ObjectReader): AdmissionPlugin {
 function admitPod(attributes: AdmissionAttributes, reader: ObjectReader): void {
   const { spec } = objectOf<Pod>(attributes)
   if (attributes.operation === 'UPDATE') {
-    // A pod that had its priority before keeps it, also when the client left it out.
+    // On update, a pod keeps its priority even if the client leaves it out.
     const old = attributes.oldObject as Frozen<Pod> | undefined
     if (old?.spec.priority !== undefined) spec.priority ??= old.spec.priority
     if (old?.spec.preemptionPolicy !== undefined) spec.preemptionPolicy ??= old.spec.preemptionPolicy

@@ -1,6 +1,6 @@
 /**
- * ResourceQuota (L3): refuses what would use more of a namespace than its quotas allow. Usage is what the caches hold plus what was admitted
- * and has not arrived there yet, so requests side by side cannot pass together.
+ * ResourceQuota (L3): refuses objects that would exceed a quota of their namespace. Usage is the sum of cached objects and of admitted ones that
+ * are not in the cache yet, so concurrent requests cannot exceed it together.
  * Upstream: apiserver/pkg/admission/plugin/resourcequota (v1.36), which counts in the quota's status; here that is the controller's alone.
  */
 import type { Pod, ResourceQuota } from '#api/gen/types/core.v1'
@@ -29,7 +29,7 @@ export function resourceQuota(reader: ObjectReader, clock: Clock, limitedResourc
     let usage = usages.get(object)
     if (!usage) {
       usage = quotaUsage(resource, object)
-      // Only frozen objects stay what they are.
+      // Only frozen objects cannot change, so only their usage is cached.
       if (Object.isFrozen(object)) usages.set(object, usage)
     }
     return usage
@@ -70,7 +70,7 @@ export function resourceQuota(reader: ObjectReader, clock: Clock, limitedResourc
       let limited = false
       for (const quota of covering) {
         const counted = Object.entries(quota.spec.hard ?? {}).filter(([name]) => usage[name] !== undefined)
-        // What the quota did not cover before is all new to it.
+        // If the quota did not cover the old object, the full usage counts.
         const paid = old && quotaCovers(quota, resource, old) ? before : {}
         const growing = counted.filter(([name]) => (usage[name] ?? 0) > (paid[name] ?? 0))
         limited ||= growing.length > 0

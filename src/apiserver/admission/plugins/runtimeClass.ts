@@ -1,4 +1,4 @@
-/** A pod of a runtime class pays the class's overhead and goes where the class runs (L3). Upstream: plugin/pkg/admission/runtimeclass. */
+/** Adds a runtime class's overhead and scheduling constraints to its pods (L3). Upstream: plugin/pkg/admission/runtimeclass. */
 import type { Pod, Toleration } from '#api/gen/types/core.v1'
 import type { RuntimeClass } from '#api/gen/types/node.v1'
 import { mergeTolerations } from '#api/helpers/tolerations'

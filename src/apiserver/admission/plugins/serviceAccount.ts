@@ -40,10 +40,10 @@ export function serviceAccount(deps: ServiceAccountDeps): AdmissionPlugin {
     admit: (attributes) => {
       if (!isNewPod(attributes)) return undefined
       const pod = objectOf<Pod>(attributes)
-      // A mirror pod shows what the kubelet already runs: nothing can be added to it.
+      // A mirror pod describes a pod that the kubelet already runs, so it is not changed.
       if (isMirrorPod(pod)) return checkMirrorPod(attributes, pod)
       pod.spec.serviceAccountName ||= defaultName
-      // The deprecated twin was defaulted before; left out, every later update would seem to add it.
+      // Also set the deprecated field, as its defaulting ran before: otherwise every later update would seem to add it.
       pod.spec.serviceAccount = pod.spec.serviceAccountName
       return withAccount(attributes, (account) => {
         if (shouldMount(pod, account)) mountToken(pod, deps.random)
@@ -73,7 +73,7 @@ function checkEphemeralSecrets(pod: Pod, account: Frozen<ServiceAccount>): void 
   if (fault !== undefined) throw plainError(fault)
 }
 
-/** Later nothing of this can be changed. */
+/** Only new pods: later these fields cannot be changed. */
 function isNewPod(attributes: AdmissionAttributes): boolean {
   return attributes.operation === 'CREATE' && isResource(attributes, '', 'pods')
 }

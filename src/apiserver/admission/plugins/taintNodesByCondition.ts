@@ -1,4 +1,4 @@
-/** A new node takes no pods until it is known to be ready (L3). Upstream: plugin/pkg/admission/nodetaint. */
+/** Adds the taint not-ready to new nodes, until their controller removes it (L3). Upstream: plugin/pkg/admission/nodetaint. */
 import type { Node } from '#api/gen/types/core.v1'
 import { taintsMatch } from '#api/helpers/taints'
 import type { AdmissionPlugin } from '../admission.ts'

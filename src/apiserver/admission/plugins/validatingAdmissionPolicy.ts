@@ -1,4 +1,4 @@
-/** Refuses what policies in CEL refuse (L3). Upstream: apiserver/pkg/admission/plugin/policy/validating (v1.36). */
+/** Evaluates validating policies in CEL (L3). Upstream: apiserver/pkg/admission/plugin/policy/validating (v1.36). */
 import type { AdmissionPlugin } from '../admission.ts'
 import { isPolicyExempt } from '../attributes.ts'
 import type { PolicyDeps } from '../policy/invocations.ts'

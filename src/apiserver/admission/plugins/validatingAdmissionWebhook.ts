@@ -1,4 +1,4 @@
-/** Lets webhooks refuse what is written (L3). Upstream: apiserver/pkg/admission/plugin/webhook/validating (v1.36). */
+/** Calls validating webhooks (L3). Upstream: apiserver/pkg/admission/plugin/webhook/validating (v1.36). */
 import type { AdmissionPlugin } from '../admission.ts'
 import { configuresAdmission } from '../attributes.ts'
 import type { WebhookDeps } from '../webhook/consider.ts'

@@ -1,5 +1,5 @@
 /**
- * PodSecurityConfiguration (L3): what holds for namespaces without labels, and who is exempt.
+ * PodSecurityConfiguration (L3): the defaults of namespaces without labels, and the exemptions.
  * Upstream: k8s.io/pod-security-admission/admission/api (v0.36): load, defaults, validation.
  */
 import { decodeConfiguration } from '#api/configuration/decode'

@@ -19,7 +19,7 @@ export interface ExistingPodsQuestion {
   isExempt(runtimeClass: string | undefined): boolean
 }
 
-/** The warnings, in a fixed order. Looks at no more than 3,000 pods, for no longer than a second. */
+/** The warnings, in a fixed order. Checks at most 3,000 pods, for at most a second. */
 export function warningsAboutExistingPods(evaluate: Evaluator, clock: Clock, { namespace, enforce, pods, isExempt }: ExistingPodsQuestion): readonly string[] {
   const deadline = clock.monotonicMs() + longestMs
   const inOrder = prioritized(pods.filter(({ spec }) => !isExempt(spec.runtimeClassName)))
@@ -42,7 +42,7 @@ export function warningsAboutExistingPods(evaluate: Evaluator, clock: Clock, { n
   return [...warnings, ...[...found].map(([reasons, names]) => `${who(names)}: ${reasons}`).sort()]
 }
 
-/** One pod of each controller first: the others most likely are like it. */
+/** One pod of each controller first: its other pods are most likely equal. */
 function prioritized(pods: readonly Frozen<Pod>[]): readonly Frozen<Pod>[] {
   const seen = new Set<string>()
   const first: Frozen<Pod>[] = []

@@ -1,4 +1,4 @@
-/** What PodSecurity counts (L3). Upstream: k8s.io/pod-security-admission/metrics/metrics.go (v0.36). */
+/** Metrics of PodSecurity (L3). Upstream: k8s.io/pod-security-admission/metrics/metrics.go (v0.36). */
 import { type LevelVersion, type Mode, versionText } from '#api/podSecurity/policy'
 import type { Metrics } from '#base/metrics'
 import type { AdmissionAttributes } from '../admission.ts'
@@ -29,7 +29,7 @@ export function createPodSecurityMetrics(metrics: Metrics): PodSecurityMetrics {
     help: 'How often a level could not be told; some such pods are held against restricted:latest.',
     labels: ['fatal', ...requestLabels],
   })
-  // Nearly every pod of a cluster is one of these.
+  // The series of nearly all pods of a cluster.
   const plain = { decision: 'allow', policy_level: 'privileged', policy_version: 'latest', mode: 'enforce', resource: 'pod', subresource: '' }
   const privilegedPods = {
     CREATE: evaluations.series({ ...plain, request_operation: 'create' }),

@@ -26,7 +26,7 @@ export function hasPodTemplate({ group, resource }: GroupResource): boolean {
   return groupOf[resource] === group
 }
 
-/** The pod that an object is or makes; undefined: it makes none. */
+/** The pod, or the pod template of a workload; undefined for other objects. */
 export function podLikeOf({ resource }: GroupResource, object: KubeObject | Frozen<KubeObject>): PodLike | undefined {
   if (resource === 'pods') return object as Frozen<Pod>
   const { template, spec } = object as WithTemplate

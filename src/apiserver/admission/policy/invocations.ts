@@ -1,5 +1,5 @@
 /**
- * Which policies are evaluated for a request, with which bindings and parameters (L3), in order; and what stands in the way of some of them.
+ * Yields the policies to evaluate for a request, with bindings and parameters (L3), in order; and the errors of policies that cannot be evaluated.
  * Upstream: Dispatch of apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go and validating/dispatcher.go (v1.36).
  */
 import type { Frozen } from '#api/machinery/meta'
@@ -22,7 +22,7 @@ export interface PolicyDeps {
   readonly policyMetrics: PolicyMetrics
 }
 
-/** A policy that could not be asked, and whose failure policy minds. */
+/** A policy that could not be evaluated and has the failure policy Fail. */
 export interface PolicyFault<P, B, E> {
   readonly hook: PolicyHook<P, B, E>
   readonly binding?: Frozen<B> | undefined

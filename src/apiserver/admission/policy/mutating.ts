@@ -1,6 +1,6 @@
 /**
- * Mutating policies (L3): every one that matches changes the object in turn, each seeing what those before it made. A policy that fails refuses
- * the request, unless its failure policy ignores that.
+ * Mutating policies (L3): all matching policies change the object in turn, each sees the changes of those before. A policy that fails refuses the
+ * request, unless its failure policy is Ignore.
  * Upstream: apiserver/pkg/admission/plugin/policy/{mutating,generic}/..dispatcher.go (v1.36).
  */
 import type { MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding } from '#api/gen/types/admissionregistration.v1'
@@ -72,7 +72,7 @@ class MutationRun {
 
   async run(hooks: ReturnType<MutatingPolicyIndex['candidates']>): Promise<void> {
     try {
-      // All that matches is found before anything is changed.
+      // All matching policies are found before any of them changes the object.
       const calls: Call[] = []
       for await (const call of policyCalls(this.#deps, hooks, this.#attributes, this.#namespace)) {
         const { name = '' } = call.hook.policy.metadata
@@ -150,7 +150,7 @@ function denied(policy: string, binding: string | undefined, fault: string): str
     : `policy '${policy}' with binding '${binding}' denied request: ${fault}`
 }
 
-/** The first failure's text and reason; the code is a refusal's in any case. */
+/** The refusal with the first failure's text and reason; the code is always 403. */
 function refusal(failures: readonly Failure[], attributes: AdmissionAttributes): StatusError {
   const [first] = failures as [Failure]
   const { details } = refuse(attributes, '')

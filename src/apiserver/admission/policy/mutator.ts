@@ -40,7 +40,7 @@ export function compileMutations({ spec }: Frozen<MutatingAdmissionPolicy>): Com
   }
 }
 
-/** What the mutation's expression makes of the request. @throws MutationFault */
+/** The result of the mutation's expression. @throws MutationFault */
 export function evaluateMutation({ variables }: CompiledMutations, { expression }: CompiledMutation, input: AdmissionInput): Promise<Value> {
   if (expression.fault !== undefined) throw new MutationFault(expression.fault)
   return settled(input, () => {

@@ -1,5 +1,5 @@
 /**
- * The parameters that a binding gives its policy (L3): one object by its name, or all that a selector chooses; in the request's namespace
+ * The parameters of a policy's binding (L3): one object by its name, or all objects of a selector; in the request's namespace
  * unless the binding names one.
  * Upstream: CollectParams of apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go (v1.36).
  */
@@ -11,7 +11,7 @@ import type { KnownKind, ObjectReader } from '../../core/objectReader.ts'
 
 export type Param = Frozen<KubeObject> | undefined
 
-/** The kind of the parameters, as the server has it. @throws Error when it has none such */
+/** The kind of the parameters. @throws Error when the server does not have it */
 export function paramKindOf(paramKind: Frozen<ParamKind>, reader: ObjectReader): KnownKind {
   const { apiVersion = '', kind = '' } = paramKind
   const known = reader.ofKind?.(apiVersion, kind)
@@ -21,8 +21,8 @@ export function paramKindOf(paramKind: Frozen<ParamKind>, reader: ObjectReader):
 }
 
 /**
- * @returns undefined as the only one where the policy or the binding has no parameters; none where there are none and that is allowed
- * @throws Error in upstream's words
+ * @returns one undefined if the policy or the binding has no parameters; an empty list if none exist and that is allowed
+ * @throws Error with upstream's text
  */
 export async function collectParams(
   paramKind: Frozen<ParamKind> | undefined,

@@ -18,7 +18,7 @@ import { EvaluationError, type Value } from '#cel/values'
 import type { AdmissionAttributes } from '../admission.ts'
 import { decodeChanged } from '../matching/decodeChanged.ts'
 
-/** Why a mutation was not made. */
+/** The error of a failed mutation. */
 export class MutationFault extends Error {}
 
 /** The object patched by `value`, the result of a mutation's expression; the same object if nothing changes. @throws MutationFault, StatusError */
@@ -80,7 +80,7 @@ function undeclared(patch: object, { forms }: AdmissionAttributes, apiVersion: s
   }
 }
 
-/** Lists and objects that are set as a whole: a policy that means to add to one would take away what it does not name. */
+/** Paths of atomic lists and objects, which an apply configuration must not set: it would remove all elements that it does not name. */
 function atomicsOf(value: unknown, schema: Schema | undefined, path: string): string[] {
   if (Array.isArray(value)) {
     const own = shapeOf(value, schema) === 'leaf' ? [path] : []

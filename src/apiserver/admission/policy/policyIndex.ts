@@ -11,7 +11,7 @@ import { type OnDemand, onDemand } from '../cel/onDemand.ts'
 import { type Criteria, couldMatch, criteriaOf } from '../matching/criteria.ts'
 import { subjectOf } from '../matching/rules.ts'
 
-/** What both kinds of policies have. */
+/** The common fields of both kinds of policies. */
 export interface PolicyShape extends KubeObject {
   readonly spec: {
     readonly failurePolicy?: string | undefined
@@ -20,14 +20,14 @@ export interface PolicyShape extends KubeObject {
   }
 }
 
-/** What both kinds of bindings have. */
+/** The common fields of both kinds of bindings. */
 export interface BindingShape extends KubeObject {
   readonly spec: { readonly policyName?: string | undefined; readonly paramRef?: ParamRef | undefined; readonly matchResources?: MatchResources | undefined }
 }
 
 export interface BoundBinding<B> {
   readonly binding: Frozen<B>
-  /** Undefined: whatever the policy matches. */
+  /** Undefined: the binding does not narrow the policy's matches. */
   readonly criteria: Criteria | undefined
 }
 
@@ -43,7 +43,7 @@ interface ResourceName {
   readonly resource: string
 }
 
-/** The resources, and how a policy becomes something that can be evaluated. */
+/** The resources of a kind of policies, and their compiler. */
 export interface PolicyKind<P, E> {
   readonly policies: ResourceName
   readonly bindings: ResourceName
@@ -55,7 +55,7 @@ interface Kept<P, B, E> {
   readonly hooks: readonly PolicyHook<P, B, E>[]
 }
 
-/** Kinds of requests whose candidates are kept. */
+/** Kinds of requests whose candidates are cached. */
 const maxKept = 4096
 
 export class PolicyIndex<P extends PolicyShape, B extends BindingShape, E extends object> {
@@ -81,7 +81,7 @@ export class PolicyIndex<P extends PolicyShape, B extends BindingShape, E extend
     return this.#current().length === 0
   }
 
-  /** Those whose rules may be about the request. `namespace`: see requestNamespace. */
+  /** Policies whose rules may match the request. `namespace`: see requestNamespace. */
   candidates(attributes: AdmissionAttributes, namespace: string): readonly PolicyHook<P, B, E>[] {
     const all = this.#current()
     const { operation, resource, subresource, forms } = attributes

@@ -6,7 +6,7 @@ import type { ObjectReader } from '../../core/objectReader.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 import { namespaces } from '../matching/selectors.ts'
 
-/** The namespace of the object; a namespace itself has none. @throws StatusError NotFound */
+/** The namespace of the object; undefined for a Namespace itself. @throws StatusError NotFound */
 export function policyNamespace({ namespace, kind }: AdmissionAttributes, reader: ObjectReader): Frozen<Namespace> | undefined {
   if (namespace === '' || (kind.group === '' && kind.kind === 'Namespace')) return undefined
   const found = reader.get<Namespace>(namespaces, '', namespace)

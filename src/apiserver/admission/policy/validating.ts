@@ -1,6 +1,6 @@
 /**
- * Validating policies (L3): every one that matches is evaluated; what fails is denied, warned of or noted, as the binding says. The first
- * denial is the answer.
+ * Validating policies (L3): all matching policies are evaluated; a failure is denied, warned of or audited, by the binding's validationActions.
+ * The first denial is the answer.
  * Upstream: apiserver/pkg/admission/plugin/policy/validating/dispatcher.go (v1.36).
  */
 import type { ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding } from '#api/gen/types/admissionregistration.v1'
@@ -43,7 +43,7 @@ interface Denial {
 
 const maxAnnotationLength = 10 * 1024
 
-/** One request on its way past the policies. */
+/** The evaluation of the policies for one request. */
 class Validation {
   readonly #deps: PolicyDeps
   readonly #attributes: AdmissionAttributes
@@ -51,7 +51,7 @@ class Validation {
   readonly #authorizer: RequestAuthorizer
   readonly #views: VersionedViews
   readonly #denials: Denial[] = []
-  /** Values to note by policy and key; bindings may add several. */
+  /** Audit annotations by policy and key; bindings may add several values. */
   readonly #annotations = new Map<string, Set<string>>()
   #hasFailureNote = false
 
@@ -121,7 +121,7 @@ class Validation {
     }
   }
 
-  /** The log has room for one. */
+  /** Annotates a failure; only the first one, since the key is the same. */
   #noteFailure(failure: object): void {
     if (this.#hasFailureNote) return
     this.#hasFailureNote = true

@@ -1,6 +1,6 @@
 /**
- * Evaluates a validating policy on one request with one parameter (L3): its match conditions, its validations with their messages, and what it
- * notes for the audit log.
+ * Evaluates a validating policy on one request with one parameter (L3): its match conditions, its validations with their messages, and its
+ * audit annotations.
  * Upstream: apiserver/pkg/admission/plugin/policy/validating/{plugin,validator}.go (v1.36).
  */
 import { maxMessageBytes } from '#api/cel/admission'
@@ -17,7 +17,7 @@ export interface CompiledValidations {
   readonly conditions: MatchConditions | undefined
   readonly validations: readonly CompiledValidation[]
   readonly annotations: readonly { readonly key: string; readonly expression: AdmissionExpression }[]
-  /** Ignore: what fails to evaluate lets the request pass. */
+  /** True for the failure policy Ignore: an evaluation error admits the request. */
   readonly failsOpen: boolean
 }
 
@@ -49,29 +49,29 @@ export function compileValidations({ spec }: Frozen<ValidatingAdmissionPolicy>):
   }
 }
 
-/** What one validation decided. */
+/** The decision of one validation. */
 export interface Decision {
   readonly denied: boolean
-  /** Set when it could not be evaluated, denied or not. */
+  /** Set on an evaluation error, whether it denies or not. */
   readonly error?: string | undefined
   readonly message: string
   readonly reason: string
-  /** Its place in the policy. */
+  /** Its index in the policy. */
   readonly index: number
 }
 
 export interface ValidationOutcome {
   readonly decisions: readonly Decision[]
-  /** Values to note, by key. */
+  /** Audit annotations by key. */
   readonly annotations: readonly { readonly key: string; readonly value: string }[]
-  /** Annotations that could not be worked out, which refuses the request whatever the binding's actions are. */
+  /** Errors of annotations, which refuse the request whatever the binding's actions are. */
   readonly annotationFaults: readonly string[]
   readonly conditions?: MatchOutcome | undefined
 }
 
 const nothing: ValidationOutcome = { decisions: [], annotations: [], annotationFaults: [] }
 
-/** Authorization checks may be waited for; budgets are upstream's: one for the conditions, one for the validations with their messages, one for annotations. */
+/** Awaits authorization checks. Budgets are upstream's: one for the conditions, one for the validations with their messages, one for annotations. */
 export async function evaluateValidations(compiled: CompiledValidations, input: AdmissionInput): Promise<ValidationOutcome> {
   const failed = (message: string): Decision => ({ denied: !compiled.failsOpen, error: message, message, reason: '', index: 0 })
   let conditions: MatchOutcome | undefined

@@ -1,5 +1,5 @@
 /**
- * Asks one webhook about one request (L3): the review out and back, what its answer notes and warns of, and its refusal.
+ * Calls one webhook for one request (L3): sends the review, reads the answer with annotations and warnings, and its refusal.
  * Upstream: callHook and callAttrMutatingHook of apiserver/pkg/admission/plugin/webhook/{validating,mutating}/dispatcher.go (v1.36).
  */
 import { badRequest, isStatus } from '#api/machinery/status'
@@ -14,7 +14,7 @@ import type { Hook } from './hook.ts'
 import { CallError, rejectionOf } from './outcome.ts'
 import { reviewOf, reviewVersionOf, type Verdict, verdictOf } from './review.ts'
 
-/** More than any object with its patch. */
+/** Larger than any object with its patch. */
 const maxAnswerBytes = 16 * 1024 * 1024
 const harmless: ReadonlySet<string> = new Set(['None', 'NoneOnDryRun'])
 
@@ -75,7 +75,7 @@ const reasons: Readonly<Record<DeprecatedCertificate, string>> = {
   'insecure-sha1': 'uses an insecure SHA-1 signature',
 }
 
-/** Over the wire, or where the server itself is the webhook, without it and as itself. */
+/** Posts the review; if the webhook is a path of this server, in process with the server's own user. */
 async function answerTo({ target, own }: Hook, review: object, options: PostOptions): Promise<unknown> {
   if (!own) return answerOf(await postText(target, JSON.stringify(review), { ...options, maxAnswerBytes }))
   const itself = own()

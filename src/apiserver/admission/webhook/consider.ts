@@ -1,5 +1,5 @@
 /**
- * Whether a webhook whose rules match is asked (L3): its selectors and its match conditions.
+ * Decides whether a webhook whose rules match is called (L3), by its selectors and match conditions.
  * Upstream: ShouldCallHook of apiserver/pkg/admission/plugin/webhook/generic/webhook.go (v1.36).
  */
 import type { GroupVersionKind } from '#api/machinery/meta'
@@ -24,19 +24,19 @@ export interface WebhookDeps {
   readonly metrics: AdmissionMetrics
 }
 
-/** One request on its way past the webhooks. */
+/** The state of one request in webhook admission. */
 export interface Passage {
   readonly attributes: AdmissionAttributes
   /** See requestNamespace. */
   readonly namespace: string
   readonly step: WebhookStep
   readonly authorizer: RequestAuthorizer
-  /** With the object as it is at this point. */
+  /** The attributes with the object in its current state. */
   readonly subject: Selectable
   objectsAs(kind: GroupVersionKind): Promise<VersionedObjects>
 }
 
-/** @throws StatusError when its namespace is missing, or its conditions fail and so does its policy */
+/** @throws StatusError when its namespace is missing, or its conditions fail with the failure policy Fail */
 export async function consider({ reader, clock, metrics }: WebhookDeps, { hook, invocation }: Candidate, passage: Passage): Promise<boolean> {
   const { attributes, namespace, step, authorizer } = passage
   const selected = select(hook.selectors, passage.subject, namespace, reader)
@@ -50,7 +50,7 @@ export async function consider({ reader, clock, metrics }: WebhookDeps, { hook, 
   const outcome = await evaluateMatchConditions(conditions, input, hook.failsOpen ? 'Ignore' : 'Fail')
   metrics.conditionsEvaluated(owner, (clock.monotonicMs() - startedMs) / 1000, outcome.failures)
   if (outcome.error !== undefined) throw forbidden(attributes.resource, attributes.name, outcome.error)
-  // Upstream's two metrics call validating webhooks by two names.
+  // Upstream's two metrics have different labels for validating webhooks.
   if (!outcome.matches) metrics.conditionsExcluded({ ...owner, type: step === 'admit' ? 'admit' : 'validate' })
   return outcome.matches
 }

@@ -20,7 +20,7 @@ export type Webhook = Frozen<MutatingWebhook | ValidatingWebhook>
 export type WebhookConfiguration = Frozen<MutatingWebhookConfiguration | ValidatingWebhookConfiguration>
 
 export interface Hook {
-  /** Tells it from others of the same name. */
+  /** Unique among webhooks of the same name. */
   readonly uid: string
   readonly configuration: string
   readonly webhook: Webhook
@@ -31,7 +31,7 @@ export interface Hook {
   readonly target: WebhookTarget
   /** Calls the server in process, if the webhook is one of its own paths; see {@link HookDeps.own}. */
   readonly own?: HookDeps['own']
-  /** Names the target's connections. */
+  /** Key of the target's connection pool. */
   readonly poolKey: string
 }
 
@@ -41,7 +41,7 @@ export interface HookDeps {
   readonly reach?: Reach | undefined
   /** Absent: the server calls all webhooks without credentials. */
   readonly identityOf?: IdentityOf | undefined
-  /** How the server asks itself: what the service `kubernetes` offers is its own, or an aggregated API. Absent: like every other service. */
+  /** The transport for webhooks of the service `kubernetes`, which are paths of this server or of an aggregated API. Absent: called like any service. */
   readonly own?: (() => Transport | undefined) | undefined
   pool(key: string): Agent
 }

@@ -12,7 +12,7 @@ import { type Hook, type HookDeps, hooksOf, type WebhookConfiguration } from './
 
 export interface Candidate {
   readonly hook: Hook
-  /** Its place among all webhooks. */
+  /** Its index among all webhooks. */
   readonly index: number
   readonly invocation: Invocation
 }
@@ -22,7 +22,7 @@ interface Kept {
   readonly candidates: readonly Candidate[]
 }
 
-/** Kinds of requests whose candidates are kept. */
+/** Kinds of requests whose candidates are cached. */
 const maxKept = 4096
 
 type Pools = Map<string, ReturnType<typeof createWebhookPool>>
@@ -35,13 +35,13 @@ export class HookIndex {
   readonly #resource: { readonly group: string; readonly resource: string }
   readonly #ways: HookWays
   #pools: Pools = new Map()
-  /** Configurations that have not changed need not be compiled again. */
+  /** Compiled configurations; unchanged ones are not compiled again. */
   #compiled: Compiled = new Map()
   #hooks: readonly Hook[] = []
   readonly #candidates = new Map<string, Kept>()
   #isOutdated = true
 
-  /** `resource`: of which configurations. */
+  /** `resource`: the configurations' resource. */
   constructor(reader: ObjectReader, resource: { readonly group: string; readonly resource: string }, ways: HookWays) {
     this.#reader = reader
     this.#resource = resource
@@ -55,7 +55,7 @@ export class HookIndex {
     return this.#current().length === 0
   }
 
-  /** Those whose rules are about the request. `namespace`: see requestNamespace. */
+  /** Webhooks whose rules match the request. `namespace`: see requestNamespace. */
   candidates(attributes: AdmissionAttributes, namespace: string): readonly Candidate[] {
     const hooks = this.#current()
     const { operation, resource, subresource, forms } = attributes

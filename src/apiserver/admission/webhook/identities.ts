@@ -9,7 +9,7 @@ import type { WebhookIdentity } from '../../webhooks/webhookClient.ts'
 /** The credentials for a server by its host and port, `name.namespace.svc:443` for services. Undefined: none. */
 export type IdentityOf = (hostPort: string) => WebhookIdentity | undefined
 
-/** Takes the credentials of all users of the kubeconfig. @throws Error for a user whose credentials cannot be had */
+/** Loads the credentials of all users of the kubeconfig. @throws Error for a user whose credentials cannot be loaded */
 export async function webhookIdentities(config: Kubeconfig, deps: KubeconfigDeps): Promise<IdentityOf> {
   const identities = new Map<string, WebhookIdentity>()
   for (const { name, user } of config.users ?? []) identities.set(name, identityOf(name, await resolveUser(user, name, deps)))
@@ -20,7 +20,7 @@ export async function webhookIdentities(config: Kubeconfig, deps: KubeconfigDeps
   }
 }
 
-/** Which users may be meant for a server, the nearest first. */
+/** Names of users that match a server, the most specific first. */
 export function namesFor(hostPort: string, currentUser: string | undefined): string[] {
   const withoutPort = hostPort.endsWith(':443') ? [hostPort.slice(0, -':443'.length)] : []
   return [...[hostPort, ...withoutPort].flatMap((target) => [target, ...suffixesOf(target)]), '*', ...(currentUser ? [currentUser] : [])]

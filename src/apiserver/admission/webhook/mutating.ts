@@ -1,6 +1,6 @@
 /**
  * Asks the mutating webhooks that are about a request, one after the other (L3): each sees what those before it made of the object. When the
- * object changes, those that want to be asked again are, in a second round.
+ * object changes, earlier webhooks with reinvocationPolicy IfNeeded are called again in a second round.
  * Upstream: apiserver/pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go (v1.36).
  */
 import { semanticEqual } from '#api/machinery/equality'
@@ -113,7 +113,7 @@ function patched(
   try {
     return decodeChanged(applyJsonPatch(withNils(object), patch), attributes, apiVersion)
   } catch (error) {
-    // The operation that did not apply says more than the general refusal.
+    // The error of the failed operation is more specific than the general refusal.
     throw internalError(isStatus(error) && error.cause instanceof Error ? error.cause : error)
   }
 }

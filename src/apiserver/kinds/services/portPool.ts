@@ -1,5 +1,5 @@
 /**
- * The pool that services take node ports from (L3). What is in use is read off the watch cache, so that every API server over one store
+ * The pool that services take node ports from (L3). Used ports are read from the watch cache, so that every API server over one store
  * agrees; what a write is about to use is reserved until the cache has it.
  * Upstream: pkg/registry/core/service/portallocator.
  */

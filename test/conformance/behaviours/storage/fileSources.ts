@@ -1,6 +1,6 @@
 /**
- * ConfigMaps, Secrets and facts of the pod as files: the same behaviours, whether a volume is of one kind or projected from it. Each way to say
- * the volume is a Source; behaviours.ts of the groups put them together. Upstream: test/e2e/common/storage/{configmap,secrets,downwardapi,projected_*}.go.
+ * ConfigMaps, Secrets and facts of the pod as files: the same behaviours, whether a volume is of one kind or projected from it. Each form of
+ * the volume is a Source, from which the groups build their behaviours. Upstream: test/e2e/common/storage/{configmap,secrets,downwardapi,projected_*}.go.
  */
 import assert from 'node:assert/strict'
 import type { KeyToPath, Volume } from '#api/gen/types/core.v1'

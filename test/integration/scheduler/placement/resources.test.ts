@@ -23,7 +23,7 @@ placements('SCH-03', 'NodeResourcesFit', [
     fits: 'a',
   },
   {
-    name: 'what is left is just enough',
+    name: 'the remaining resources are just enough',
     pod: asking({ cpu: '5m', memory: '1' }),
     nodes: [small()],
     placed: [running('a', { cpu: '5m', memory: '19' })],
