@@ -50,7 +50,10 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
   )
   assert.deepEqual(
     [storage, reach],
-    [{ eventTtlSeconds: 600, compactionIntervalMs: 300_000 }, { kubeletAddressTypes: ['Hostname', 'InternalIP'], nodePorts: [31_000, 31_099], rejectForwardingRedirects: true }],
+    [
+      { eventTtlSeconds: 600, compactionIntervalMs: 300_000 },
+      { kubeletAddressTypes: ['Hostname', 'InternalIP'], nodePorts: [31_000, 31_099], rejectForwardingRedirects: true },
+    ],
   )
   await assert.rejects(
     serverOptions(
