@@ -19,7 +19,7 @@ export interface SimulatedContainer {
   readonly restartCount: number
 }
 
-/** One result after the other, from the container's start; the last one goes on for ever. */
+/** One result after the other, from the container's start; the last one stays. */
 export type ProbeSchedule = readonly { readonly passes: boolean; readonly forMs?: number | undefined }[]
 
 export interface SimulatedExec {
