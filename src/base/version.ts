@@ -2,6 +2,7 @@
  * Skiff's version, the Kubernetes release that it implements, and the commit that it was built from (L0): the one place that names them.
  * `docs/upgrading.md` says how the next Kubernetes release is taken in. Upstream: component-base/version.
  */
+import { bareMap } from './bareMap.ts'
 
 /** As package.json has it. */
 export const skiffVersion = '0.1.0'
@@ -33,7 +34,7 @@ declare const SKIFF_BUILD: BuildInfo | undefined
 export const buildInfo: BuildInfo = typeof SKIFF_BUILD === 'undefined' ? unstamped : SKIFF_BUILD
 
 /** Node's names of architectures → Go's, where they differ. */
-const goArchitectures: Readonly<Record<string, string | undefined>> = { x64: 'amd64', ia32: '386' }
+const goArchitectures: Readonly<Record<string, string>> = bareMap({ x64: 'amd64', ia32: '386' })
 
 /** `linux/amd64`, from Node's names of the platform and the architecture. */
 export function goPlatform(platform: string, architecture: string): string {

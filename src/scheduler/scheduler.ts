@@ -87,7 +87,7 @@ async function runScheduler(
   const work = new Set<Promise<void>>()
   const track = (one: Promise<void>) => {
     const tracked: Promise<void> = one
-      .catch((error: unknown) => deps.log.error(error, 'Work beside the scheduling cycles failed'))
+      .catch((error: unknown) => deps.log.error(error, 'Background work of the scheduler failed'))
       .finally(() => work.delete(tracked))
     work.add(tracked)
   }

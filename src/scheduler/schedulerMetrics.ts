@@ -142,7 +142,7 @@ function gaugesOf(metrics: Metrics) {
       labels: ['plugin', 'profile'],
     }),
     binding: metrics
-      .gauge({ name: 'scheduler_goroutines', help: 'Work under way beside the decisions, by operation.', labels: ['operation'] })
+      .gauge({ name: 'scheduler_goroutines', help: 'Running asynchronous operations outside the scheduling decision, by operation.', labels: ['operation'] })
       .series({ operation: 'binding' }),
     cache: metrics.gauge({ name: 'scheduler_cache_size', help: 'Nodes, pods and assumed pods in the cache.', labels: ['type'] }),
   }

@@ -5,6 +5,7 @@
 import { createClient } from '#client/clientOverTransport'
 import type { KubeletConfig } from '#kubelet/core/config'
 import { createKubelet } from '#kubelet/kubelet'
+import { withCsiNode } from '#kubelet/runtime/simulated/csiNode'
 import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
 import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime, type SimulatedEnding, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
@@ -120,8 +121,8 @@ export class SimulatedNode {
     const user = { name: `system:node:${this.name}`, groups: ['system:nodes', 'system:authenticated'] }
     const client = createClient(life.link(user, 'kubelet'))
     const log = tools.log.with('kubelet', { node: this.name })
-    const create = (port: number | undefined) =>
-      createKubelet(
+    const create = (port: number | undefined) => {
+      const kubelet = createKubelet(
         {
           client,
           log,
@@ -144,6 +145,8 @@ export class SimulatedNode {
           ...(port === undefined ? {} : { port }),
         },
       )
+      return withCsiNode(kubelet, { client, clock: tools.clock, log }, this.name)
+    }
     if (!kubeletCredentials) return create(undefined).run(life.signal)
     const { activity } = this.#setup.part
     const withPort = (port: number) => {

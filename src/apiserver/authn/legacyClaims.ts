@@ -40,7 +40,7 @@ export function legacyClaims(options: LegacyClaimsOptions): ClaimsReader {
   const { metrics = noMetrics } = options
   const count = (name: string, help: string) => metrics.counter({ name, help }).series({})
   const counters = {
-    auto: count('serviceaccount_legacy_auto_token_uses_total', 'How many tokens out of secrets that nobody made by hand were used.'),
+    auto: count('serviceaccount_legacy_auto_token_uses_total', 'Uses of tokens from secrets that were created automatically.'),
     manual: count('serviceaccount_legacy_manual_token_uses_total', 'How many tokens out of secrets that were made by hand were used.'),
     invalid: count('serviceaccount_invalid_legacy_auto_token_uses_total', 'How many tokens were used that had been made invalid.'),
   }

@@ -67,7 +67,7 @@ export function mediaTypeOf(contentType: string): string {
 
 /**
  * More objects and lists than this in one body are refused: real ones have a hundredth, and each may cost a validation. A body of three
- * megabytes has room for a million, which would block all other requests for ten seconds.
+ * megabytes has room for a million, which would block the event loop for ten seconds.
  */
 const maxComposites = 100_000
 /** Shorter bodies cannot hold that many. */

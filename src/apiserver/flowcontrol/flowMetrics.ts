@@ -181,7 +181,7 @@ function ratioHistograms(metrics: Metrics) {
 
 function boundGauges(metrics: Metrics) {
   const gauge = (name: string, help: string) => metrics.gauge({ name: `apiserver_flowcontrol_${name}`, help, labels: ['priority_level', 'bound'] })
-  const plain = gauge('next_s_bounds', 'Of the queues with somebody waiting, the first and the last in virtual time.')
+  const plain = gauge('next_s_bounds', 'First and last virtual time of the queues with waiting requests.')
   const discounted = gauge('next_discounted_s_bounds', 'The same, less what is worked on.')
   return (labels: LevelLabels): LevelMetrics['bounds'] => {
     const [min, max] = [plain.series({ ...labels, bound: 'min' }), plain.series({ ...labels, bound: 'max' })]

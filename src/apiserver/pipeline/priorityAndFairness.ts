@@ -41,7 +41,7 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
     const go = await flowControl.wait(entry, waitMs(request))
     const waitedMs = clock.monotonicMs() - startedMs
     request.audit?.spent('apf-queue-wait', waitedMs)
-    if (request.trace) decided(request, 'priorityAndFairness', `${go ? 'waited' : 'waited in vain'}: ${entry.flow.flowSchema}`, waitedMs)
+    if (request.trace) decided(request, 'priorityAndFairness', `${go ? 'waited' : 'rejected after waiting'}: ${entry.flow.flowSchema}`, waitedMs)
     return go ? execute(entry, request, next) : reject(entry, request)
   }
   return {

@@ -18,7 +18,7 @@ export const deleteCluster: CliCommand = {
       .description('delete a cluster: processes, containers, networks, mounts, files and kubeconfig entry')
       .option('--all', 'every cluster')
       .option('--dry-run', 'only list what would be removed')
-      .option('--kubeconfig <file>', 'a kubeconfig to take the entry out of, beside those that "up" put it into')
+      .option('--kubeconfig <file>', 'a kubeconfig to remove the entry from, in addition to those that "up" wrote')
       .option('-q, --quiet', 'print nothing but errors')
       .action(async (name: string | undefined, flags: DeleteFlags) => {
         const names = flags.all ? await context.clusters.names() : [checkName(name ?? defaultClusterName)]

@@ -29,9 +29,9 @@ export const why: CliCommand = {
     program
       .command('why [what...]')
       .description(
-        'explain why a pod runs where it runs, or why it does not (pod/NAME or NAMESPACE/NAME), where it would (-f FILE), why a namespace does not end (ns/NAME), or why somebody may do something (can USER VERB RESOURCE [NAME])',
+        'explain why a pod runs where it runs, or why it does not (pod/NAME or NAMESPACE/NAME), where it would (-f FILE), why a namespace stays in Terminating (ns/NAME), or why a user may do something (can USER VERB RESOURCE [NAME])',
       )
-      .option('-f, --filename <file>', 'a manifest of a pod, or of what makes pods; - is standard input: nothing is created')
+      .option('-f, --filename <file>', 'a manifest of a pod or a workload; - is standard input; nothing is created')
       .option('-n, --namespace <namespace>', 'of the pod or resource (default: default)')
       .option('--as-group <group...>', 'for can: groups of the user')
       .option('--cluster <name>', 'the cluster, where there are several')

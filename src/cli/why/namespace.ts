@@ -83,7 +83,7 @@ function nextSteps({ namespace, remaining, silentGroups, finalizers }: Namespace
   )
   const keepers = [...new Set(remaining.flatMap(({ objects }) => objects.flatMap((object) => object.finalizers)))].sort()
   for (const keeper of keepers)
-    steps.push(`Objects wait for whoever owns the finalizer ${keeper}: see that it runs. Taking the finalizer away by hand skips its clean-up.`)
+    steps.push(`Objects wait for the controller that owns the finalizer ${keeper}: check that it runs. Removing the finalizer by hand skips its clean-up.`)
   if (steps.length > 0) return steps
   if (remaining.length > 0) return ['What is left is being deleted; nothing holds it. Pods may take their grace period.']
   const others = finalizers.filter((one) => one !== 'kubernetes')

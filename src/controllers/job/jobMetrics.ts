@@ -54,7 +54,7 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
   ])
   const handled = counter('pod_failures_handled_by_failure_policy_total', 'Failed pods that a rule of the failure policy matched, by its action.', ['action'])
   const finishedIndexes = counter('job_finished_indexes_total', 'Indexes that have come to an end, by how.', ['status', 'backoffLimit'])
-  const foreign = counter('jobs_by_external_controller_total', 'How many jobs were made that somebody else runs.', ['controller_name'])
+  const foreign = counter('jobs_by_external_controller_total', 'Jobs that an external controller manages.', ['controller_name'])
 
   return {
     synced(job, action, succeeded, seconds) {

@@ -108,7 +108,7 @@ function relistMetrics({ metrics, clock }: KubeletContext) {
   const duration = metrics.histogram({ name: 'kubelet_pleg_relist_duration_seconds', help: 'How long a list of all pods of the runtime took, in seconds.' })
   const interval = metrics.histogram({ name: 'kubelet_pleg_relist_interval_seconds', help: 'How long there was between two lists of all pods, in seconds.' })
   const lastSeen = metrics.gauge({ name: 'kubelet_pleg_last_seen_seconds', help: 'Time of the last list of the pods in the runtime, in seconds since 1970.' })
-  metrics.counter({ name: 'kubelet_pleg_discard_events', help: 'How many events were dropped because nobody took them.' })
+  metrics.counter({ name: 'kubelet_pleg_discard_events', help: 'Pod lifecycle events that were dropped because the channel was full.' })
   let beforeMs: number | undefined
   return {
     duration,

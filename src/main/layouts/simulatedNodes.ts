@@ -5,6 +5,7 @@ import type { Component } from '#base/component'
 import { createClient } from '#client/clientOverTransport'
 import type { Transport } from '#client/transport'
 import { createKubelet } from '#kubelet/kubelet'
+import { withCsiNode } from '#kubelet/runtime/simulated/csiNode'
 import { simulatedMachine, simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { apiAuth } from '#kubelet/server/auth'
@@ -68,5 +69,5 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string, a
     { address: listensOn, port, ...options.serving },
   )
   options.onServingRenewed(() => server.setTls(options.serving))
-  return [kubelet, server]
+  return [withCsiNode(kubelet, { client, clock: tools.clock, log }, nodeName), server]
 }

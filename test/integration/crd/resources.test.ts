@@ -157,6 +157,12 @@ bothTransports({
     assert.equal(stale.message, 'Widget.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update')
   },
 
+  async 'CRD-03 an unknown subresource of a custom resource is not found, by the name of the object'({ client, namespace }: Case) {
+    await establish(client, widgets)
+    const error = await refused(plain(client).request('GET', `${pathOf(namespace, 'a')}/nope`))
+    assert.deepEqual([error.code, error.reason, error.details?.name], [404, 'NotFound', 'a'])
+  },
+
   async 'CRD-03 scale reads and writes the paths that the definition names'({ client, namespace }: Case) {
     const api = plain(client)
     await establish(client, widgets)

@@ -103,7 +103,7 @@ test('user need 18: why ns/NAME names what is left, the finalizers that hold it,
   )
   const text = describeNamespace(found)
   assert.match(text, /^configmaps +kept +\S+Z +example\.com\/backup$/m)
-  assert.match(text, /^Objects wait for whoever owns the finalizer example\.com\/backup/m)
+  assert.match(text, /^Objects wait for the controller that owns the finalizer example\.com\/backup/m)
   await assert.rejects(explainNamespace(ask, 'none'), (error: CommandError) => error.exit === 'notFound')
 })
 

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import type { Container, PodSpec } from '#api/gen/types/core.v1'
-import { events, jobs, pods } from '#client/builtIn'
+import { csiNodes, events, jobs, nodes, pods } from '#client/builtIn'
 import { simulatedAnnotations } from '#kubelet/runtime/simulated/annotations'
 import type { TestCluster } from '#testing/cluster'
 import { testKubectl, withoutKubectl } from '../../support/kubectl.ts'
@@ -181,6 +181,22 @@ test('X2 a pod with runAsNonRoot starts, its image runs as root only by annotati
     const message = await cluster.until(async () => (await cluster.client.of(pods).get(root)).status?.containerStatuses?.[0]?.state?.waiting?.message)
     assert.match(message, /container has runAsNonRoot and image will run as root/)
     assert.match((await mainOf(cluster))?.containerID ?? '', /^simulated:\/\//)
+  }))
+
+test('X2 a simulated node has a CSINode that its Node owns, also after the Node was deleted and created again', () =>
+  withCluster({}, async ({ client, until, node }) => {
+    const name = 'n1'
+    const owned = async () => {
+      const { metadata } = await client.of(nodes).get({ name })
+      const csiNode = await client.of(csiNodes).get({ name })
+      assert.match(csiNode.metadata.annotations?.['storage.alpha.kubernetes.io/migrated-plugins'] ?? '', /^kubernetes\.io\/aws-ebs,/)
+      return csiNode.metadata.ownerReferences?.[0]?.uid === metadata.uid ? metadata.uid : undefined
+    }
+    const before = await until(owned)
+    node(name).crash()
+    await client.of(nodes).delete({ name })
+    node(name).start()
+    assert.notEqual(await until(owned), before)
   }))
 
 test('X2 a lifecycle hook succeeds without an answer, and fails by the answer of the exec annotation', () =>

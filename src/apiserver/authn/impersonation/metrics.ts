@@ -23,16 +23,8 @@ export function impersonationMetrics(metrics: Metrics): ImpersonationMetrics {
       seconds.observe(durationMs / 1000, { mode, decision })
     }
   }
-  const attempts = pair(
-    'attempts',
-    'How often somebody wanted to act as somebody else, by how and by the answer.',
-    'How long it took to answer those who wanted to act as somebody else, in seconds.',
-  )
-  const checks = pair(
-    'authorization_attempts',
-    'How many questions whether somebody may act as somebody else were decided, by the answer.',
-    'How long one such question took, in seconds.',
-  )
+  const attempts = pair('attempts', 'Impersonation attempts, by mode and decision.', 'Time to decide impersonation attempts, in seconds.')
+  const checks = pair('authorization_attempts', 'Authorization checks of impersonation, by decision.', 'How long one such question took, in seconds.')
   return {
     attempt: (constraint, decision, durationMs) => attempts(constraint === undefined ? '' : modeOf(constraint || 'impersonate'), decision, durationMs),
     authorization: (verb, decision, durationMs) => checks(modeOf(verb), decision, durationMs),

@@ -25,7 +25,7 @@ export const simulatedAnnotations = {
   exitReason: `${prefix}exit-reason`,
   exitTimes: `${prefix}exit-times`,
   stopSeconds: `${prefix}stop-seconds`,
-  /** `fail 10s, pass 1m, fail`: in sequence from the container's start, the last one without an end. */
+  /** `fail 10s, pass 1m, fail`: one after the other from the container's start, the last one stays. */
   startup: `${prefix}startup`,
   liveness: `${prefix}liveness`,
   readiness: `${prefix}readiness`,

@@ -19,7 +19,7 @@ export interface SimulatedContainer {
   readonly restartCount: number
 }
 
-/** Results in sequence from the container's start; the last one has no end. */
+/** One result after the other, from the container's start; the last one stays. */
 export type ProbeSchedule = readonly { readonly passes: boolean; readonly forMs?: number | undefined }[]
 
 export interface SimulatedExec {

@@ -39,7 +39,7 @@ const flags = {
     usualTolerationSeconds.unreachable,
   ),
   'disable-admission-plugins': list(`Plugins that do not run although they do by default ${choice}`),
-  'enable-admission-plugins': list(`Plugins that run beside those that do by default ${choice}`),
+  'enable-admission-plugins': list(`Plugins to enable in addition to the default ones ${choice}`),
 } as const
 
 type Values = FlagValues<typeof flags>

@@ -16,7 +16,7 @@ const flags = {
   'anonymous-auth': flag('Requests without any credential are those of system:anonymous, in the group system:unauthenticated', true),
   'api-audiences': list('Names of this API: a service account token must be meant for one of them; none: the issuers of such tokens'),
   ...webhookTokenFlags,
-  'authentication-config': text('A file of kind AuthenticationConfiguration: issuers of ID tokens, and whom requests without a credential are let in as'),
+  'authentication-config': text('A file of kind AuthenticationConfiguration: issuers of ID tokens, and the anonymous user'),
   'client-ca-file': text('Who signs client certificates of users: the common name is the user, the organizations are the groups'),
   'enable-bootstrap-token-auth': flag('Secrets of type bootstrap.kubernetes.io/token in kube-system authenticate machines that join'),
   ...oidcFlags,

@@ -7,7 +7,7 @@ import { optionGroup } from './optionGroup.ts'
 
 const ofEtcd = "Accepted, without effect: it is about etcd, and this server's store is a part of it"
 const ofCache = 'Accepted, without effect: what is watched is held whole, once'
-const elsewhere = 'Only empty: this server has no etcd beside it'
+const elsewhere = 'Must be empty: this server does not use etcd'
 
 const etcdFlags = ['etcd-servers', 'etcd-servers-overrides', 'etcd-cafile', 'etcd-certfile', 'etcd-keyfile'] as const
 

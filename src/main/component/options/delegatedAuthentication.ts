@@ -32,7 +32,7 @@ export const delegatedAuthentication = optionGroup({
     ),
     'authentication-skip-lookup': flag('Do not look up in the cluster what these flags leave open'),
     'authentication-token-webhook-cache-ttl': duration('How long the answer about a token holds', 10_000),
-    'authentication-tolerate-lookup-failure': flag('Serve although that look-up fails; those who show certificates may then count as nobody', true),
+    'authentication-tolerate-lookup-failure': flag('Serve even if that lookup fails; clients with certificates may then be anonymous', true),
     'client-ca-file': text('Who signs certificates of users; empty: as the cluster says'),
     'requestheader-allowed-names': list('Common names that a front proxy may have; none: any that its authority signed'),
     'requestheader-client-ca-file': text('Who signs certificates of front proxies; empty: as the cluster says'),

@@ -17,7 +17,7 @@ export interface DelegatedAuthorizationSettings {
 export const delegatedAuthorization = optionGroup({
   name: 'Authorization',
   flags: {
-    'authorization-always-allow-paths': list('Paths that anybody may ask for, with * at the end all that begin so; flags that name some replace these', [
+    'authorization-always-allow-paths': list('Paths that need no authorization, with * at the end for a prefix; flags that name some replace these', [
       '/healthz',
       '/readyz',
       '/livez',
