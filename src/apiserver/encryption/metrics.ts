@@ -126,7 +126,11 @@ function reloads(metrics: Metrics, clock: Clock, identity: Identity): Pick<Encry
   const name = (rest: string) => `apiserver_encryption_config_controller_${rest}`
   const labels = ['status', 'apiserver_id_hash']
   const total: Counter = metrics.counter({ name: name('automatic_reloads_total'), help: 'Reloads of the encryption configuration.', labels })
-  const last: Gauge = metrics.gauge({ name: name('automatic_reload_last_timestamp_seconds'), help: 'Time of the last reload of the encryption configuration.', labels })
+  const last: Gauge = metrics.gauge({
+    name: name('automatic_reload_last_timestamp_seconds'),
+    help: 'Time of the last reload of the encryption configuration.',
+    labels,
+  })
   const info = metrics.gauge({ name: name('last_config_info'), help: 'The configuration in use, by its hash.', labels: ['apiserver_id_hash', 'hash'] })
   let shown: string | undefined
   return {

@@ -49,7 +49,7 @@ const flags = {
   'allocate-node-cidrs': flag('Give nodes ranges of addresses for their pods'),
   'cluster-cidr': text('The range, or one of each family, that nodes get theirs from'),
   'cluster-name': text('Accepted, without effect: cloud providers go by it', 'kubernetes'),
-  'enable-garbage-collector': flag('Delete objects whose owners are gone; must match the API server's flag', true),
+  'enable-garbage-collector': flag('Delete objects whose owners are gone; must match the flag of the API server', true),
   'endpoint-updates-batch-period': duration('How long changes of pods are gathered before Endpoints are written', 0),
   'endpointslice-updates-batch-period': duration('How long changes of pods are gathered before EndpointSlices are written', 0),
   'large-cluster-size-threshold': whole('From how many nodes on a zone counts as big', 50),
