@@ -5,7 +5,7 @@ SHELL := /bin/bash
 NODE ?= node
 STAMP := node_modules/.package-lock.json
 
-.PHONY: up down test soak lint bench status build packages test-packages generate clean
+.PHONY: up down test suites soak lint bench status build packages test-packages generate clean
 
 up: build packages
 	bin/skiff up
@@ -17,6 +17,10 @@ build: dist/.built
 
 test: build test-packages
 	$(NODE) scripts/test.mjs $(if $(ONLY),--only $(ONLY)) $(TEST_ARGS)
+
+# Other people's clients against a simulated cluster; `make suites ONLY=client-go` runs one. A suite whose toolchain is missing is skipped by name.
+suites: build
+	$(NODE) --import tsx test/suites/runSuites.ts $(ONLY)
 
 # Long rounds: every field of every kind with the largest values that a request may carry. Takes hours; no part of `make test`.
 soak: build

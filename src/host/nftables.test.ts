@@ -33,6 +33,12 @@ test('SVC-06 a changed frame writes the table whole', () => {
   assert.match(script, /add rule ip t a accept/)
 })
 
+test('SVC-06 a changed declaration of a set writes the table whole, a new set is added', () => {
+  const sets = (timeout: string) => contents({ sets: new Map([['affinity', `{ type ipv4_addr; timeout ${timeout}; }`]]) })
+  assert.match(renderTable('ip t', sets('20s'), sets('10s')), /^add table ip t\ndelete table ip t\n/)
+  assert.equal(renderTable('ip t', sets('10s'), contents()), 'add set ip t affinity { type ipv4_addr; timeout 10s; }\n')
+})
+
 test('SVC-06 additions come before map elements, and those before removals', () => {
   const after = contents({ chains: new Map([['b', ['drop']]]), maps: new Map([['ips', new Map([['10.0.0.1', 'goto b']])]]) })
   assert.equal(

@@ -2,6 +2,7 @@
  * nftables tables as data (L1): renders a table's chains, sets and maps as a script for nft(8), and only what differs from the state before. Rendering is
  * pure; NftTable remembers what the kernel has. A user of it owns the whole table. Upstream's counterpart: sigs.k8s.io/knftables.
  */
+import { createHash } from 'node:crypto'
 import { check, type Exec } from './exec.ts'
 
 export type NftFamily = 'ip' | 'ip6' | 'inet'
@@ -52,19 +53,11 @@ export async function nftObstacle(exec: Exec, family: NftFamily): Promise<string
   return code === 0 ? undefined : `nft does not work here: ${stderr.trim() || `exit ${code}`}`
 }
 
-/** Eight base-32 characters of a 40-bit FNV-like hash: short, stable, and enough for the chains of one node. */
+/** Eight base-32 characters of a SHA-256: they keep the names of a node's chains apart, also where a name is cut. */
 export function nftHash(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
-  let high = 0x811c9dc5
-  let low = 0x01000193
-  for (let i = 0; i < text.length; i++) {
-    high = Math.imul(high ^ text.charCodeAt(i), 0x01000193) >>> 0
-    low = Math.imul(low ^ text.charCodeAt(text.length - 1 - i), 0x85ebca6b) >>> 0
-  }
-  let out = ''
-  for (let i = 0; i < 4; i++) out += alphabet[(high >>> (i * 5)) & 31]
-  for (let i = 0; i < 4; i++) out += alphabet[(low >>> (i * 5 + 7)) & 31]
-  return out
+  const digest = createHash('sha256').update(text).digest()
+  return [...digest.subarray(0, 8)].map((byte) => alphabet[byte & 31]).join('')
 }
 
 /**
@@ -72,22 +65,27 @@ export function nftHash(text: string): string {
  * then map elements, then removals, so that nothing refers to what is not there.
  */
 export function renderTable(table: string, wanted: TableContents, before: TableContents | undefined): string {
-  const kept = before?.frame === wanted.frame ? before : undefined
+  const kept = before && canChange(before, wanted) ? before : undefined
   const lines: string[] = []
   if (!kept) lines.push(`add table ${table}`, `delete table ${table}`, `table ${table} {${wanted.frame}}`)
-  for (const [name, declaration] of wanted.sets) if (kept?.sets.get(name) !== declaration) lines.push(`add set ${table} ${quoted(name)} ${declaration}`)
+  for (const [name, declaration] of wanted.sets) if (kept?.sets.get(name) !== declaration) lines.push(`add set ${table} ${nftName(name)} ${declaration}`)
   // All chains first: rules may jump to any of them.
   const changed = [...wanted.chains].filter(([name, rules]) => !sameLines(kept?.chains.get(name), rules))
-  for (const [name] of changed) if (!kept?.chains.has(name)) lines.push(`add chain ${table} ${quoted(name)}`)
+  for (const [name] of changed) if (!kept?.chains.has(name)) lines.push(`add chain ${table} ${nftName(name)}`)
   for (const [name, rules] of changed) {
-    if (kept?.chains.has(name)) lines.push(`flush chain ${table} ${quoted(name)}`)
-    for (const rule of rules) lines.push(`add rule ${table} ${quoted(name)} ${quoteNames(rule)}`)
+    if (kept?.chains.has(name)) lines.push(`flush chain ${table} ${nftName(name)}`)
+    for (const rule of rules) lines.push(`add rule ${table} ${nftName(name)} ${withNftNames(rule)}`)
   }
   for (const [map, elements] of wanted.maps) lines.push(...elementChanges(table, map, elements, kept?.maps.get(map)))
-  for (const name of kept?.chains.keys() ?? []) if (!wanted.chains.has(name)) lines.push(`flush chain ${table} ${quoted(name)}`)
-  for (const name of kept?.chains.keys() ?? []) if (!wanted.chains.has(name)) lines.push(`delete chain ${table} ${quoted(name)}`)
-  for (const name of kept?.sets.keys() ?? []) if (!wanted.sets.has(name)) lines.push(`delete set ${table} ${quoted(name)}`)
+  for (const name of kept?.chains.keys() ?? []) if (!wanted.chains.has(name)) lines.push(`flush chain ${table} ${nftName(name)}`)
+  for (const name of kept?.chains.keys() ?? []) if (!wanted.chains.has(name)) lines.push(`delete chain ${table} ${nftName(name)}`)
+  for (const name of kept?.sets.keys() ?? []) if (!wanted.sets.has(name)) lines.push(`delete set ${table} ${nftName(name)}`)
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`
+}
+
+/** A frame, and the declaration of a set that exists, cannot be changed in place. */
+function canChange(before: TableContents, wanted: TableContents): boolean {
+  return before.frame === wanted.frame && [...wanted.sets].every(([name, declaration]) => (before.sets.get(name) ?? declaration) === declaration)
 }
 
 function elementChanges(table: string, map: string, wanted: ReadonlyMap<string, string>, before: ReadonlyMap<string, string> | undefined): string[] {
@@ -96,7 +94,7 @@ function elementChanges(table: string, map: string, wanted: ReadonlyMap<string, 
   const lines: string[] = []
   if (removed.length > 0) lines.push(`delete element ${table} ${map} { ${removed.join(', ')} }`)
   if (added.length > 0)
-    lines.push(`add element ${table} ${map} { ${added.map(([key, verdict]) => (verdict ? `${key} : ${quoteNames(verdict)}` : key)).join(', ')} }`)
+    lines.push(`add element ${table} ${map} { ${added.map(([key, verdict]) => (verdict ? `${key} : ${withNftNames(verdict)}` : key)).join(', ')} }`)
   return lines
 }
 
@@ -105,11 +103,14 @@ function sameLines(a: readonly string[] | undefined, b: readonly string[]): bool
 }
 
 /** Names with slashes are kept within what nft reads as one word; it has no quoting for names, so other characters become '-'. */
-function quoted(name: string): string {
+function nftName(name: string): string {
   return name.replace(/[^A-Za-z0-9_./-]/g, '-').slice(0, 120)
 }
 
 /** The names in goto, jump and @set of a rule. */
-function quoteNames(rule: string): string {
-  return rule.replace(/(goto |jump |@)(\S+)/g, (_, word: string, name: string) => `${word}${quoted(name.replace(/[,}]$/, ''))}${/[,}]$/.exec(name)?.[0] ?? ''}`)
+function withNftNames(rule: string): string {
+  return rule.replace(
+    /(goto |jump |@)(\S+)/g,
+    (_, word: string, name: string) => `${word}${nftName(name.replace(/[,}]$/, ''))}${/[,}]$/.exec(name)?.[0] ?? ''}`,
+  )
 }
