@@ -1,6 +1,9 @@
 /** Deep immutability (L0): objects that come from a cache or cross a component border are frozen and typed read-only. */
 export type DeepReadonly<T> = T extends (infer U)[] ? readonly DeepReadonly<U>[] : T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
 
+/** The opposite of {@link DeepReadonly}. */
+export type Mutable<T> = T extends readonly (infer U)[] ? Mutable<U>[] : T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> } : T
+
 /** Freezes a JSON value in place, all the way down, and returns it. Already frozen parts are not walked again. */
 export function deepFreeze<T>(value: T): DeepReadonly<T> {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
@@ -15,7 +18,7 @@ export function deepFreeze<T>(value: T): DeepReadonly<T> {
   return value as DeepReadonly<T>
 }
 
-/** A mutable deep copy of a JSON value: what one edits before sending it back. */
+/** A mutable deep copy of a JSON value, to change and send back. */
 export function deepCopy<T>(value: T | DeepReadonly<T>): T {
   if (typeof value !== 'object' || value === null) return value as T
   if (Array.isArray(value)) return value.map((item) => deepCopy(item)) as T
@@ -28,4 +31,9 @@ export function deepCopy<T>(value: T | DeepReadonly<T>): T {
     else copy[key] = member
   }
   return copy as T
+}
+
+/** As {@link deepCopy}, for callers that do not know the value's own type: the result's type is the value's without `readonly`. */
+export function mutableCopy<T>(value: T): Mutable<T> {
+  return deepCopy(value) as Mutable<T>
 }

@@ -167,6 +167,8 @@ class Cluster implements TestCluster {
 
   constructor(options: ClusterOptions) {
     this.#options = options
+    // Tests take single methods out of a cluster: `const { client, until, restart } = cluster`.
+    for (const name of ['restart', 'compact', 'close'] as const) this[name] = this[name].bind(this) as never
     this.#virtual = options.clock === 'real' ? undefined : new VirtualClock(options.start, () => settle(this.#activity), turn)
     this.clock = this.#virtual ?? { ...realClock, advance: (ms) => realClock.sleep(ms) }
     this.faults = new Faults(this.clock, this.#activity)

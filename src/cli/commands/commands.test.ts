@@ -178,6 +178,8 @@ const refusals: { words: string[]; names?: string[]; exit: CommandError['exit'];
   { words: ['up', '--nodes', 'many'], exit: 'usage', text: /--nodes many: expected a whole number/ },
   { words: ['up', '--runtime', 'docker'], exit: 'usage', text: /expected auto, containerd, simulated/ },
   { words: ['status', 'nope'], exit: 'notFound', text: /there is no cluster "nope"/ },
+  { words: ['delete'], names: ['a', 'b'], exit: 'usage', text: /there is no cluster "skiff"; the clusters are a, b/ },
+  { words: ['why', 'deploy/web'], exit: 'usage', text: /"deploy\/web" is no pod: only pods are scheduled/ },
   { words: ['stop'], names: ['a', 'b'], exit: 'usage', text: /several clusters: a, b/ },
   { words: ['status'], names: [], exit: 'notFound', text: /there is no cluster/ },
   { words: ['image', 'load', '/nonexistent.tar'], exit: 'notFound', text: /is no file/ },

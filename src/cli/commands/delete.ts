@@ -1,5 +1,6 @@
 /** `skiff delete [NAME]`: removes every trace of a cluster. Deleting what is not there is fine, so that clean-up scripts are safe (L4). */
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor } from '../command.ts'
+import { CommandError } from '../exitCodes.ts'
 import { kubeconfigPath, removeFromKubeconfig } from '../kubeconfigFile.ts'
 import { printFound } from '../output.ts'
 
@@ -21,10 +22,19 @@ export const deleteCluster: CliCommand = {
       .option('--kubeconfig <file>', 'a kubeconfig to remove the entry from, in addition to those that "up" wrote')
       .option('-q, --quiet', 'print nothing but errors')
       .action(async (name: string | undefined, flags: DeleteFlags) => {
-        const names = flags.all ? await context.clusters.names() : [checkName(name ?? defaultClusterName)]
+        const names = flags.all ? await context.clusters.names() : [name === undefined ? await unnamed(context) : checkName(name)]
         for (const cluster of names) await deleteOne(context, cluster, flags)
       })
   },
+}
+
+/** The default cluster. A missing one is fine, but not when the name was forgotten and other clusters exist. */
+async function unnamed(context: CommandContext): Promise<string> {
+  const names = await context.clusters.names()
+  if (names.length === 0 || names.includes(defaultClusterName)) return defaultClusterName
+  throw new CommandError('usage', `there is no cluster "${defaultClusterName}"; the clusters are ${names.join(', ')}`, {
+    hint: 'name one of them, as in: skiff delete NAME; or --all',
+  })
 }
 
 async function deleteOne(context: CommandContext, name: string, flags: DeleteFlags): Promise<void> {

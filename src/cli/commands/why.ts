@@ -93,9 +93,13 @@ async function textOf(file: string): Promise<string> {
   })
 }
 
+const workloads = /^(deploy|deployments?|rs|replicasets?|sts|statefulsets?|ds|daemonsets?|jobs?|cj|cronjobs?)(\.\S+)?\//
+
 function podOf(text: string, namespace: string): string {
   const found = /^(?:(pods?|po)\/)?([^/]+)$/.exec(text) ?? undefined
   if (found?.[2]) return `${namespace}/${found[2]}`
+  if (workloads.test(text))
+    throw new CommandError('usage', `"${text}" is no pod: only pods are scheduled`, { hint: 'name one of its pods, or give its manifest with -f' })
   if (/^[^/]+\/[^/]+$/.test(text)) return text
   throw new CommandError('usage', `"${text}" is no pod: expected pod/NAME or NAMESPACE/NAME`)
 }

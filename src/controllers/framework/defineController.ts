@@ -55,6 +55,9 @@ export interface ReconcileRequest<T extends KubeObject> {
   patchStatus(status: object): Promise<void>
 }
 
+/** The result of an async function without a return value. */
+type NoValue = void
+
 export interface ControllerDefinition<T extends KubeObject> {
   readonly name: string
   /** Each object of it is reconciled when it changes, and when what it owns does. */
@@ -73,7 +76,7 @@ export interface ControllerDefinition<T extends KubeObject> {
   /** Whether a status that the controller itself has written asks for another reconcile. Others' status writes always do. Default false. */
   readonly reconcileOwnStatus?: boolean | undefined
   /** Makes the world as the object wishes. Throwing means: again, after a wait that grows. Must do nothing when there is nothing to do. */
-  reconcile(request: ReconcileRequest<T>): Promise<Result | undefined>
+  reconcile(request: ReconcileRequest<T>): Promise<Result | undefined | NoValue>
   /** Cleans up what the object leaves outside of the cluster, before it goes: kept from going by a finalizer of this name until it succeeds. */
   readonly finalizer?: { readonly name: string; finalize(request: ReconcileRequest<T>): Promise<void> } | undefined
 }
@@ -196,10 +199,15 @@ function create<T extends KubeObject>(definition: ControllerDefinition<T>, conte
   return reconciler
 }
 
+/** A reconcile function without a return value asks for no further run. */
+async function resultOf(reconciled: ReturnType<ControllerDefinition<KubeObject>['reconcile']>): Promise<Result | undefined> {
+  return (await reconciled) ?? undefined
+}
+
 /** One reconcile, with the finalizer's part around it. */
 async function step<T extends KubeObject>(definition: ControllerDefinition<T>, request: ReconcileRequest<T>): Promise<Result | undefined> {
   const { finalizer } = definition
-  if (!finalizer) return definition.reconcile(request)
+  if (!finalizer) return resultOf(definition.reconcile(request))
   const { metadata } = request.object
   const there = metadata.finalizers?.includes(finalizer.name) ?? false
   if (metadata.deletionTimestamp) {
@@ -211,7 +219,7 @@ async function step<T extends KubeObject>(definition: ControllerDefinition<T>, r
     })
     return undefined
   }
-  if (there) return definition.reconcile(request)
+  if (there) return resultOf(definition.reconcile(request))
   // The change arrives as an event, which queues the reconcile.
   await writeFinalizers(definition.for, request, [...(metadata.finalizers ?? []), finalizer.name])
   return undefined
