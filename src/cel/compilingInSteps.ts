@@ -5,6 +5,7 @@
  */
 import type { CostEstimate } from './cost/model.ts'
 import type { CheckedExpression, CompileResult } from './environment.ts'
+import { compiledPatternSize } from './regularExpression.ts'
 
 /** Nodes of syntax trees after which others get a turn. To check and plan one takes about 10 microseconds, and thrice as long in a process that has just started. */
 const share = 2000
@@ -27,7 +28,16 @@ interface Asked {
   letGo(): void
 }
 
-const costOf = (source: string, result: CompileResult): number => perExpression + (result.ok ? result.checked.types.size : source.length / charactersPerNode)
+/** Nodes that an instruction of a regular expression counts for. */
+const nodesPerInstruction = 1.5
+
+/** Compiles, and says what it has cost. */
+function measured(source: string, compile: () => CompileResult): { readonly result: CompileResult; readonly cost: number } {
+  const patterns = compiledPatternSize()
+  const result = compile()
+  const nodes = result.ok ? result.checked.types.size : source.length / charactersPerNode
+  return { result, cost: perExpression + nodes + (compiledPatternSize() - patterns) * nodesPerInstruction }
+}
 
 /** For work that brings programs: they stay. */
 class Kept implements Asked {
@@ -37,8 +47,9 @@ class Kept implements Asked {
 
   constructor(source: string, compile: () => CompileResult) {
     this.source = source
-    this.result = compile()
-    this.cost = costOf(source, this.result)
+    const { result, cost } = measured(source, compile)
+    this.result = result
+    this.cost = cost
   }
 
   letGo(): void {}
@@ -57,8 +68,8 @@ class Checked implements Asked {
   constructor(source: string, compile: () => CompileResult, spend: (cost: number) => void) {
     this.source = source
     this.#compile = compile
-    const first = compile()
-    this.cost = costOf(source, first)
+    const { result: first, cost } = measured(source, compile)
+    this.cost = cost
     if (!first.ok) {
       this.result = first
       return

@@ -4,9 +4,9 @@
  * (ratcheting). CEL rules, list types and embedded metadata are not this file's matter.
  * Upstream: kube-openapi/pkg/validation/validate, apiextensions-apiserver/pkg/apiserver/validation (validation.go, ratcheting.go; v1.36).
  */
-import { RE2JS } from 're2js'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import { bareMap, ownValue } from '#base/bareMap'
+import { compileRegularExpression } from '#cel/regularExpression'
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
 import { isObject, jsonKey } from '../machinery/objects.ts'
 import { Allowance, Findings } from './findings.ts'
@@ -138,7 +138,7 @@ class Compiler {
       rule(holds, (value, path) => fieldError.invalid(this.#at(path), value, inBody(path, text)))
     if (minLength !== undefined) checks.push(plain((value) => lengthOf(value) >= minLength, `should be at least ${minLength} chars long`))
     if (pattern !== undefined && pattern !== '') {
-      const compiled = RE2JS.compile(pattern)
+      const compiled = compileRegularExpression(pattern)
       checks.push(plain((value) => compiled.matcher(value).find(), `should match '${pattern}'`))
     }
     const holds = type === undefined || type === '' || type === 'string' ? formatCheck(format) : undefined

@@ -8,6 +8,7 @@ import type { CallCost } from '../cost/model.ts'
 import { createListCost, createMapCost, createStructCost, selectCost } from '../cost/model.ts'
 import type { FunctionDeclaration, Overload } from '../declarations.ts'
 import type { CheckedExpression, EvaluateOptions, EvaluationResult, Program } from '../environment.ts'
+import { withBoundedPatterns } from '../regularExpression.ts'
 import type { Call, Comprehension, CreateList, CreateMap, CreateStruct, Expression, Identifier, Select } from '../syntax/ast.ts'
 import * as operators from '../syntax/operators.ts'
 import type { Value } from '../values.ts'
@@ -34,7 +35,7 @@ export function planProgram(checked: CheckedExpression, functions: Functions): P
 function run(evaluate: Evaluate, slots: number, activation: Frame['activation'], options: EvaluateOptions = {}): EvaluationResult {
   const frame: Frame = { activation, slots: new Array(slots), costLimit: options.costLimit ?? Number.POSITIVE_INFINITY, cost: 0 }
   try {
-    return { value: evaluate(frame), cost: frame.cost }
+    return { value: withBoundedPatterns(() => evaluate(frame)), cost: frame.cost }
   } catch (error) {
     if (error instanceof EvaluationError) return { error, cost: frame.cost }
     // A text or a nesting that the platform cannot hold is the expression's fault, not the server's.

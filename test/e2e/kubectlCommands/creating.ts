@@ -109,11 +109,11 @@ export const creating: Family = {
       /spec\.ports\[0\]\.nodePort: Invalid value: 30987: provided port is already allocated/,
     ),
     says('create service loadbalancer balanced --tcp=80:8080', 'service/balanced created'),
-    says(`wait --for=jsonpath='{.status.loadBalancer.ingress[*].ip}'=127.0.0.1 service/balanced`, 'service/balanced condition met', { since: 23 }),
+    says(`wait --for=jsonpath='{.status.loadBalancer.ingress[0].ip}'=198.18.0.1 service/balanced`, 'service/balanced condition met', { since: 23 }),
     says('create service externalname elsewhere --external-name=example.com', 'service/elsewhere created'),
     says('get services', [
       /NAME +TYPE +CLUSTER-IP +EXTERNAL-IP +PORT\(S\) +AGE\n/,
-      /balanced +LoadBalancer +10\.96\.\S+ +127\.0\.0\.1 +80:3\d+\/TCP /,
+      /balanced +LoadBalancer +10\.96\.\S+ +198\.18\.0\.1,\S+ +80:3\d+\/TCP /,
       /elsewhere +ExternalName +<none> +example\.com +<none> /,
       /headless +ClusterIP +None +<none> +<none> /,
       /inside +ClusterIP +10\.96\.\S+ +<none> +80\/TCP /,

@@ -59,13 +59,17 @@ const nested = (depth: number, variable: string): string => (depth === 0 ? 'true
 const joined = (count: number, term: (index: number) => string) => Array.from({ length: count }, (_, index) => term(index)).join(' && ')
 const manyRules = { 'x-kubernetes-validations': Array.from({ length: 300 }, (_, i) => ({ rule: joined(50, (j) => `self != '${i}-${j}'`) })) }
 
-/** As many requests as there may be, each with so many selectors of nearly the longest length. */
-function claim(selectorsEach: number): string {
-  const selectors = (i: number) =>
-    Array.from({ length: selectorsEach }, (_, j) => ({ cel: { expression: joined(320, (k) => `device.driver != '${i}-${j}-${k}'`) } }))
+/** As many requests as there may be, each with so many selectors. */
+function claimOf(selectorsEach: number, expression: (i: number, j: number) => string): string {
+  const selectors = (i: number) => Array.from({ length: selectorsEach }, (_, j) => ({ cel: { expression: expression(i, j) } }))
   const requests = Array.from({ length: 32 }, (_, i) => ({ name: `r${i}`, exactly: { deviceClassName: 'a', selectors: selectors(i) } }))
   return JSON.stringify({ metadata: { generateName: 'bomb' }, spec: { devices: { requests } } })
 }
+
+/** Selectors of nearly the longest length. */
+const claim = (selectorsEach: number) => claimOf(selectorsEach, (i, j) => joined(320, (k) => `device.driver != '${i}-${j}-${k}'`))
+/** Selectors whose patterns have copies of counted repetitions. */
+const patternClaim = (repetitions: number) => claimOf(9, (i, j) => `device.driver.matches('x${i}-${j}${repeat('(a?){50}', repetitions)}')`)
 
 /** [what, requests, the answers that are right]. */
 const cases: readonly (readonly [string, () => readonly RawRequest[], readonly number[]])[] = [
@@ -126,6 +130,8 @@ const cases: readonly (readonly [string, () => readonly RawRequest[], readonly n
     [201, 422],
   ],
   ['an expression of 10^4 brackets', () => [post(policies, policy('brackets', `${repeat('(', 10_000)}true${repeat(')', 10_000)}`))], [422]],
+  ['a claim whose patterns have 10^5 instructions', () => [post(claims, patternClaim(800))], [422]],
+  ['a claim of hundreds of patterns with 9,000 instructions', () => [post(claims, patternClaim(60))], [201]],
   ['a claim of hundreds of long selectors', () => [post(claims, claim(9))], [201]],
   ['a definition of hundreds of long rules', () => [post(crds, definition('manyrules', { type: 'string', maxLength: 9, ...manyRules }))], [201]],
   ['an expression of 10^5 terms', () => [post(policies, policy('terms', `true${repeat(' && true', 100_000)}`))], [422]],

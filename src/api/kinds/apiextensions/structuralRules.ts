@@ -2,11 +2,11 @@
  * Whether a schema is structural (L1): it says of every field what type it has outside of all logic, and logic adds only restrictions.
  * Upstream: apiextensions-apiserver/pkg/apiserver/schema (validation.go, complete.go, convert.go; v1.36).
  */
-import { RE2JS } from 're2js'
 import type { CustomResourceDefinitionSpec } from '#api/gen/types/apiextensions.v1'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
+import { compileRegularExpression } from '#cel/regularExpression'
 import { additionalOf, itemsOf, type Props, schemasIn } from './schemaWalk.ts'
 
 type Level = 'root' | 'item' | 'field'
@@ -124,7 +124,7 @@ function logicFaults(props: Props, level: Level, path: FieldPath, skipAnyOf: boo
   if (props.not) errors.push(...nestedFaults(props.not, level, path.child('not')))
   if (props.pattern) {
     try {
-      RE2JS.compile(props.pattern)
+      compileRegularExpression(props.pattern)
     } catch (error) {
       const why = `must be a valid regular expression, but isn't: ${(error as Error).message}`
       errors.push(fieldError.invalid(path.child('pattern'), props.pattern, why))
