@@ -201,13 +201,25 @@ export function checkWritten(written: readonly Written[], changes: ReadonlyMap<H
     if (!write.race && outcome !== write.wanted) assert.fail(`${describe(write)} got ${outcome} instead of ${write.wanted}`)
   }
   const done = written.filter(({ write, outcome }) => outcome === 'ok' && write.effect !== 'nothing')
-  const happened = [...changes].flatMap(([kind, list]) => list.map((change) => ({ kind, change })))
+  const all = [...changes].flatMap(([kind, list]) => list.map((change) => ({ kind, change })))
+  const marks = all.filter(({ change }) => isMark(change))
+  const happened = all.filter(({ change }) => !isMark(change))
+  const deletedPods = done.filter(({ write }) => write.effect === 'delete' && write.kind.resource === 'pods').map(({ write }) => write.key)
+  assert.deepEqual(marks.map(({ change }) => change.key).sort(), deletedPods.sort(), 'the pods that were marked before they were deleted')
   assert.equal(happened.length, done.length, `${done.length} writes were acknowledged, ${happened.length} happened`)
   for (const { kind, change } of happened) {
     const one = done.find(({ write }) => write.kind === kind && write.key === change.key)
     assert.ok(one, `nobody wrote ${kind.resource} ${change.key}`)
     checkChange(one, change)
   }
+}
+
+/** A pod is marked for deletion by a write of its own, also when it has no grace. */
+function isMark({ object, previous }: Change): boolean {
+  if (object?.metadata.deletionTimestamp === undefined) return false
+  assert.equal(object.metadata.deletionGracePeriodSeconds, 0)
+  assert.equal(object.metadata.generation, (previous?.metadata.generation ?? 0) + 1)
+  return true
 }
 
 function checkRaces(written: readonly Written[]): void {
