@@ -13,7 +13,7 @@ import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { dialErrorText } from './dialError.ts'
 import { requestHeaders } from './forwardedHeaders.ts'
 import { addressNotAllowed } from './proxyableAddress.ts'
-import { httpAgent, httpsAgent, UnreachableAddress, wayTo } from './reach.ts'
+import { endingWith, httpAgent, httpsAgent, UnreachableAddress, wayTo } from './reach.ts'
 
 const connectTimeoutMs = 30_000
 
@@ -46,7 +46,7 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
   return new Promise((resolve, reject) => {
     const { path } = backend
     const agent = agentFor(backend)
-    const options = { method: request.method, path, headers, signal: request.cancellation.signal, agent, ...allowedPlace(backend) }
+    const options = { method: request.method, path, headers, agent, ...endingWith(request.cancellation.signal), ...allowedPlace(backend) }
     const outgoing = backend.tls ? httpsRequest({ ...options, ...tlsOptions(backend) }) : httpRequest(options)
     outgoing.setTimeout(connectTimeoutMs, () => {
       if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${authority(backend)}: i/o timeout`))
@@ -76,7 +76,7 @@ function agentFor({ agent, reach, tls }: Backend): Agent | false {
 /**
  * Opens a connection for an upgraded request.
  * @param signal ends the attempt; a connection that is made is the caller's
- * @throws StatusError 500, upstream's text for a backend that cannot be dialled; 503 for an address that leads nowhere
+ * @throws StatusError 500, upstream's text for a backend that cannot be dialled; 503 for an address that is not dialled
  */
 export async function dial(backend: Backend, signal: AbortSignal): Promise<Duplex> {
   try {

@@ -3,11 +3,12 @@ import { createServer, request as httpRequest } from 'node:http'
 import { type AddressInfo, connect, type LookupFunction } from 'node:net'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
+import { VirtualClock } from '#base/virtualClock'
 import { realClock } from '#testing/realClock'
-import { postText } from '../webhooks/webhookClient.ts'
+import { createWebhookPool, postText } from '../webhooks/webhookClient.ts'
 import type { Backend, ForwardedRequest } from './backend.ts'
 import { dial, open } from './connect.ts'
-import { httpAgent, type Reach, UnreachableAddress, wayTo } from './reach.ts'
+import { type Dialer, httpAgent, type Reach, UnreachableAddress, wayTo } from './reach.ts'
 
 /** Addresses of this block stand for a cluster's; a dialer leads all of them to a server of the test. */
 const isOfCluster = (address: string) => address.startsWith('10.244.')
@@ -75,6 +76,43 @@ test('API-29 an address that leads nowhere is answered with 503 and the reason, 
     )
     assert.deepEqual(dialled, [])
   }))
+
+/** A reach whose dials do not end by themselves, and how many of them are under way. */
+function silentCluster() {
+  const dials = { started: 0, open: 0 }
+  const dialer: Dialer = (_address, _port, signal) =>
+    new Promise((_resolve, reject) => {
+      dials.started++
+      dials.open++
+      signal?.addEventListener('abort', () => {
+        dials.open--
+        reject(signal.reason)
+      })
+    })
+  return { dials, reach: { dialerFor: () => dialer } satisfies Reach }
+}
+
+for (const tls of [undefined, {}])
+  test(`API-29 a dial for a request over ${tls ? 'HTTPS' : 'HTTP'} ends when its client goes away`, { timeout: 10_000 }, async () => {
+    const { dials, reach } = silentCluster()
+    const client = new AbortController()
+    const answer = open({ ...request, cancellation: client }, backend({ reach, tls }))
+    while (dials.started === 0) await new Promise((resolve) => setImmediate(resolve))
+    client.abort()
+    await assert.rejects(answer, /the client went away/)
+    assert.deepEqual(dials, { started: 1, open: 0 })
+  })
+
+test('API-29 a dial to a webhook ends with the timeout of its call', { timeout: 10_000 }, async () => {
+  const { dials, reach } = silentCluster()
+  const clock = new VirtualClock()
+  const answer = postText({ url: 'https://10.244.1.5/hook', reach, pool: createWebhookPool(reach) }, '{}', { clock, timeoutMs: 1000 })
+  answer.catch(() => undefined)
+  while (dials.started === 0) await new Promise((resolve) => setImmediate(resolve))
+  await clock.advance(1000)
+  await assert.rejects(answer, /context deadline exceeded$/)
+  assert.deepEqual(dials, { started: 1, open: 0 })
+})
 
 const answering =
   (...addresses: string[]): LookupFunction =>

@@ -8,7 +8,10 @@ import { Agent as HttpsAgent } from 'node:https'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** Connects to an IP address. */
+/**
+ * Connects to an IP address. An aborted signal ends the attempt.
+ * @throws UnreachableAddress when too many attempts are in flight
+ */
 export type Dialer = (address: string, port: number, signal?: AbortSignal) => Promise<Socket>
 
 export interface Reach {
@@ -58,13 +61,18 @@ function addressesOf(host: string, lookup: LookupFunction): Promise<LookupAddres
 }
 
 type Created = (error: Error | null, stream: Duplex) => void
-type ConnectOptions = ClientRequestArgs & { lookup?: LookupFunction; socket?: Duplex }
+type ConnectOptions = ClientRequestArgs & { lookup?: LookupFunction; socket?: Duplex; dialSignal?: AbortSignal }
+
+/** Options of a request that ends when the signal aborts, and its dial with it: Node does not pass `signal` to the agent. */
+export function endingWith(signal: AbortSignal): { signal: AbortSignal; dialSignal: AbortSignal } {
+  return { signal, dialSignal: signal }
+}
 
 /** Connects as the reach says, and lets `connect` do the rest over the socket or with the look-up. */
 function createThrough(reach: Reach, options: ConnectOptions, created: Created, connect: (options: ConnectOptions) => Duplex | null | undefined): void {
   const make = async () => {
     const { address, dialer, lookup } = await wayTo(reach, options.host ?? 'localhost', options.lookup)
-    const socket = await dialer?.(address, Number(options.port))
+    const socket = await dialer?.(address, Number(options.port), options.dialSignal)
     return connect(socket ? { ...options, socket } : { ...options, lookup })
   }
   make().then(

@@ -8,7 +8,7 @@ import { checkServerIdentity, type PeerCertificate, rootCertificates } from 'nod
 import { parseJson } from '#api/machinery/json'
 import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
-import { httpsAgent, type Reach } from '../backends/reach.ts'
+import { endingWith, httpsAgent, type Reach } from '../backends/reach.ts'
 
 export interface WebhookTarget {
   readonly url: string
@@ -126,7 +126,7 @@ async function post(target: WebhookTarget, body: string, options: PostOptions): 
       checkServerIdentity: checkNames,
       ...(cert ? { cert, key } : {}),
       agent: target.pool ?? (target.reach ? httpsAgent(target.reach) : false),
-      signal: limit.signal,
+      ...endingWith(limit.signal),
     })
     let answered = false
     outgoing.on('error', (error: Error & { code?: string }) => {

@@ -6,10 +6,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { access } from 'node:fs/promises'
 import type { Socket } from 'node:net'
-import type { Dialer } from '#apiserver/backends/reach'
+import { type Dialer, UnreachableAddress } from '#apiserver/backends/reach'
 import type { Component } from '#base/component'
 import { inNetworkNamespace } from '#host/netns'
-import type { DialAnswer, DialRequest } from './dialerProcess.ts'
+import { createDialCounter } from './dialCounter.ts'
+import { type DialAnswer, type DialCancel, type DialError, type DialRequest, dialTimeoutMs, maxDials, timeoutMessage } from './dialMessages.ts'
 import type { ProcessList } from './processList.ts'
 import type { ProcessTools } from './processTools.ts'
 import { superviseProcess } from './superviseProcess.ts'
@@ -28,10 +29,9 @@ export interface ClusterDialer {
   readonly component: Component
 }
 
-const dialTimeoutMs = 30_000
 const graceMs = 2000
-/** Its heap holds a few requests. */
-const memoryFlags = ['--max-old-space-size=32', '--max-semi-space-size=1']
+/** Enough for the dials that the process allows at the same time. */
+export const memoryFlags = ['--max-old-space-size=32', '--max-semi-space-size=1']
 
 interface Dial {
   readonly request: DialRequest
@@ -40,44 +40,47 @@ interface Dial {
 
 export function createClusterDialer({ namespace, self, tools, processes }: ClusterDialerOptions): ClusterDialer {
   const dials = new Map<number, Dial>()
+  const counter = createDialCounter(maxDials)
   let child: ChildProcess | undefined
   let lastId = 0
-  const send = ({ request }: Dial) => {
-    // The process may have just ended: then its successor gets the request.
-    if (child?.connected) child.send(request, () => {})
+  const send = (message: DialRequest | DialCancel) => {
+    // The process may have just ended: then its successor gets the requests of all dials that wait.
+    if (child?.connected) child.send(message, () => {})
   }
   const onAnswer = ({ id, error }: DialAnswer, socket: Socket | undefined) => {
     const dial = dials.get(id)
     if (!dial) socket?.destroy()
-    else if (error) dial.end(Object.assign(new Error(error.message), error.code === undefined ? {} : { code: error.code }))
+    else if (error) dial.end(errorOf(error))
     else if (socket) dial.end(undefined, socket)
     else dial.end(Object.assign(new Error('the connection was reset'), { code: 'ECONNRESET' }))
   }
   const dial: Dialer = (address, port, signal) =>
     new Promise((resolve, reject) => {
-      const id = ++lastId
+      signal?.throwIfAborted()
+      counter.add(address)
+      const request = { id: ++lastId, address, port }
       const end: Dial['end'] = (error, socket) => {
-        dials.delete(id)
+        dials.delete(request.id)
+        counter.remove(address)
         timer.cancel()
-        signal?.removeEventListener('abort', giveUp)
+        signal?.removeEventListener('abort', onAbort)
         if (socket) resolve(socket)
         else reject(error)
       }
-      const giveUp = () => end(signal?.reason as Error)
-      const timer = tools.clock.timer(dialTimeoutMs, () => end(new Error(`dial tcp ${address}:${port}: i/o timeout`)))
-      if (signal?.aborted) {
-        giveUp()
-        return
+      const giveUp = (error: Error) => {
+        end(error)
+        send({ cancel: request.id })
       }
-      signal?.addEventListener('abort', giveUp, { once: true })
-      const made: Dial = { request: { id, address, port }, end }
-      dials.set(id, made)
-      send(made)
+      const onAbort = () => giveUp(signal?.reason as Error)
+      const timer = tools.clock.timer(dialTimeoutMs, () => giveUp(new Error(timeoutMessage(request))))
+      signal?.addEventListener('abort', onAbort, { once: true })
+      dials.set(request.id, { request, end })
+      send(request)
     })
   const take = (started: ChildProcess) => {
     child = started
     started.on('message', (answer, socket) => onAnswer(answer as DialAnswer, socket as Socket | undefined))
-    for (const waiting of dials.values()) send(waiting)
+    for (const { request } of dials.values()) send(request)
   }
   const component: Component = {
     name: 'cluster dialer',
@@ -99,6 +102,11 @@ export function createClusterDialer({ namespace, self, tools, processes }: Clust
       ),
   }
   return { dial, component }
+}
+
+function errorOf({ code, message, isRefusal }: DialError): Error {
+  if (isRefusal) return new UnreachableAddress(message)
+  return Object.assign(new Error(message), code === undefined ? {} : { code })
 }
 
 /** Undefined while the namespace does not exist. */
