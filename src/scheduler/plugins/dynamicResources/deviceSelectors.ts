@@ -1,4 +1,4 @@
-/** Which devices match the selectors of a class or a request (L3): compiled once for each expression. Upstream: structured allocator selectorsMatch. */
+/** Whether a device matches a selector of a class or a request (L3): compiled once for each expression. Upstream: structured allocator selectorsMatch. */
 import { compileSelector } from '#api/cel/device'
 import { deviceValue, selectorMatches } from '#api/cel/deviceValue'
 import type { Device, DeviceSelector } from '#api/gen/types/resource.v1'
@@ -14,20 +14,19 @@ export class DeviceSelectors {
   readonly #values = new WeakMap<Frozen<Device>, Value>()
 
   /**
-   * @param owner whose selectors these are, as errors name it
-   * @throws Error when a selector does not compile, or fails on the device
+   * @param index of the selector in its class or request
+   * @param owner the class or claim, as errors name it
+   * @throws Error when the selector does not compile, or fails on the device
    */
-  match(selectors: readonly Frozen<DeviceSelector>[] | undefined, device: Frozen<Device>, driver: string, owner: string): boolean {
-    return (selectors ?? []).every(({ cel }, index) => {
-      if (!cel) throw new Error(`${owner}: selector #${index}: CEL expression empty (unsupported selector type?)`)
-      const compiled = this.#compile(cel.expression)
-      if (!compiled.ok) throw new Error(`${owner}: selector #${index}: CEL compile error: ${compiled.message}`)
-      try {
-        return selectorMatches(compiled, this.#valueOf(device, driver))
-      } catch (error) {
-        throw new Error(`${owner}: selector #${index}: CEL runtime error: ${messageOf(error)}`, { cause: error })
-      }
-    })
+  match({ cel }: Frozen<DeviceSelector>, index: number, device: Frozen<Device>, driver: string, owner: string): boolean {
+    if (!cel) throw new Error(`${owner}: selector #${index}: CEL expression empty (unsupported selector type?)`)
+    const compiled = this.#compile(cel.expression)
+    if (!compiled.ok) throw new Error(`${owner}: selector #${index}: CEL compile error: ${compiled.message}`)
+    try {
+      return selectorMatches(compiled, this.#valueOf(device, driver))
+    } catch (error) {
+      throw new Error(`${owner}: selector #${index}: CEL runtime error: ${messageOf(error)}`, { cause: error })
+    }
   }
 
   #compile(expression: string): CompileResult {
