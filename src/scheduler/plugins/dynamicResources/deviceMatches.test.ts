@@ -5,7 +5,7 @@ import type { Device, DeviceClass, ResourceClaim, ResourceSlice } from '#api/gen
 import { nodeOf } from '#testing/schedulerFixture'
 import type { AllocationOutcome } from './allocation.ts'
 import { createAllocation } from './allocator.ts'
-import { DeviceSelectors } from './deviceSelectors.ts'
+import { DeviceSelectors, InterruptedError } from './deviceSelectors.ts'
 import { DevicesInUse } from './devicesInUse.ts'
 import { PoolIndex } from './pools.ts'
 import { slice } from './slowSearches.ts'
@@ -28,6 +28,10 @@ const request = (name: string, selectors: Selectors, more: object = {}) => ({ na
 class SlowSelectors extends DeviceSelectors {
   readonly time = { nowMs: 0, evaluations: 0 }
 
+  constructor() {
+    super(() => this.time.nowMs)
+  }
+
   override match(...args: Parameters<DeviceSelectors['match']>): boolean {
     this.time.nowMs += evaluationMs
     this.time.evaluations++
@@ -36,7 +40,7 @@ class SlowSelectors extends DeviceSelectors {
 }
 
 /** Runs the search in slices until it ends. */
-function search(requests: readonly object[], constraints: readonly object[] = [], classSelectors: Selectors = []) {
+function search(requests: readonly object[], constraints: readonly object[] = [], classSelectors: Selectors = [], selectors = new SlowSelectors()) {
   const devices = list(deviceCount, (index): Device => ({ name: `g${index}`, attributes: { numa: { int: index % 2 } } }))
   const pool = { name: 'p', generation: 1, resourceSliceCount: 1 }
   const resourceSlice: ResourceSlice = { apiVersion, kind: 'ResourceSlice', metadata: { name: 's' }, spec: { driver, nodeName: 'a', pool, devices } }
@@ -44,7 +48,6 @@ function search(requests: readonly object[], constraints: readonly object[] = []
   const metadata = { name: 'c', namespace: 'default', uid: 'c' }
   const claim = { apiVersion, kind: 'ResourceClaim', metadata, spec: { devices: { requests, constraints } } } as ResourceClaim
   const node = nodeOf({ name: 'a' })
-  const selectors = new SlowSelectors()
   const pools = new PoolIndex([resourceSlice]).poolsOf(node)
   const allocation = createAllocation({ pools, node, inUse: new DevicesInUse(), selectors, classOf: () => deviceClass }, [claim])
   const { time } = selectors
@@ -86,4 +89,34 @@ test('DRA-04 requests with the same selectors evaluate each of them once for a d
 test('DRA-04 a selector that fails on a device ends the search with its error, after selectors that took a slice each', () => {
   const selectors = [...matching.slice(1), ...selecting('1 / int(size(device.driver) - size(device.driver)) > 0')]
   assert.throws(() => search([request('r', selectors)]), /claim default\/c: selector #31: CEL runtime error: division by zero/)
+})
+
+/** Interrupts evaluations of the one device `times` times. */
+class InterruptedSelectors extends SlowSelectors {
+  times = 0
+
+  override match(...args: Parameters<DeviceSelectors['match']>): boolean {
+    const isMatch = super.match(...args)
+    if (args[2].name === 'g1' && this.times-- > 0) throw new InterruptedError('operation interrupted')
+    return isMatch
+  }
+}
+
+test('DRA-04 an interrupted evaluation is repeated in a later slice, and fails the claim after ten in a row', () => {
+  const selectors = (times: number) => Object.assign(new InterruptedSelectors(), { times })
+  const { taken, longestMs } = search([request('r', refusing(1))], [], [], selectors(9))
+  assert.deepEqual(taken, ['g1'])
+  assert.ok(longestMs <= sliceMs + evaluationMs, `${longestMs} ms`)
+  assert.throws(() => search([request('r', refusing(1))], [], [], selectors(10)), InterruptedError)
+})
+
+test('DRA-04 a selector within the cost limit that takes too long is interrupted on its device', () => {
+  const ones = `[${list(40, () => 1).join()}]`
+  const loops = `${ones}.all(a,${ones}.all(b,${ones}.all(c,true)))`
+  const readings = { count: 0 }
+  const selectors = new DeviceSelectors(() => readings.count++)
+  const match = () => selectors.match({ cel: { expression: loops } }, 3, { name: 'g0' }, driver, 'claim default/c')
+  assert.throws(match, /^Error: claim default\/c: selector #3: CEL runtime error: operation interrupted$/)
+  // One reading at the beginning, and one for each millisecond.
+  assert.equal(readings.count, 151)
 })

@@ -5,7 +5,7 @@
 import type { Node } from '#api/gen/types/core.v1'
 import type { DeviceSelector } from '#api/gen/types/resource.v1'
 import type { Frozen } from '#api/machinery/meta'
-import type { DeviceSelectors } from './deviceSelectors.ts'
+import { type DeviceSelectors, InterruptedError } from './deviceSelectors.ts'
 import { type PoolDevice, reaches } from './pools.ts'
 
 /** A selector of a class or a request. */
@@ -24,6 +24,8 @@ type Progress = number | boolean | { readonly error: unknown }
 
 /** Answers that requests share, because they have the same selectors or the same class; about 5 MB. */
 const maxShared = 100_000
+/** Evaluations that are interrupted one after the other: fewer are repeated, because the machine may have had other work. */
+const maxInterruptions = 10
 
 export class DeviceMatches {
   readonly #selectors: DeviceSelectors
@@ -33,6 +35,7 @@ export class DeviceMatches {
   /** By expression. */
   readonly #shared = new Map<string, Map<PoolDevice, boolean>>()
   #sharedCount = 0
+  #interruptions = 0
   #isLate: () => boolean = () => false
 
   constructor(selectors: DeviceSelectors, node: Frozen<Node>) {
@@ -70,7 +73,7 @@ export class DeviceMatches {
     try {
       return this.#evaluate(selector, device) ? position + 1 : false
     } catch (error) {
-      return { error }
+      return error instanceof InterruptedError && ++this.#interruptions < maxInterruptions ? position : { error }
     }
   }
 
@@ -79,6 +82,7 @@ export class DeviceMatches {
     const known = this.#shared.get(expression)?.get(device)
     if (known !== undefined) return known
     const answer = this.#selectors.match(selector, index, device.device, device.pool.driver, owner)
+    this.#interruptions = 0
     if (this.#sharedCount < maxShared) {
       const answers = this.#shared.get(expression) ?? new Map<PoolDevice, boolean>()
       this.#shared.set(expression, answers.set(device, answer))

@@ -8,24 +8,41 @@ import type { CompileResult } from '#cel/environment'
 import type { Value } from '#cel/values'
 
 const maxCompiled = 1000
+/** The cost limit does not bound the time: logical operators cost nothing. A selector at the cost limit takes about 20 ms. */
+const maxEvaluationMs = 150
+
+/** An evaluation took too long: the selector's fault, or that of a machine with much other work. */
+export class InterruptedError extends Error {}
 
 export class DeviceSelectors {
+  readonly #nowMs: () => number
   readonly #compiled = new Map<string, CompileResult>()
   readonly #values = new WeakMap<Frozen<Device>, Value>()
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
 
   /**
    * @param index of the selector in its class or request
    * @param owner the class or claim, as errors name it
-   * @throws Error when the selector does not compile, or fails on the device
+   * @throws Error when the selector does not compile or fails on the device, InterruptedError when it takes too long
    */
   match({ cel }: Frozen<DeviceSelector>, index: number, device: Frozen<Device>, driver: string, owner: string): boolean {
     if (!cel) throw new Error(`${owner}: selector #${index}: CEL expression empty (unsupported selector type?)`)
     const compiled = this.#compile(cel.expression)
     if (!compiled.ok) throw new Error(`${owner}: selector #${index}: CEL compile error: ${compiled.message}`)
+    const untilMs = this.#nowMs() + maxEvaluationMs
+    let isInterrupted = false
+    const isTooLong = () => {
+      isInterrupted = this.#nowMs() >= untilMs
+      return isInterrupted
+    }
     try {
-      return selectorMatches(compiled, this.#valueOf(device, driver))
+      return selectorMatches(compiled, this.#valueOf(device, driver), isTooLong)
     } catch (error) {
-      throw new Error(`${owner}: selector #${index}: CEL runtime error: ${messageOf(error)}`, { cause: error })
+      const message = `${owner}: selector #${index}: CEL runtime error: ${messageOf(error)}`
+      throw isInterrupted ? new InterruptedError(message, { cause: error }) : new Error(message, { cause: error })
     }
   }
 
