@@ -45,6 +45,8 @@ export interface Activation {
 export interface EvaluateOptions {
   /** In cost units; evaluation stops with a fatal error above it. Default: none. */
   readonly costLimit?: number
+  /** Asked at every 100th iteration of loops; evaluation stops with a fatal error when it returns true. Operators without a cost may take long, too. */
+  readonly isInterrupted?: (() => boolean) | undefined
 }
 
 /** `cost` is what was spent, also when the evaluation failed. */

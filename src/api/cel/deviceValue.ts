@@ -52,9 +52,12 @@ function attributeValue({ string, int, bool, version }: Frozen<DeviceAttribute>)
   return string ?? int ?? bool ?? (version === undefined ? undefined : toSemver(version))
 }
 
-/** @throws Error when the expression fails on this device */
-export function selectorMatches(compiled: Extract<CompileResult, { ok: true }>, device: Value): boolean {
-  const result = compiled.program.evaluate(new Map([['device', device]]), { costLimit: maxSelectorCost })
+/**
+ * @param isInterrupted ends the evaluation with an error
+ * @throws Error when the expression fails on this device
+ */
+export function selectorMatches(compiled: Extract<CompileResult, { ok: true }>, device: Value, isInterrupted?: () => boolean): boolean {
+  const result = compiled.program.evaluate(new Map([['device', device]]), { costLimit: maxSelectorCost, isInterrupted })
   if (result.error) throw new Error(result.error.message)
   return result.value === true
 }

@@ -9,7 +9,7 @@ import { conditional, logicalAnd, logicalNot, logicalOr, notStrictlyFalse } from
 import type { Value } from '../values.ts'
 import { ArrayList, EvaluationError, ListValue, MapValue } from '../values.ts'
 import type { Evaluate, Frame } from './frame.ts'
-import { absorbed, charge, noSuchOverload } from './frame.ts'
+import { absorbed, charge, countIteration, noSuchOverload } from './frame.ts'
 
 /** What loops need of the planner: parts planned within a scope that has the loop's variables. */
 export interface LoopPlanner {
@@ -62,6 +62,7 @@ function iteration(range: Evaluate, first: number, second: number | undefined): 
 function eachItem(frame: Frame, items: ListValue, first: number, second: number | undefined, body: (more: boolean) => boolean): void {
   const { size } = items
   for (let i = 0; i < size; i++) {
+    countIteration(frame)
     frame.slots[first] = second === undefined ? items.at(i) : i
     if (second !== undefined) frame.slots[second] = items.at(i)
     if (!body(i + 1 < size)) return
@@ -71,6 +72,7 @@ function eachItem(frame: Frame, items: ListValue, first: number, second: number 
 function eachEntry(frame: Frame, items: MapValue, first: number, second: number | undefined, body: (more: boolean) => boolean): void {
   let left = items.size
   for (const key of items.keys()) {
+    countIteration(frame)
     left -= 1
     frame.slots[first] = key
     if (second !== undefined) frame.slots[second] = items.get(key)!

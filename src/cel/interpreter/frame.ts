@@ -11,7 +11,12 @@ export interface Frame {
   readonly slots: (Value | EvaluationError)[]
   readonly costLimit: number
   cost: number
+  readonly isInterrupted?: (() => boolean) | undefined
+  iterations: number
 }
+
+/** Upstream's for its InterruptCheckFrequency. */
+const iterationsBetweenChecks = 100
 
 /** A planned expression. @throws EvaluationError */
 export type Evaluate = (frame: Frame) => Value
@@ -20,6 +25,11 @@ export type Evaluate = (frame: Frame) => Value
 export function charge(frame: Frame, cost: number): void {
   frame.cost += cost
   if (frame.cost > frame.costLimit) throw new EvaluationError('operation cancelled: actual cost limit exceeded', true)
+}
+
+/** Counts an iteration of a loop. @throws EvaluationError, fatal, when the evaluation is interrupted. */
+export function countIteration(frame: Frame): void {
+  if (++frame.iterations % iterationsBetweenChecks === 0 && frame.isInterrupted?.()) throw new EvaluationError('operation interrupted', true)
 }
 
 export const noSuchOverload = (): EvaluationError => new EvaluationError('no such overload')

@@ -33,7 +33,14 @@ export function planProgram(checked: CheckedExpression, functions: Functions): P
 }
 
 function run(evaluate: Evaluate, slots: number, activation: Frame['activation'], options: EvaluateOptions = {}): EvaluationResult {
-  const frame: Frame = { activation, slots: new Array(slots), costLimit: options.costLimit ?? Number.POSITIVE_INFINITY, cost: 0 }
+  const frame: Frame = {
+    activation,
+    slots: new Array(slots),
+    costLimit: options.costLimit ?? Number.POSITIVE_INFINITY,
+    cost: 0,
+    iterations: 0,
+    isInterrupted: options.isInterrupted,
+  }
   try {
     return { value: withBoundedPatterns(() => evaluate(frame)), cost: frame.cost }
   } catch (error) {
@@ -133,7 +140,7 @@ class Planner implements LoopPlanner {
     const argument = this.#constant(call.args[0]!)
     if (argument === undefined) return undefined
     try {
-      return planCall(this.#overloads(call), [() => argument], 0)({ activation: new Map(), slots: [], costLimit: 0, cost: 0 })
+      return planCall(this.#overloads(call), [() => argument], 0)({ activation: new Map(), slots: [], costLimit: 0, cost: 0, iterations: 0 })
     } catch (error) {
       absorbed(error)
       return undefined

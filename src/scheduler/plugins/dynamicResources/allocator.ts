@@ -5,19 +5,20 @@
 import type { ResourceClaim } from '#api/gen/types/resource.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { least } from '#base/extremes'
-import type { Allocation, AllocatorDeps, ClaimWork, Leave } from './allocation.ts'
+import type { Allocation, AllocatorDeps, ClaimWork } from './allocation.ts'
 import { createConstraint } from './constraints.ts'
-import type { PoolDevice } from './pools.ts'
+import { DeviceMatches } from './deviceMatches.ts'
 import { prepareRequest } from './requests.ts'
 import { maxDevicesPerClaim, Search } from './search.ts'
 
 /** @throws Error when a claim or class is at fault, so that no other node would do either */
 export function createAllocation(deps: AllocatorDeps, claims: readonly Frozen<ResourceClaim>[]): Allocation {
-  const matched = new Map<string, Map<PoolDevice, boolean>>()
+  const deviceMatches = new DeviceMatches(deps.selectors, deps.node)
   let search: Search | undefined
   return {
     run(leave) {
-      search ??= begin(deps, claims, matched, leave)
+      deviceMatches.leaveWhen(() => leave.isLate())
+      search ??= begin(deps, claims, deviceMatches)
       const isFound = search?.run(leave)
       if (!search || isFound === undefined) return undefined
       if (isFound) return { solution: search.solution() }
@@ -26,24 +27,15 @@ export function createAllocation(deps: AllocatorDeps, claims: readonly Frozen<Re
   }
 }
 
-/** @returns undefined when it was left: `matched` then has what selectors said so far */
-function begin(
-  deps: AllocatorDeps,
-  claims: readonly Frozen<ResourceClaim>[],
-  matched: Map<string, Map<PoolDevice, boolean>>,
-  leave: Leave,
-): Search | undefined {
+/** @returns undefined when it was left: `deviceMatches` then has what selectors said so far */
+function begin(deps: AllocatorDeps, claims: readonly Frozen<ResourceClaim>[], deviceMatches: DeviceMatches): Search | undefined {
   const left = new Error('left for now')
-  let isBeginning = true
-  const questions = { asked: false }
-  const afterMatch = () => {
-    questions.asked = true
-    if (isBeginning && leave.isLate()) throw left
+  const leave = () => {
+    throw left
   }
   try {
-    const work = claims.map((claim) => workOf(claim, { ...deps, matched, afterMatch }))
-    isBeginning = false
-    return new Search({ ...deps, questions }, work)
+    const work = claims.map((claim) => workOf(claim, { ...deps, deviceMatches, leave }))
+    return new Search(deps, work)
   } catch (error) {
     if (error === left) return undefined
     throw error

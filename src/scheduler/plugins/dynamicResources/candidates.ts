@@ -2,6 +2,7 @@
  * Looks ahead in a search for devices (L3): whether the free devices are enough for the requests that are still to come. A necessary condition, which
  * ends a branch early; upstream tries every combination of the branch, with the same result.
  */
+import type { Match } from './deviceMatches.ts'
 import type { PoolDevice } from './pools.ts'
 import type { RequestVariant } from './requests.ts'
 
@@ -11,31 +12,32 @@ export type Slot = readonly number[]
 /** What a request may take, found device by device, because selectors may take long. */
 export class Candidates {
   readonly #devices: readonly PoolDevice[]
-  readonly #isUsable: (device: PoolDevice, variant: RequestVariant) => boolean
+  readonly #isUsable: (device: PoolDevice, variant: RequestVariant) => Match
   readonly #known = new Map<RequestVariant, { readonly indices: number[]; asked: number }>()
 
-  constructor(devices: readonly PoolDevice[], isUsable: (device: PoolDevice, variant: RequestVariant) => boolean) {
+  constructor(devices: readonly PoolDevice[], isUsable: (device: PoolDevice, variant: RequestVariant) => Match) {
     this.#devices = devices
     this.#isUsable = isUsable
   }
 
-  /** @returns undefined when `isLate` ended it; asked again, it continues */
-  of(variant: RequestVariant, isLate: () => boolean): Slot | undefined {
+  /** @returns undefined when time was up; asked again, it continues */
+  of(variant: RequestVariant): Slot | undefined {
     let known = this.#known.get(variant)
     if (!known) {
       known = { indices: [], asked: 0 }
       this.#known.set(variant, known)
     }
     while (known.asked < this.#devices.length) {
-      const index = known.asked++
-      if (this.#mayTake(index, variant)) known.indices.push(index)
-      if (isLate()) return undefined
+      const mayTake = this.#mayTake(known.asked, variant)
+      if (mayTake === 'later') return undefined
+      if (mayTake) known.indices.push(known.asked)
+      known.asked++
     }
     return known.indices
   }
 
   /** A selector that fails ends the search only where the search itself asks it: upstream may find devices without it. */
-  #mayTake(index: number, variant: RequestVariant): boolean {
+  #mayTake(index: number, variant: RequestVariant): Match {
     try {
       return this.#isUsable(this.#devices[index] as PoolDevice, variant)
     } catch {

@@ -165,7 +165,7 @@ interface FinderDeps {
 
 /** Answers from what is known of slices and classes; slices are put in order only when one of them has changed. */
 function createFinder({ args, handle, tracker, extendedClasses, classOf }: FinderDeps): Finder {
-  const selectors = new DeviceSelectors()
+  const selectors = new DeviceSelectors(() => handle.clock.monotonicMs())
   let index: PoolIndex | undefined
   const changed = () => {
     index = undefined

@@ -1,14 +1,14 @@
 /**
  * Counts before a search tries (L3): devices that must share a value must be as many as the requests that need one. Upstream tries all of them.
  */
-
 import type { ClaimWork } from './allocation.ts'
 import type { Constraint } from './constraints.ts'
+import type { Match } from './deviceMatches.ts'
 import type { PoolDevice } from './pools.ts'
 import type { RequestVariant } from './requests.ts'
 
 type Group = NonNullable<Constraint['group']>
-type IsUsable = (device: PoolDevice, variant: RequestVariant) => boolean
+type IsUsable = (device: PoolDevice, variant: RequestVariant) => Match
 
 export class GroupSizes {
   readonly #free: readonly PoolDevice[]
@@ -21,8 +21,8 @@ export class GroupSizes {
     this.#isUsable = isUsable
   }
 
-  /** Whether the devices with the values of `device` are enough, by every constraint; 'later' when `isLate` ended it: asked again, it continues. */
-  areEnough(work: ClaimWork, variant: RequestVariant, device: PoolDevice, isLate: () => boolean): boolean | 'later' {
+  /** Whether the devices with the values of `device` are enough, by every constraint; 'later' when time was up: asked again, it continues. */
+  areEnough(work: ClaimWork, variant: RequestVariant, device: PoolDevice): Match {
     if (variant.all) return true
     const known = this.#known.get(work) ?? new Map<string, boolean>()
     this.#known.set(work, known)
@@ -30,7 +30,7 @@ export class GroupSizes {
       if (!group?.concerns(variant.names)) continue
       const value = group.valueOf(device)
       const key = `${index} ${value}`
-      const isEnough = known.get(key) ?? this.#count(work, group, value, isLate)
+      const isEnough = known.get(key) ?? this.#count(work, group, value)
       if (isEnough === 'later') return isEnough
       known.set(key, isEnough)
       if (!isEnough) return false
@@ -38,7 +38,7 @@ export class GroupSizes {
     return true
   }
 
-  #count({ requests }: ClaimWork, group: Group, value: string | undefined, isLate: () => boolean): boolean | 'later' {
+  #count({ requests }: ClaimWork, group: Group, value: string | undefined): Match {
     // A request with alternatives, for all devices or for an administrator follows other rules: it is left out.
     const counted = requests.flatMap(({ variants: [variant], isPrioritized }) =>
       variant && !isPrioritized && !variant.all && !variant.adminAccess && group.concerns(variant.names) ? [variant] : [],
@@ -50,7 +50,7 @@ export class GroupSizes {
       let fits = 0
       for (const device of devices) {
         const fitsThis = this.#isUsable(device, variant)
-        if (isLate()) return 'later'
+        if (fitsThis === 'later') return fitsThis
         if (!fitsThis) continue
         fits++
         usable.add(device)

@@ -4,8 +4,8 @@
  */
 import type { DeviceClass, DeviceRequest, DeviceSubRequest, DeviceToleration, ExactDeviceRequest, ResourceClaim } from '#api/gen/types/resource.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
-import type { DeviceSelectors } from './deviceSelectors.ts'
-import { type Pool, type PoolDevice, reaches } from './pools.ts'
+import type { DeviceMatches, Match } from './deviceMatches.ts'
+import type { Pool, PoolDevice } from './pools.ts'
 
 /** One way to satisfy a request: the request itself, or one of its alternatives. */
 export interface RequestVariant {
@@ -20,7 +20,8 @@ export interface RequestVariant {
   readonly count: number
   /** Present for `All`: these, and no others. */
   readonly all: readonly PoolDevice[] | undefined
-  readonly matches: (device: PoolDevice) => boolean
+  /** Throws when a selector is at fault. */
+  readonly matches: (device: PoolDevice) => Match
 }
 
 export interface PreparedRequest {
@@ -31,13 +32,11 @@ export interface PreparedRequest {
 
 export interface PrepareDeps {
   readonly pools: readonly Pool[]
-  readonly node: Parameters<typeof reaches>[1]
-  readonly selectors: DeviceSelectors
   readonly classOf: (name: string) => Frozen<DeviceClass> | undefined
-  /** What selectors have said, by request; kept when a search is left. */
-  readonly matched: Map<string, Map<PoolDevice, boolean>>
-  /** Called after each question to selectors, which may take long. May throw to leave the preparation. */
-  readonly afterMatch: () => void
+  /** Keeps the answers of selectors when the preparation is left. */
+  readonly deviceMatches: DeviceMatches
+  /** Leaves the preparation by an error, when time is up. */
+  readonly leave: () => never
 }
 
 /** @throws Error when the claim cannot be satisfied as it is, or a pool that `All` needs is not whole */
@@ -59,32 +58,26 @@ function variantOf(
   const { deviceClassName, allocationMode = 'ExactCount', selectors, tolerations = [], capacity } = request
   const deviceClass = deps.classOf(deviceClassName)
   if (!deviceClass) throw new Error(`${where}: could not retrieve device class ${deviceClassName}: deviceclass.resource.k8s.io "${deviceClassName}" not found`)
-  const known = deps.matched.get(where) ?? new Map<PoolDevice, boolean>()
-  deps.matched.set(where, known)
-  const matches = (device: PoolDevice): boolean => {
-    let answer = known.get(device)
-    if (answer === undefined) {
-      const { pool, slice } = device
-      answer =
-        deps.selectors.match(deviceClass.spec.selectors, device.device, pool.driver, `class ${deviceClassName}`) &&
-        deps.selectors.match(selectors, device.device, pool.driver, owner) &&
-        (!slice.spec.perDeviceNodeSelection || reaches(device.device, deps.node))
-      known.set(device, answer)
-      deps.afterMatch()
-    }
-    return answer
-  }
-  const all = allocationMode === 'All' ? allOf(deps.pools, matches, where) : undefined
+  const matches = deps.deviceMatches.of(where, [
+    ...(deviceClass.spec.selectors ?? []).map((selector, index) => ({ selector, index, owner: `class ${deviceClassName}` })),
+    ...(selectors ?? []).map((selector, index) => ({ selector, index, owner })),
+  ])
+  const all = allocationMode === 'All' ? allOf(deps, matches, where) : undefined
   if (!all && allocationMode !== 'ExactCount') throw new Error(`${where}: unsupported count mode ${allocationMode}`)
   const adminAccess = 'adminAccess' in request && request.adminAccess === true
   const count = all ? all.length : (request.count ?? 1)
   return { fullName, names, deviceClass, adminAccess, tolerations, capacity: capacity?.requests, count, all, matches }
 }
 
-function allOf(pools: readonly Pool[], matches: (device: PoolDevice) => boolean, where: string): readonly PoolDevice[] {
+function allOf({ pools, leave }: PrepareDeps, matches: RequestVariant['matches'], where: string): readonly PoolDevice[] {
   for (const { state, driver, name } of pools) {
     if (state === 'usable') continue
     throw new Error(`${where}: asks for all devices, but resource pool ${driver}/${name} is currently ${state === 'invalid' ? 'invalid' : 'being updated'}`)
   }
-  return pools.flatMap(({ devices }) => devices.filter(matches))
+  return pools.flatMap(({ devices }) =>
+    devices.filter((device) => {
+      const isMatch = matches(device)
+      return isMatch === 'later' ? leave() : isMatch
+    }),
+  )
 }

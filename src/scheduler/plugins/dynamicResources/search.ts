@@ -8,6 +8,7 @@ import { keyOf } from '#api/machinery/meta'
 import type { AllocatorDeps, ClaimSolution, ClaimWork, Leave } from './allocation.ts'
 import { Candidates, canFill, type Slot } from './candidates.ts'
 import type { Constraint } from './constraints.ts'
+import type { Match } from './deviceMatches.ts'
 import { DeviceUse } from './deviceUse.ts'
 import { FailedStates } from './failedStates.ts'
 import { GroupSizes } from './groupSizes.ts'
@@ -21,11 +22,6 @@ const stepsBeforeCare = 1000
 const memoryBytes = 16 * 2 ** 20
 /** Missing devices that are looked for ahead, at most. */
 const maxSlots = 64
-
-interface SearchDeps extends AllocatorDeps {
-  /** Whether a selector, whose cost is not known, was asked since this was last looked at. */
-  readonly questions: { asked: boolean }
-}
 
 /** Where the search is: in a claim, a request of it, perhaps one of its variants, and how many devices that has by now. */
 interface Position {
@@ -57,7 +53,6 @@ type Move = Outcome | Position | 'later'
 const start: Position = { claim: 0, request: 0, variant: undefined, count: 0, from: 0 }
 
 export class Search {
-  readonly #questions: SearchDeps['questions']
   readonly #work: readonly ClaimWork[]
   /** Those of all usable pools, in order. */
   readonly #devices: readonly PoolDevice[]
@@ -70,14 +65,13 @@ export class Search {
   #leave: Leave | undefined
   #steps = 0
 
-  constructor(deps: SearchDeps, work: readonly ClaimWork[]) {
-    this.#questions = deps.questions
+  constructor(deps: AllocatorDeps, work: readonly ClaimWork[]) {
     this.#work = work
     this.#devices = deps.pools.flatMap((pool) => (pool.state === 'usable' ? pool.devices : []))
     this.#use = new DeviceUse(deps.inUse)
     const free = this.#devices.filter(({ id }) => !deps.inUse.has(id))
     this.#groups = new GroupSizes(free, isUsable)
-    this.#candidates = new Candidates(this.#devices, (device, variant) => !deps.inUse.has(device.id) && isUsable(device, variant))
+    this.#candidates = new Candidates(this.#devices, (device, variant) => (deps.inUse.has(device.id) ? false : isUsable(device, variant)))
     this.#enter(start)
   }
 
@@ -89,8 +83,12 @@ export class Search {
     this.#leave = leave
     for (let frame = this.#stack.at(-1); frame; frame = this.#stack.at(-1)) {
       if (this.#step()) return undefined
+      const stepsBefore = this.#steps
+      const { next } = frame
       const move = this.#move(frame, this.#below)
       if (move === 'later') {
+        // A step that is repeated counts once: selectors that take long are no reason to look ahead, which evaluates more of them.
+        this.#steps = stepsBefore - 1 + frame.next - next
         this.#below = undefined
         return undefined
       }
@@ -114,12 +112,6 @@ export class Search {
   /** @returns whether to leave now */
   #step(): boolean {
     return ++this.#steps % stepsBetweenLooks === 0 && this.#leave?.isOver() === true
-  }
-
-  readonly #isLate = (): boolean => {
-    const { asked } = this.#questions
-    this.#questions.asked = false
-    return asked && this.#leave?.isLate() === true
   }
 
   #enter(at: Position): void {
@@ -212,7 +204,7 @@ export class Search {
   #take(at: Position, work: ClaimWork, variant: RequestVariant, device: PoolDevice): (() => void) | 'none' | 'later' {
     if (this.#use.isBarred(device.id, at.claim, variant)) return 'none'
     const canUse = isUsable(device, variant)
-    if (this.#isLate()) return 'later'
+    if (canUse === 'later') return canUse
     if (!canUse) return 'none'
     const use = this.#use.take(device, at.claim, variant)
     if (!use) return 'none'
@@ -230,7 +222,7 @@ export class Search {
       for (const constraint of work.constraints) constraint.remove(variant.names, device)
       use.undo()
     }
-    const isGroupEnough = this.#groups.areEnough(work, variant, device, this.#isLate)
+    const isGroupEnough = this.#groups.areEnough(work, variant, device)
     if (isGroupEnough === true) return undo
     undo()
     return isGroupEnough === 'later' ? 'later' : 'none'
@@ -242,7 +234,7 @@ export class Search {
     const add = (variant: RequestVariant, missing: number, from: number): boolean => {
       // Other rules hold for administrators, and `All` has no choice.
       if (missing <= 0 || variant.adminAccess || variant.all) return true
-      const candidates = this.#candidates.of(variant, this.#isLate)
+      const candidates = this.#candidates.of(variant)
       if (!candidates) return false
       // A device that can be shared may do for all of them.
       if (candidates.some((index) => this.#devices[index]?.device.allowMultipleAllocations)) return true
@@ -268,8 +260,9 @@ function addToAll(constraints: readonly Constraint[], names: readonly string[], 
   return refusedAt < 0
 }
 
-function isUsable(device: PoolDevice, variant: RequestVariant): boolean {
-  return variant.matches(device) && isTolerated(device, variant)
+function isUsable(device: PoolDevice, variant: RequestVariant): Match {
+  const isMatch = variant.matches(device)
+  return isMatch === true ? isTolerated(device, variant) : isMatch
 }
 
 function isTolerated({ device }: PoolDevice, { tolerations }: RequestVariant): boolean {

@@ -37,12 +37,16 @@ interface Answer {
   readonly basis: SearchBasis | undefined
   readonly outcome: SlowOutcome
   readonly atMs: number
+  /** How often in a row a search for the question took too long. */
+  readonly timeouts: number
   isGiven: boolean
 }
 
 const maxAnswers = 1000
 /** A pod whose search took too long comes back again and again; upstream searches each time. */
 const timeoutHoldsMs = 300_000
+/** The wait after the first timeout, whatever changes in the cluster: upstream's longest back-off. It doubles with each further timeout. */
+const firstWaitMs = 10_000
 
 export class SearchAnswers {
   readonly #nowMs: () => number
@@ -55,30 +59,39 @@ export class SearchAnswers {
   }
 
   set(key: string, { node, claims }: Question, basis: SearchBasis | undefined, outcome: SlowOutcome): void {
+    const question = { node, claims }
+    const before = this.#answers.get(key)
+    const isTimeout = 'failed' in outcome && outcome.failed === 'timeout'
+    const timeouts = isTimeout ? 1 + (before && isSameQuestion(before.question, question) ? before.timeouts : 0) : 0
     for (const oldest of this.#answers.keys()) {
       if (this.#answers.size < maxAnswers) break
       this.#answers.delete(oldest)
     }
-    this.#answers.set(key, { question: { node, claims }, basis, outcome, atMs: this.#nowMs(), isGiven: false })
+    this.#answers.set(key, { question, basis, outcome, atMs: this.#nowMs(), timeouts, isGiven: false })
   }
 
   get(key: string, question: Question): SlowOutcome | undefined {
     const known = this.#answers.get(key)
-    if (known && isSameQuestion(known.question, question) && this.#holds(known, question)) {
+    const isSame = known !== undefined && isSameQuestion(known.question, question)
+    if (isSame && this.#holds(known, question)) {
       known.isGiven = true
       return forClaims(known, question.claims)
     }
-    this.#answers.delete(key)
+    // The next search for the question needs the number of timeouts.
+    if (!isSame || known.timeouts === 0) this.#answers.delete(key)
     return undefined
   }
 
-  #holds({ outcome, basis, atMs, isGiven }: Answer, { node }: Question): boolean {
+  #holds({ outcome, basis, atMs, timeouts, isGiven }: Answer, { node }: Question): boolean {
     if ('solution' in outcome) return this.#stillHolds.solution(outcome.solution, node)
     // An error brings the pod back after a wait, so it may be out of date; without it, a cluster that changes all the time would never show one.
     const isError = 'error' in outcome || outcome.failed === 'timeout'
     if (isError && !isGiven) return true
+    const ageMs = this.#nowMs() - atMs
+    // Where slices or claims change all the time, a long search would otherwise begin again with each back-off of its pod.
+    if (timeouts > 0 && ageMs < Math.min(timeoutHoldsMs, firstWaitMs * 2 ** (timeouts - 1))) return true
     // What was too long may be shorter on a machine with less work.
-    if (isError && this.#nowMs() - atMs > timeoutHoldsMs) return false
+    if (isError && ageMs > timeoutHoldsMs) return false
     return basis !== undefined && this.#stillHolds.basis(basis)
   }
 }

@@ -133,6 +133,23 @@ test('DRA-04 a search continues from its last state while other claims get devic
   assert.throws(() => fixture.decide(pod), timedOut)
 })
 
+test('DRA-04 a search that timed out begins again after a wait that doubles, also when devices are given back meanwhile', async () => {
+  const other = { name: 'other', attributes: strings({ numa: '0', model: 'm0' }) }
+  const fixture = cluster([...endlessDevices(), other], [endlessClaim(), claimOf('other', {}, allocated('other'))])
+  const time = fixture.passTime(4)
+  for (const waitMs of [10_000, 20_000]) {
+    assert.deepEqual(fixture.decide(pod), searching)
+    for (let slices = 0; slices < 1100; slices++) await fixture.clock.advance(10)
+    assert.throws(() => fixture.decide(pod), timedOut)
+    fixture.put(resourceClaims, claimOf('other', {}))
+    fixture.put(resourceClaims, claimOf('other', {}, allocated('other')))
+    time.pass(waitMs - 1000)
+    assert.throws(() => fixture.decide(pod), timedOut)
+    time.pass(1000)
+  }
+  assert.deepEqual(fixture.decide(pod), searching)
+})
+
 test('DRA-04 devices that a search found and another claim got meanwhile are searched for again', async () => {
   const fixture = cluster(longDevices(), [longClaim(), claimOf('other', {})])
   fixture.passTime(40)

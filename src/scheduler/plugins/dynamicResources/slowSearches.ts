@@ -26,7 +26,7 @@ interface SlowSearchDeps {
   readonly stillHolds: StillHolds
 }
 
-/** Some milliseconds, and as long for all others: a search takes half of the time. */
+/** A slice ends after so long and the selector that is evaluated then. All others get as long afterwards: a search takes half of the time. */
 const sliceMs = 10
 /** Times 256 steps of a search. */
 const stepsPerSlice = 100
@@ -99,9 +99,10 @@ export class SlowSearches {
       const startedMs = clock.monotonicMs()
       const outcome = allocation.run(slice(() => clock.monotonicMs(), sliceMs))
       if (outcome) return outcome
-      spentMs += clock.monotonicMs() - startedMs
+      const lastedMs = clock.monotonicMs() - startedMs
+      spentMs += lastedMs
       if (spentMs >= this.#timeoutMs) return { failed: 'timeout' }
-      await clock.sleep(sliceMs, signal)
+      await clock.sleep(Math.max(sliceMs, lastedMs), signal)
     }
   }
 }
