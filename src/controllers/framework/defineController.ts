@@ -56,7 +56,7 @@ export interface ReconcileRequest<T extends KubeObject> {
 }
 
 /** The result of an async function without a return value. */
-type NoValue = void
+type NoValue = Awaited<Promise<void>>
 
 export interface ControllerDefinition<T extends KubeObject> {
   readonly name: string
