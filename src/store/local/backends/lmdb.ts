@@ -6,6 +6,7 @@
 import { randomInt } from 'node:crypto'
 import { closeSync, existsSync, fchmodSync, fstatSync, openSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -122,6 +123,12 @@ function readState({ records, leases, facts }: Files): BackendState {
   }
 }
 
+/**
+ * Milliseconds from an announced commit to the end of its worker, with a wide margin. The binding (3.5.6) still uses the environment after it has announced
+ * a commit, and has no callback for the end: closing the environment in between is a use after free, which ends the process.
+ */
+const workerEndMs = 20
+
 /** Changes of a checkpoint handed to LMDB in one turn of the event loop. */
 const slice = 128
 
@@ -161,6 +168,7 @@ function lmdbBackend(files: Files): CheckpointedBackend {
       return totalBytes
     },
     async close() {
+      await delay(workerEndMs)
       const closing = root.close()
       // After a failed flush the binding never resolves. Everything acknowledged is on the disk, so closing does not wait for it.
       if (failed) closing.catch(() => {})
