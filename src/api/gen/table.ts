@@ -1,6 +1,6 @@
 /**
  * The typed door to the generated table (L1): parsed once, on first use (about 2 ms), then shared read-only.
- * Only src/api/schema/builtIn.ts and src/api/discovery/resources.ts read it; everybody else asks those.
+ * Only src/api/schema/builtIn.ts and src/api/discovery/resources.ts read it; other files call those two.
  */
 import { factsJson } from './facts.ts'
 
