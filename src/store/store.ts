@@ -7,6 +7,9 @@
 
 export type Revision = number
 
+/** A bigint where a number would not be exact: etcd's own ids have 63 bits. 0 for none. */
+export type LeaseId = number | bigint
+
 export interface KeyValue {
   readonly key: string
   readonly value: Uint8Array
@@ -14,8 +17,7 @@ export interface KeyValue {
   readonly modRevision: Revision
   /** 1 at creation, +1 at each put. */
   readonly version: number
-  /** Lease id; 0 for none. */
-  readonly lease: number
+  readonly lease: LeaseId
 }
 
 export interface RangeOptions {
@@ -47,12 +49,12 @@ export interface Compare {
   readonly key: string
   readonly target: CompareTarget
   readonly op: '=' | '!=' | '<' | '>'
-  readonly value: number | Uint8Array
+  readonly value: number | bigint | Uint8Array
 }
 
 export type Op =
   | { readonly type: 'range'; readonly from: string; readonly to?: string | undefined; readonly options?: RangeOptions | undefined }
-  | { readonly type: 'put'; readonly key: string; readonly value: Uint8Array; readonly lease?: number | undefined }
+  | { readonly type: 'put'; readonly key: string; readonly value: Uint8Array; readonly lease?: LeaseId | undefined }
   | { readonly type: 'delete'; readonly from: string; readonly to?: string | undefined }
 
 export type OpResult =
@@ -114,20 +116,64 @@ export interface Store extends ReadView {
    * answers at once and never asks for the signal.
    */
   latestRevision(cancellable?: { readonly signal: AbortSignal }): Revision | Promise<Revision>
-  /** When a revision became durable, in milliseconds since the epoch, to a second; undefined where the store does not know. */
-  revisionTime(revision: Revision): number | undefined
   /** Resolves when the writes are durable. Writes in flight together share one flush. */
   transact(transaction: Transaction): Promise<TransactionResult>
   /** Calls `onBatch` in order, only with durable writes, until the signal aborts (then resolves) or the watch fails (then rejects). */
   watch(options: StoreWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void>
   /** Grants a lease of `ttlSeconds`; its keys are deleted when it runs out. */
   grantLease(ttlSeconds: number): Promise<number>
-  keepLeaseAlive(id: number): Promise<{ ttlSeconds: number }>
-  revokeLease(id: number): Promise<void>
+  keepLeaseAlive(id: LeaseId): Promise<{ ttlSeconds: number }>
+  revokeLease(id: LeaseId): Promise<void>
   /** Forgets what was overwritten or deleted before `revision`; reads and watches below it fail with 'compacted'. */
   compact(revision: Revision): Promise<void>
-  /** Bytes on disk (or in memory) and bytes that live data needs. */
-  size(): Promise<{ totalBytes: number; liveBytes: number }>
+  /**
+   * Bytes on disk (or in memory) and bytes that live data needs. `historyBytes`: keys and values of replaced versions that are not compacted; absent where
+   * the store does not count them apart, and `liveBytes` includes them.
+   */
+  size(): Promise<{ totalBytes: number; liveBytes: number; historyBytes?: number }>
   /** Everything acknowledged is on disk afterwards; later calls fail with 'closed'. */
   close(): Promise<void>
+}
+
+export interface LocalWatchOptions extends StoreWatchOptions {
+  /** Called once, when every change made before was delivered. */
+  readonly onLive?: (() => void) | undefined
+}
+
+/** A change of a key as the store keeps it; `version` 0: the key was deleted. */
+export interface StoredChange extends KeyValue {
+  /** Position among the changes of its revision. */
+  readonly sub: number
+}
+
+/** The store as it was at one revision, with the history that it kept. Writes continue meanwhile. */
+export interface StoreSnapshot {
+  readonly revision: Revision
+  /** See LocalStore. */
+  readonly compactRevision: Revision
+  readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
+  /** The changes in order, without those that etcd removes by the compaction. Each list is read in one turn of the event loop. */
+  changes(): AsyncIterable<readonly StoredChange[]>
+  /** Whether a reader at the revision meets this change: it is the newest one of its key, and no deletion. */
+  isLiveAt(change: StoredChange, revision: Revision): boolean
+  /** Compaction removes nothing before this call. */
+  close(): void
+}
+
+/** A store of this process, which knows more than the contract asks for: what etcd's API needs in addition. */
+export interface LocalStore extends Store {
+  latestRevision(): Revision
+  /** The newest compaction; 0: none. */
+  compactRevision(): Revision
+  watch(options: LocalWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void>
+  /** @param id chosen by the caller; absent: a new one. The lease must not exist. */
+  grantLease<Id extends LeaseId = number>(ttlSeconds: number, id?: Id): Promise<Id | number>
+  readonly leaseCount: number
+  leaseIds(): readonly LeaseId[]
+  /** Reads fail with 'closed' once the store is closed. */
+  snapshot(): Promise<StoreSnapshot>
+  /** Gives the space that nothing needs back to the file system. Writes wait meanwhile. */
+  defragment(): Promise<void>
+  /** Undefined when there is no such lease. */
+  lease(id: LeaseId): { readonly ttlSeconds: number; readonly remainingSeconds: number; readonly keys: readonly string[] } | undefined
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '#base/clock'
 import { type Logger, noLog } from '#base/log'
 import { defaultMaxLogBytes, MvccStore } from '../local/mvccStore.ts'
-import type { Store } from '../store.ts'
+import type { LocalStore } from '../store.ts'
 
 export interface MemoryStoreOptions {
   readonly clock: Clock
@@ -12,7 +12,7 @@ export interface MemoryStoreOptions {
 }
 
 /** An empty store at revision 1. Values handed to it must not be changed afterwards: it keeps them as they are. */
-export function createMemoryStore(options: MemoryStoreOptions): Store {
+export function createMemoryStore(options: MemoryStoreOptions): LocalStore {
   const nothing = async () => {}
   return new MvccStore(
     { append: nothing, forget: nothing, close: nothing },

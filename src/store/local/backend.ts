@@ -2,20 +2,20 @@
  * What a driver adds to the shared core (L2): durability. The core (mvccStore.ts) keeps the index, evaluates transactions, and serves watches;
  * a backend remembers changes in order and gives back old values.
  */
-import type { Revision } from '../store.ts'
+import type { LeaseId, Revision } from '../store.ts'
 import type { Version } from './mvcc/keyHistory.ts'
 
 export type BackendChange =
   /** All changes of one revision: on disk wholly or not at all. */
   | { readonly type: 'revision'; readonly revision: Revision; readonly versions: readonly Version[] }
-  | { readonly type: 'grantLease'; readonly id: number; readonly ttlSeconds: number }
-  | { readonly type: 'revokeLease'; readonly id: number }
+  | { readonly type: 'grantLease'; readonly id: LeaseId; readonly ttlSeconds: number }
+  | { readonly type: 'revokeLease'; readonly id: LeaseId }
   | { readonly type: 'compact'; readonly revision: Revision }
 
 export interface BackendState {
   /** In revision order, without values unless the backend keeps them in memory. */
   readonly versions: readonly Version[]
-  readonly leases: readonly { readonly id: number; readonly ttlSeconds: number }[]
+  readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
   readonly compactRevision: Revision
 }
 
@@ -28,6 +28,15 @@ export interface Backend {
   forget(versions: readonly Version[]): Promise<void>
   /** The value that the version was written with; undefined when it was forgotten. Absent: values stay in memory. */
   load?(version: Version): Uint8Array | undefined
+  /**
+   * Changes of the revisions from `first` to `last` with their values, in order: those of at least one revision, and some hundred kilobytes. Empty: there are none.
+   * Absent: values stay in memory.
+   */
+  read?(first: Revision, last: Revision): readonly Version[]
+  /** Resolves when read() finds everything that was appended before. */
+  settle?(): Promise<void>
+  /** Gives unused space back to the file system. Called while nothing is appended or forgotten. */
+  defragment?(): Promise<void>
   /** Bytes the file takes; absent: what the core counts. */
   totalBytes?(): number
   close(): Promise<void>

@@ -3,10 +3,11 @@
  * The store deletes the keys of an expired lease: `expire` calls it.
  */
 import type { Clock, Timer } from '#base/clock'
+import type { LeaseId } from '../store.ts'
 import { storeError } from '../storeError.ts'
 
 interface Lease {
-  readonly id: number
+  readonly id: LeaseId
   readonly ttlSeconds: number
   expiresMs: number
   timer: Timer | undefined
@@ -18,11 +19,11 @@ const longestTimerMs = 2 ** 31 - 1
 
 export class Leases {
   readonly #clock: Clock
-  readonly #expire: (id: number) => void
-  readonly #leases = new Map<number, Lease>()
+  readonly #expire: (id: LeaseId) => void
+  readonly #leases = new Map<LeaseId, Lease>()
   #lastId = 0
 
-  constructor(clock: Clock, expire: (id: number) => void) {
+  constructor(clock: Clock, expire: (id: LeaseId) => void) {
     this.#clock = clock
     this.#expire = expire
   }
@@ -33,35 +34,55 @@ export class Leases {
     return this.#lastId
   }
 
-  add(id: number, ttlSeconds: number): void {
+  add(id: LeaseId, ttlSeconds: number): void {
     const lease: Lease = { id, ttlSeconds, expiresMs: this.#clock.monotonicMs() + ttlSeconds * 1000, timer: undefined, keys: new Set() }
     this.#leases.set(id, lease)
-    this.#lastId = Math.max(this.#lastId, id)
+    if (typeof id === 'number') this.#lastId = Math.max(this.#lastId, id)
     this.#arm(lease)
   }
 
-  remove(id: number): void {
+  get count(): number {
+    return this.#leases.size
+  }
+
+  ids(): readonly LeaseId[] {
+    return [...this.#leases.keys()]
+  }
+
+  all(): { readonly id: LeaseId; readonly ttlSeconds: number }[] {
+    return [...this.#leases.values()].map(({ id, ttlSeconds }) => ({ id, ttlSeconds }))
+  }
+
+  /** Undefined when there is no such lease. */
+  state(id: LeaseId): { ttlSeconds: number; remainingSeconds: number; keys: readonly string[] } | undefined {
+    const lease = this.#leases.get(id)
+    if (!lease) return undefined
+    const remainingSeconds = Math.max(0, Math.ceil((lease.expiresMs - this.#clock.monotonicMs()) / 1000))
+    return { ttlSeconds: lease.ttlSeconds, remainingSeconds, keys: [...lease.keys].sort() }
+  }
+
+  remove(id: LeaseId): void {
     this.#leases.get(id)?.timer?.cancel()
     this.#leases.delete(id)
   }
 
   /** @throws StoreError 'leaseNotFound'. */
-  check(id: number): void {
+  check(id: LeaseId): void {
     this.#get(id)
   }
 
-  keepAlive(id: number): { ttlSeconds: number } {
+  keepAlive(id: LeaseId): { ttlSeconds: number } {
     const lease = this.#get(id)
     lease.expiresMs = this.#clock.monotonicMs() + lease.ttlSeconds * 1000
     return { ttlSeconds: lease.ttlSeconds }
   }
 
-  keysOf(id: number): readonly string[] {
+  keysOf(id: LeaseId): readonly string[] {
     return [...this.#get(id).keys].sort()
   }
 
   /** Moves a key from the lease it had to the one it has now; 0 for none. */
-  move(key: string, before: number, now: number): void {
+  move(key: string, before: LeaseId, now: LeaseId): void {
     if (before) this.#leases.get(before)?.keys.delete(key)
     if (now) this.#leases.get(now)?.keys.add(key)
   }
@@ -70,7 +91,7 @@ export class Leases {
     for (const lease of this.#leases.values()) lease.timer?.cancel()
   }
 
-  #get(id: number): Lease {
+  #get(id: LeaseId): Lease {
     const lease = this.#leases.get(id)
     if (!lease) throw storeError('leaseNotFound')
     return lease

@@ -4,13 +4,13 @@
  */
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Op, Revision, Store, StoreEventBatch, StoreWatchOptions, Transaction, TransactionResult } from '../store.ts'
+import type { LeaseId, LocalStore, LocalWatchOptions, Op, Revision, Store, StoreEventBatch, StoreSnapshot, Transaction, TransactionResult } from '../store.ts'
 import { isStoreError, storeError } from '../storeError.ts'
 import type { Backend, BackendChange, BackendState } from './backend.ts'
 import { Leases } from './leases.ts'
 import { MvccEngine } from './mvcc/engine.ts'
 import { isTombstone, type Version } from './mvcc/keyHistory.ts'
-import { RevisionTimes } from './revisionTimes.ts'
+import { StoreSnapshots } from './storeSnapshots.ts'
 import { WatchHub } from './watchHub.ts'
 
 /** Twice what etcd takes (1.5 MiB), as the limit of request bodies is: JSON is that much larger than protobuf. */
@@ -34,23 +34,25 @@ interface Pending {
   readonly change: BackendChange | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
+  /** Done after the changes of the group, while nothing is written. */
+  readonly work?: (() => Promise<void>) | undefined
 }
 
 /** Replaced versions forgotten per step of a compaction; between steps the event loop gets its turn. */
 const compactionStep = 512
 
 /** Opens a store over what the backend remembers. */
-export function createMvccStore(backend: Backend, state: BackendState, options: MvccStoreOptions): Promise<Store> {
+export function createMvccStore(backend: Backend, state: BackendState, options: MvccStoreOptions): Promise<LocalStore> {
   return new MvccStore(backend, options).restore(state)
 }
 
-export class MvccStore implements Store {
+export class MvccStore implements LocalStore {
   readonly #backend: Backend
   readonly #options: MvccStoreOptions
   readonly #engine: MvccEngine
   readonly #hub: WatchHub
   readonly #leases: Leases
-  readonly #times = new RevisionTimes()
+  readonly #snapshots: StoreSnapshots
   readonly maxValueBytes: number
   #queue: Pending[] = []
   #writing: Promise<void> | undefined
@@ -64,15 +66,18 @@ export class MvccStore implements Store {
     this.#engine = new MvccEngine((version) => backend.load?.(version))
     this.#hub = new WatchHub(this.#engine, { forgetValues: backend.load !== undefined, maxLogBytes: options.maxLogBytes })
     this.#leases = new Leases(options.clock, (id) => this.#expireLease(id))
+    this.#snapshots = new StoreSnapshots(this.#engine, backend)
   }
 
-  async restore(state: BackendState): Promise<Store> {
+  async restore(state: BackendState): Promise<LocalStore> {
     for (const { id, ttlSeconds } of state.leases) this.#leases.add(id, ttlSeconds)
     for (const version of state.versions) {
       this.#leases.move(version.key, this.#engine.writtenVersion(version.key)?.lease ?? 0, version.lease)
       this.#engine.restore(version)
     }
     if (state.compactRevision > 0) {
+      // A restored snapshot may be compacted at a revision that no key has.
+      this.#engine.advanceTo(state.compactRevision)
       this.#engine.startCompaction(state.compactRevision)
       await this.#forgetGarbage()
     }
@@ -83,8 +88,8 @@ export class MvccStore implements Store {
     return this.#engine.durableRevision
   }
 
-  revisionTime(revision: Revision): number | undefined {
-    return revision > this.#engine.durableRevision ? undefined : this.#times.of(revision)
+  compactRevision(): Revision {
+    return this.#engine.compactRevision
   }
 
   async range(...[from, to, options]: Parameters<Store['range']>): ReturnType<Store['range']> {
@@ -101,24 +106,36 @@ export class MvccStore implements Store {
     return { succeeded, responses, revision }
   }
 
-  watch(options: StoreWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void> {
+  watch(options: LocalWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void> {
     return this.#hub.watch(options, onBatch, signal)
   }
 
-  async grantLease(ttlSeconds: number): Promise<number> {
+  async grantLease<Id extends LeaseId = number>(ttlSeconds: number, chosen?: Id): Promise<Id | number> {
     this.#checkOpen()
-    const id = this.#leases.newId()
+    const id = chosen ?? this.#leases.newId()
     await this.#append({ type: 'grantLease', id, ttlSeconds })
     this.#leases.add(id, ttlSeconds)
     return id
   }
 
-  async keepLeaseAlive(id: number): Promise<{ ttlSeconds: number }> {
+  get leaseCount(): number {
+    return this.#leases.count
+  }
+
+  leaseIds(): readonly LeaseId[] {
+    return this.#leases.ids()
+  }
+
+  lease(id: LeaseId): ReturnType<LocalStore['lease']> {
+    return this.#leases.state(id)
+  }
+
+  async keepLeaseAlive(id: LeaseId): Promise<{ ttlSeconds: number }> {
     this.#checkOpen()
     return this.#leases.keepAlive(id)
   }
 
-  async revokeLease(id: number): Promise<void> {
+  async revokeLease(id: LeaseId): Promise<void> {
     this.#checkOpen()
     const { revision, versions } = this.#write({ compare: [], success: this.#leases.keysOf(id).map((from) => ({ type: 'delete', from })) })
     // From here on no put can name the lease; the deletions and the lease's end become durable in this order.
@@ -130,7 +147,6 @@ export class MvccStore implements Store {
   async compact(revision: Revision): Promise<void> {
     this.#checkOpen()
     this.#engine.startCompaction(revision)
-    this.#times.forgetBefore(revision)
     const recorded = this.#append({ type: 'compact', revision })
     const before = this.#compacting
     this.#compacting = (async () => {
@@ -144,14 +160,33 @@ export class MvccStore implements Store {
     await done
   }
 
-  async size(): Promise<{ totalBytes: number; liveBytes: number }> {
-    return { totalBytes: this.#backend.totalBytes?.() ?? this.#engine.totalBytes, liveBytes: this.#engine.liveBytes }
+  snapshot(): Promise<StoreSnapshot> {
+    if (this.#closed) return Promise.reject(storeError('closed'))
+    return this.#snapshots.take(this.#leases.all())
+  }
+
+  async defragment(): Promise<void> {
+    this.#checkOpen()
+    const before = this.#compacting
+    const done = (async () => {
+      await before
+      await this.#append(undefined, () => this.#backend.defragment?.() ?? Promise.resolve())
+    })()
+    // A compaction removes from the file, so it waits as well.
+    this.#compacting = done.catch(() => {})
+    await done
+  }
+
+  async size(): ReturnType<Store['size']> {
+    const { totalBytes, liveBytes } = this.#engine
+    return { totalBytes: this.#backend.totalBytes?.() ?? totalBytes, liveBytes, historyBytes: Math.max(totalBytes - liveBytes, 0) }
   }
 
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
     this.#leases.close()
+    this.#snapshots.close()
     await this.#compacting
     await this.#writing
     this.#hub.close()
@@ -175,9 +210,9 @@ export class MvccStore implements Store {
     return this.#backend.totalBytes?.() ?? this.#engine.totalBytes
   }
 
-  #append(change: BackendChange | undefined): Promise<void> {
+  #append(change: BackendChange | undefined, work?: () => Promise<void>): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#queue.push({ change, resolve, reject })
+      this.#queue.push({ change, resolve, reject, work })
       this.#writing ??= this.#writeLoop()
     })
   }
@@ -196,14 +231,15 @@ export class MvccStore implements Store {
         this.#takeBack(group, error)
         continue
       }
-      const nowMs = this.#options.clock.now()
       for (const change of changes) {
         if (change.type !== 'revision') continue
-        this.#times.note(change.revision, nowMs)
         this.#engine.commit(change.versions)
         this.#hub.publish(change.revision, change.versions)
       }
-      for (const { resolve } of group) resolve()
+      for (const { resolve, reject, work } of group) {
+        if (work) await work().then(resolve, reject)
+        else resolve()
+      }
     }
     this.#writing = undefined
   }
@@ -228,13 +264,16 @@ export class MvccStore implements Store {
   }
 
   async #forgetGarbage(): Promise<void> {
-    for (let some = this.#engine.compactSome(compactionStep); some; some = this.#engine.compactSome(compactionStep)) {
+    for (;;) {
+      await this.#snapshots.allClosed()
+      const some = this.#engine.compactSome(compactionStep)
+      if (!some) return
       if (some.length > 0) await this.#backend.forget(some)
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
 
-  #expireLease(id: number): void {
+  #expireLease(id: LeaseId): void {
     if (this.#closed) return
     this.revokeLease(id).catch((error: unknown) => {
       if (isStoreError(error, 'leaseNotFound') || isStoreError(error, 'closed')) return

@@ -3,7 +3,7 @@
  * A late watcher is caught up from the log or, if it starts before the log, from the histories, and only then joins the live ones:
  * no gap, no repeat. Upstream: etcd's synced and unsynced watcher groups (server/storage/mvcc/watchable_store.go).
  */
-import type { Revision, StoreEvent, StoreEventBatch, StoreWatchOptions } from '../store.ts'
+import type { LocalWatchOptions, Revision, StoreEvent, StoreEventBatch, StoreWatchOptions } from '../store.ts'
 import { storeError } from '../storeError.ts'
 import type { MvccEngine } from './mvcc/engine.ts'
 import { upperEnd } from './mvcc/engine.ts'
@@ -11,7 +11,7 @@ import { isTombstone, noBytes, toKeyValue, type Version } from './mvcc/keyHistor
 import { WatcherIndex } from './mvcc/watcherIndex.ts'
 
 interface Watcher {
-  readonly options: StoreWatchOptions
+  readonly options: LocalWatchOptions
   readonly onBatch: (batch: StoreEventBatch) => void
   readonly fail: (error: unknown) => void
   /** Live batches before this revision are not for it: it asked to start in the future. */
@@ -68,7 +68,7 @@ export class WatchHub {
   }
 
   /** Resolves when the signal aborts; rejects with 'compacted', 'closed', or what onBatch threw. */
-  async watch(options: StoreWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void> {
+  async watch(options: LocalWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void> {
     if (this.#closed) throw storeError('closed')
     if (signal.aborted) return
     const { promise, resolve, reject } = withResolvers()
@@ -120,6 +120,7 @@ export class WatchHub {
     if (ended()) return
     this.#join(watcher)
     if (delivered < next - 1) watcher.options.onProgress?.(next - 1)
+    watcher.options.onLive?.()
   }
 
   #missed(options: StoreWatchOptions, first: Revision, last: Revision): readonly Version[] {

@@ -141,7 +141,7 @@ function openFile(path: string, size: number): number {
 }
 
 /** Syncs the folder, so that the file's name is on the disk too. */
-function syncFolder(path: string): void {
+export function syncFolder(path: string): void {
   const folder = openSync(path, 'r')
   try {
     fsyncSync(folder)

@@ -135,6 +135,12 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, {
       const record = records.get(version.modRevision)
       return record ? valueIn(record, version) : inner.load?.(version)
     },
+    read: (first, last) => inner.read?.(first, last) ?? [],
+    settle: moveEverything,
+    async defragment() {
+      await moveEverything()
+      await inner.defragment?.()
+    },
     totalBytes: () => (inner.totalBytes?.() ?? 0) + recordBytes,
     async close() {
       await moveEverything().catch((error: unknown) =>
@@ -153,13 +159,17 @@ function valueIn(record: Buffer, { modRevision, sub }: Version): Uint8Array | un
 const kinds = ['revision', 'grantLease', 'revokeLease', 'compact'] as const
 const changeHead = 21
 
+/** The bit of the kind that says that the lease is an i64: etcd's own ids have 63 bits. */
+const longLease = 0x80
+
 /** Per change, little endian: u8 kind, f64 revision or lease, f64 seconds of a lease, u32 length of the record, record. */
 function encodeChanges(changes: readonly RecordedChange[]): Buffer {
   const out = Buffer.allocUnsafe(changes.reduce((sum, { record }) => sum + changeHead + (record?.length ?? 0), 0))
   let at = 0
   for (const { change, record } of changes) {
-    at = out.writeUInt8(kinds.indexOf(change.type), at)
-    at = out.writeDoubleLE('revision' in change ? change.revision : change.id, at)
+    const subject = 'revision' in change ? change.revision : change.id
+    at = out.writeUInt8(kinds.indexOf(change.type) + (typeof subject === 'bigint' ? longLease : 0), at)
+    at = typeof subject === 'bigint' ? out.writeBigInt64LE(subject, at) : out.writeDoubleLE(subject, at)
     at = out.writeDoubleLE(change.type === 'grantLease' ? change.ttlSeconds : 0, at)
     at = out.writeUInt32LE(record?.length ?? 0, at)
     if (record) at += record.copy(out, at)
@@ -171,16 +181,18 @@ function encodeChanges(changes: readonly RecordedChange[]): Buffer {
 export function decodeChanges(payload: Buffer): RecordedChange[] {
   const changes: RecordedChange[] = []
   for (let at = 0; at < payload.length; ) {
-    const type = kinds[payload.readUInt8(at)]
-    const subject = payload.readDoubleLE(at + 1)
+    const first = payload.readUInt8(at)
+    const type = kinds[first % longLease]
+    const number = payload.readDoubleLE(at + 1)
+    const id = first >= longLease ? payload.readBigInt64LE(at + 1) : number
     const ttlSeconds = payload.readDoubleLE(at + 9)
     const end = at + changeHead + payload.readUInt32LE(at + 17)
     if (type === 'revision') {
       const record = payload.subarray(at + changeHead, end)
-      changes.push({ change: { type, revision: subject, versions: decodeRecord(record, subject, () => true) }, record })
-    } else if (type === 'grantLease') changes.push({ change: { type, id: subject, ttlSeconds }, record: undefined })
-    else if (type === 'revokeLease') changes.push({ change: { type, id: subject }, record: undefined })
-    else changes.push({ change: { type: 'compact', revision: subject }, record: undefined })
+      changes.push({ change: { type, revision: number, versions: decodeRecord(record, number, () => true) }, record })
+    } else if (type === 'grantLease') changes.push({ change: { type, id, ttlSeconds }, record: undefined })
+    else if (type === 'revokeLease') changes.push({ change: { type, id }, record: undefined })
+    else changes.push({ change: { type: 'compact', revision: number }, record: undefined })
     at = end
   }
   return changes

@@ -5,15 +5,17 @@
  */
 import { randomInt } from 'node:crypto'
 import { closeSync, existsSync, fchmodSync, fstatSync, openSync, statfsSync, statSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Database, open, type RootDatabase } from 'lmdb'
+import { type Database, type Key, open, type RootDatabase } from 'lmdb'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
+import type { LeaseId } from '../../store.ts'
 import { storeError } from '../../storeError.ts'
 import type { Backend, BackendState } from '../backend.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
-import { Journal } from './journal.ts'
+import { Journal, syncFolder } from './journal.ts'
 import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange, recorded } from './journaledBackend.ts'
 import { changesIn, decodeRecord, encodeRecord } from './record.ts'
 
@@ -30,7 +32,7 @@ interface Files {
   /** Revision → record. */
   readonly records: Database<Buffer, number>
   /** Lease id → seconds. */
-  readonly leases: Database<number, number>
+  readonly leases: Database<number, Key>
   readonly facts: Database<number, string>
 }
 
@@ -86,7 +88,8 @@ function freeBytes(path: string): number {
   return bavail * bsize
 }
 
-function openFiles(path: string): Files {
+/** Opens or creates the file. @throws StoreError 'unavailable' */
+export function openFiles(path: string): Files {
   try {
     for (const file of [path, `${path}-lock`]) makePrivate(file)
     // Without turn batching every promise of a write is ours: the batch's own would be rejected unheard when the disk is full.
@@ -118,7 +121,7 @@ function readState({ records, leases, facts }: Files): BackendState {
   for (const { key, value } of records.getRange()) for (const version of decodeRecord(value, key, () => false)) versions.push(version)
   return {
     versions,
-    leases: [...leases.getRange()].map(({ key, value }) => ({ id: key, ttlSeconds: value })),
+    leases: [...leases.getRange()].map(({ key, value }) => ({ id: key as LeaseId, ttlSeconds: value })),
     compactRevision: facts.get('compactRevision') ?? 0,
   }
 }
@@ -129,17 +132,22 @@ function readState({ records, leases, facts }: Files): BackendState {
  */
 const workerEndMs = 20
 
+/** Bytes of records that one call of read() decodes. */
+const readBytes = 1 << 18
+
 /** Changes of a checkpoint handed to LMDB in one turn of the event loop. */
 const slice = 128
 
-function lmdbBackend(files: Files): CheckpointedBackend {
-  const { path, root, records } = files
+function lmdbBackend(opened: Files): CheckpointedBackend {
+  /** Other ones after a defragmentation. */
+  let files = opened
+  const { path } = opened
   /** Asked for only where there is a quota, and then once per flush. */
   let totalBytes: number | undefined
   let failed = false
   const durable = async (writes: readonly Promise<boolean>[]) => {
     failed = true
-    await flushed(root, writes)
+    await flushed(files.root, writes)
     failed = false
     totalBytes = undefined
   }
@@ -160,16 +168,31 @@ function lmdbBackend(files: Files): CheckpointedBackend {
     },
     forget: (versions) => forget(files, versions),
     load({ modRevision, sub }) {
-      const record = records.getBinary(modRevision)
+      const record = files.records.getBinary(modRevision)
       return record && decodeRecord(record, modRevision, (one) => one === sub).find((version) => version.sub === sub)?.value
+    },
+    read(first, last) {
+      const versions: Version[] = []
+      let bytes = 0
+      for (const { key, value } of files.records.getRange({ start: first, end: last + 1 })) {
+        for (const version of decodeRecord(value, key, () => true)) versions.push(version)
+        bytes += value.length
+        if (bytes >= readBytes) break
+      }
+      return versions
+    },
+    async defragment() {
+      const before = files
+      files = await copyWithoutFreePages(before)
+      totalBytes = undefined
+      await closeFiles(before)
     },
     totalBytes() {
       totalBytes ??= statSync(path).size
       return totalBytes
     },
     async close() {
-      await delay(workerEndMs)
-      const closing = root.close()
+      const closing = closeFiles(files)
       // After a failed flush the binding never resolves. Everything acknowledged is on the disk, so closing does not wait for it.
       if (failed) closing.catch(() => {})
       else await closing
@@ -177,11 +200,38 @@ function lmdbBackend(files: Files): CheckpointedBackend {
   }
 }
 
+/** Closes the file when no worker of the binding uses it. */
+export async function closeFiles({ root }: Files): Promise<void> {
+  await delay(workerEndMs)
+  await root.close()
+}
+
+/** The copy is the store's file as soon as it is complete; reads use the old one until then. */
+async function copyWithoutFreePages({ path, root }: Files): Promise<Files> {
+  const copy = `${path}-copy`
+  await removeCopy(copy)
+  try {
+    await root.backup(copy, true)
+    const files = openFiles(copy)
+    // LMDB keeps its files open, so that they can be renamed.
+    await Promise.all(['', '-lock'].map((part) => rename(`${copy}${part}`, `${path}${part}`)))
+    syncFolder(dirname(path))
+    return { ...files, path }
+  } catch (cause) {
+    await removeCopy(copy)
+    throw storeError(isNoSpace(cause) ? 'noSpace' : 'unavailable', { cause })
+  }
+}
+
+async function removeCopy(copy: string): Promise<void> {
+  await Promise.all(['', '-lock'].map((part) => rm(`${copy}${part}`, { force: true })))
+}
+
 /**
  * Resolves when all the writes are on the disk: their promises alone would only mean committed. Writes of one turn share a commit; if they
  * should not, a crash still leaves a prefix of them, because LMDB keeps their order and a record holds a whole revision.
  */
-async function flushed(root: RootDatabase, writes: readonly Promise<boolean>[]): Promise<void> {
+export async function flushed(root: RootDatabase, writes: readonly Promise<boolean>[]): Promise<void> {
   try {
     // All of them are listened to: one that failed unheard would end the process.
     await Promise.all(writes)
@@ -208,10 +258,14 @@ function isNoSpace(error: unknown): boolean {
   return code === 'ENOSPC' || code === 28 || code === 5 || /no space|MDB_MAP_FULL/i.test(message)
 }
 
-function write({ records, leases, facts }: Files, { change, record }: RecordedChange): Promise<boolean> {
+/** LMDB's binding takes bigints as keys, which its types leave out. */
+const keyOf = (id: LeaseId) => id as Key
+
+/** Hands one change to LMDB, which commits in the order of the calls. */
+export function write({ records, leases, facts }: Files, { change, record }: RecordedChange): Promise<boolean> {
   if (change.type === 'revision') return records.put(change.revision, record ?? encodeRecord(change.versions))
-  if (change.type === 'grantLease') return leases.put(change.id, change.ttlSeconds)
-  if (change.type === 'revokeLease') return leases.remove(change.id)
+  if (change.type === 'grantLease') return leases.put(keyOf(change.id), change.ttlSeconds)
+  if (change.type === 'revokeLease') return leases.remove(keyOf(change.id))
   return facts.put('compactRevision', change.revision)
 }
 

@@ -1,24 +1,25 @@
 /**
  * How the embedded store writes one revision to disk (L2): all its changes in one record, so that a transaction is there wholly or not at all.
  * Layout, little endian: u32 count; per change: u32 sub, u32 version, f64 createRevision, f64 lease, u32 key length, u32 value length, key, value.
- * Version 0 is a tombstone. The record's key is the revision.
+ * Version 0 is a tombstone. The record's key is the revision. The highest bit of sub says that the lease is an i64: etcd's own ids have 63 bits.
  */
-import type { Revision } from '../../store.ts'
+import type { LeaseId, Revision } from '../../store.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
 
 const head = 4
 const changeHead = 32
+const longLease = 2 ** 31
 
 export function encodeRecord(versions: readonly Version[]): Buffer {
   let length = head
   for (const { key, value } of versions) length += changeHead + key.length + (value?.length ?? 0)
-  const out = Buffer.allocUnsafe(length)
+  const out = Buffer.allocUnsafeSlow(length)
   let at = out.writeUInt32LE(versions.length, 0)
   for (const { key, sub, version, createRevision, lease, value } of versions) {
-    at = out.writeUInt32LE(sub, at)
+    at = out.writeUInt32LE(typeof lease === 'bigint' ? sub + longLease : sub, at)
     at = out.writeUInt32LE(version, at)
     at = out.writeDoubleLE(createRevision, at)
-    at = out.writeDoubleLE(lease, at)
+    at = typeof lease === 'bigint' ? out.writeBigInt64LE(lease, at) : out.writeDoubleLE(lease, at)
     at = out.writeUInt32LE(key.length, at)
     at = out.writeUInt32LE(value?.length ?? 0, at)
     at += out.write(key, at, 'latin1')
@@ -38,7 +39,8 @@ export function changesIn(record: Buffer): number {
 export function decodeRecord(record: Buffer, modRevision: Revision, keepValue: (sub: number) => boolean): Version[] {
   const versions: Version[] = []
   for (let left = changesIn(record), at = head; left > 0; left--) {
-    const sub = record.readUInt32LE(at)
+    const first = record.readUInt32LE(at)
+    const sub = first % longLease
     const keyLength = record.readUInt32LE(at + 24)
     const valueLength = record.readUInt32LE(at + 28)
     const keyAt = at + changeHead
@@ -49,11 +51,15 @@ export function decodeRecord(record: Buffer, modRevision: Revision, keepValue: (
       sub,
       version: record.readUInt32LE(at + 4),
       createRevision: record.readDoubleLE(at + 8),
-      lease: record.readDoubleLE(at + 16),
+      lease: leaseIn(record, at + 16, first >= longLease),
       bytes: keyLength + valueLength,
       value: keepValue(sub) ? new Uint8Array(record.subarray(valueAt, valueAt + valueLength)) : undefined,
     })
     at = valueAt + valueLength
   }
   return versions
+}
+
+function leaseIn(record: Buffer, at: number, isLong: boolean): LeaseId {
+  return isLong ? record.readBigInt64LE(at) : record.readDoubleLE(at)
 }

@@ -4,10 +4,23 @@
  * A transaction is written at once and becomes durable by commit(); rollback() takes back everything not durable.
  */
 import { append } from '#base/extremes'
+import { inOwnMemory } from '#base/ownMemory'
 import { SortedMap } from '#base/sortedMap'
-import type { Compare, Op, OpResult, RangeOptions, RangeResult, Revision, Transaction } from '../../store.ts'
+import type { Compare, LeaseId, Op, OpResult, RangeOptions, RangeResult, Revision, Transaction } from '../../store.ts'
 import { storeError } from '../../storeError.ts'
-import { compactHistory, firstFrom, isTombstone, type KeyHistory, newestOf, noBytes, toKeyValue, type Version, versionAt, versionBefore } from './keyHistory.ts'
+import {
+  compactHistory,
+  firstFrom,
+  isTombstone,
+  type KeyHistory,
+  newestOf,
+  newestUpTo,
+  noBytes,
+  toKeyValue,
+  type Version,
+  versionAt,
+  versionBefore,
+} from './keyHistory.ts'
 
 export interface Written {
   readonly succeeded: boolean
@@ -65,6 +78,17 @@ export class MvccEngine {
     this.#makeNewest(version)
   }
 
+  /** Continues after this revision, although no version has it. Called before any write. */
+  advanceTo(revision: Revision): void {
+    this.#written = Math.max(this.#written, revision)
+    this.#durable = this.#written
+  }
+
+  /** The newest version of a key at or before a revision, tombstones included. */
+  newestUpTo(key: string, revision: Revision): Version | undefined {
+    return newestUpTo(this.#histories.get(key) ?? [], revision)
+  }
+
   /** The newest written version of a key, durable or not; undefined when it does not exist. */
   writtenVersion(key: string): Version | undefined {
     const version = newestOf(this.#histories.get(key))
@@ -107,7 +131,7 @@ export class MvccEngine {
   }
 
   /** Evaluates a transaction on what is written. `checkLease` throws for a lease that does not exist. */
-  write(transaction: Transaction, checkLease: (id: number) => void): Written {
+  write(transaction: Transaction, checkLease: (id: LeaseId) => void): Written {
     const succeeded = transaction.compare.every((compare) => this.#holds(compare))
     const ops = succeeded ? transaction.success : (transaction.failure ?? [])
     // All checks run before the first change, so that none has to be rolled back.
@@ -201,16 +225,10 @@ export class MvccEngine {
       // As etcd: comparing the value of a key that does not exist is always false.
       return version !== undefined && decide(Buffer.compare(this.valueOf(version), value as Uint8Array), op)
     }
-    const actual = !version
-      ? 0
-      : target === 'version'
-        ? version.version
-        : target === 'create'
-          ? version.createRevision
-          : target === 'mod'
-            ? version.modRevision
-            : version.lease
-    return decide(actual - (value as number), op)
+    const wanted = value as number | bigint
+    // Numbers and bigints compare by value; a difference of both does not exist.
+    const actual = version ? version[fieldOf[target]] : 0
+    return decide(actual > wanted ? 1 : actual < wanted ? -1 : 0, op)
   }
 
   #perform(op: Op, revision: Revision, versions: Version[]): OpResult {
@@ -224,7 +242,7 @@ export class MvccEngine {
         version: (before?.version ?? 0) + 1,
         lease: op.lease ?? 0,
         bytes: op.key.length + op.value.length,
-        value: op.value,
+        value: inOwnMemory(op.value),
       }
       this.#append(version)
       versions.push(version)
@@ -294,6 +312,8 @@ export class MvccEngine {
     }
   }
 }
+
+const fieldOf = { version: 'version', create: 'createRevision', mod: 'modRevision', lease: 'lease' } as const
 
 function decide(difference: number, op: Compare['op']): boolean {
   return op === '=' ? difference === 0 : op === '!=' ? difference !== 0 : op === '<' ? difference < 0 : difference > 0

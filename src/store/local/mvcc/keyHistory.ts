@@ -10,7 +10,7 @@
  *   compact(7): 4 goes, and the tombstone too: nothing before 7 is visible at 7 or later → 9
  * A version is garbage for compact(R) once something replaced it *before* R: the event at R itself, and what it replaced, stay readable.
  */
-import type { KeyValue, Revision } from '../../store.ts'
+import type { KeyValue, LeaseId, Revision } from '../../store.ts'
 
 export interface Version {
   readonly key: string
@@ -21,7 +21,7 @@ export interface Version {
   readonly createRevision: Revision
   /** 1 at creation, +1 at each put; 0 for a tombstone. */
   readonly version: number
-  readonly lease: number
+  readonly lease: LeaseId
   /** Length of key and value. */
   readonly bytes: number
   /** Absent when it must be loaded from the backend. */
@@ -43,9 +43,13 @@ export function newestOf(history: KeyHistory | undefined): Version | undefined {
 
 /** The version that a reader at `revision` meets: a tombstone counts as nothing. */
 export function versionAt(history: KeyHistory, revision: Revision): Version | undefined {
-  const i = firstAfter(history, revision) - 1
-  const version = history[i]
+  const version = newestUpTo(history, revision)
   return version && !isTombstone(version) ? version : undefined
+}
+
+/** The newest version at or before a revision, tombstones included. */
+export function newestUpTo(history: KeyHistory, revision: Revision): Version | undefined {
+  return history[firstAfter(history, revision) - 1]
 }
 
 /** The live version that `version` replaced, if it is still known. */

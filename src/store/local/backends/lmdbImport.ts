@@ -1,0 +1,63 @@
+/** Makes the file of an embedded store from a snapshot (L2): revision by revision, so that memory holds some thousand changes. */
+import { closeSync, openSync } from 'node:fs'
+import type { LeaseId, Revision } from '../../store.ts'
+import type { Version } from '../mvcc/keyHistory.ts'
+import { closeFiles, flushed, openFiles, write } from './lmdb.ts'
+import { encodeRecord } from './record.ts'
+
+export interface ImportedFacts {
+  readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
+  readonly compactRevision: Revision
+}
+
+export interface StoreImport {
+  /** Adds changes, in order. */
+  add(changes: readonly Version[]): Promise<void>
+  /** Completes the file: everything is on the disk afterwards. */
+  end(facts: ImportedFacts): Promise<void>
+  /** Closes the file, complete or not. */
+  close(): Promise<void>
+}
+
+/** Writes handed to LMDB before it is waited for. */
+const batch = 2000
+
+/** @param path of a file that does not exist. @throws StoreError 'unavailable' or 'noSpace', from all methods */
+export function importStore(path: string): StoreImport {
+  closeSync(openSync(path, 'wx', 0o600))
+  const files = openFiles(path)
+  let writes: Promise<boolean>[] = []
+  /** Changes of the newest revision, of which more may come. */
+  let open: Version[] = []
+  const put = (written: Promise<boolean>) => {
+    // A failure is reported by flush().
+    written.catch(() => {})
+    writes.push(written)
+  }
+  const flush = async () => {
+    const waiting = writes
+    writes = []
+    await flushed(files.root, waiting)
+  }
+  const endRevision = () => {
+    const [first] = open
+    if (first) put(files.records.put(first.modRevision, encodeRecord(open)))
+    open = []
+  }
+  return {
+    async add(changes) {
+      for (const change of changes) {
+        if (open[0]?.modRevision !== change.modRevision) endRevision()
+        open.push(change)
+        if (writes.length >= batch) await flush()
+      }
+    },
+    async end({ leases, compactRevision }) {
+      endRevision()
+      for (const { id, ttlSeconds } of leases) put(write(files, { change: { type: 'grantLease', id, ttlSeconds }, record: undefined }))
+      if (compactRevision > 0) put(write(files, { change: { type: 'compact', revision: compactRevision }, record: undefined }))
+      await flush()
+    },
+    close: () => closeFiles(files),
+  }
+}

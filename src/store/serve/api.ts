@@ -1,0 +1,39 @@
+/** What the services of etcd's API share (L2). */
+import type { Clock } from '#base/clock'
+import type { LocalStore } from '../store.ts'
+import type { Alarms } from './alarms.ts'
+
+/** The release of etcd whose API this is. Clients choose features by it: the progress of watches is sound from 3.5.13 on. */
+export const etcdVersion = '3.6.8'
+
+export interface EtcdApiOptions {
+  readonly store: LocalStore
+  readonly clock: Clock
+  /** As in --name. */
+  readonly name: string
+  readonly clientUrls: readonly string[]
+  readonly memberId: number
+  readonly clusterId: number
+  readonly maxOperations: number
+  /** Most bytes of keys and values in one request. */
+  readonly maxRequestBytes: number
+  readonly quotaBytes: number
+  /** The folder for the file of a snapshot while it is sent. */
+  readonly temporaryFolder: string
+  /** Time between the progress notifications of an idle watch that asked for them. */
+  readonly progressNotifyMs: number
+}
+
+export interface ResponseHeader {
+  readonly clusterId: number
+  readonly memberId: number
+  readonly revision: number
+  readonly raftTerm: number
+}
+
+/** What the services share. */
+export interface EtcdApi extends EtcdApiOptions {
+  readonly alarms: Alarms
+  /** @param revision of the answer; absent: the store's newest */
+  header(revision?: number): ResponseHeader
+}

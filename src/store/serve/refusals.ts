@@ -1,0 +1,40 @@
+/** etcd's errors, by the texts and codes that its clients match on (L2, pure). Upstream: etcd api/v3rpc/rpctypes/error.go (v3.6). */
+import type { StatusName } from '#grpc/grpcError'
+import { GrpcRefusal } from '#grpc/grpcService'
+import type { StoreError } from '../store.ts'
+import { isStoreError } from '../storeError.ts'
+
+const refusals = {
+  emptyKey: ['INVALID_ARGUMENT', 'key is not provided'],
+  keyNotFound: ['INVALID_ARGUMENT', 'key not found'],
+  valueProvided: ['INVALID_ARGUMENT', 'value is provided'],
+  leaseProvided: ['INVALID_ARGUMENT', 'lease is provided'],
+  tooManyOperations: ['INVALID_ARGUMENT', 'too many operations in txn request'],
+  duplicateKey: ['INVALID_ARGUMENT', 'duplicate key given in txn request'],
+  invalidSortOption: ['INVALID_ARGUMENT', 'invalid sort option'],
+  tooLarge: ['INVALID_ARGUMENT', 'request is too large'],
+  compacted: ['OUT_OF_RANGE', 'mvcc: required revision has been compacted'],
+  futureRevision: ['OUT_OF_RANGE', 'mvcc: required revision is a future revision'],
+  noSpace: ['RESOURCE_EXHAUSTED', 'mvcc: database space exceeded'],
+  leaseNotFound: ['NOT_FOUND', 'requested lease not found'],
+  leaseExists: ['FAILED_PRECONDITION', 'lease already exists'],
+  ttlTooLarge: ['OUT_OF_RANGE', 'too large lease TTL'],
+  closed: ['UNAVAILABLE', 'server stopped'],
+  unavailable: ['UNAVAILABLE', 'request timed out'],
+  unknownOutcome: ['UNAVAILABLE', 'request timed out'],
+} as const satisfies Record<StoreError['code'] | string, readonly [StatusName, string]>
+
+export function refusal(name: keyof typeof refusals): GrpcRefusal {
+  const [code, text] = refusals[name]
+  return new GrpcRefusal(code, `etcdserver: ${text}`)
+}
+
+/** For a part of etcd's API that this server lacks. */
+export function notServed(what: string): GrpcRefusal {
+  return new GrpcRefusal('UNIMPLEMENTED', `skiff: ${what}`)
+}
+
+/** The error of a call for one of the store; any other stays as it is. */
+export function refusalOf(error: unknown): unknown {
+  return isStoreError(error) ? refusal(error.code) : error
+}
