@@ -3,14 +3,13 @@
  * connections of pods that leave the cluster the node's address. containerd reports the network ready as soon as the configuration is there. Upstream's
  * counterpart: a CNI daemon such as kindnet.
  */
-import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { createWakeUp } from '#base/wakeUp'
 import { nodes } from '#client/builtIn'
-import { writeFileAtomic } from '#host/files'
+import { makeDirectory, writeFileAtomic } from '#host/files'
 import { createNftTable } from '#host/nftables'
 import { masqueradeOf } from './masquerade.ts'
 import { createNodeRoutes, type NodeRoutesDeps } from './nodeRoutes.ts'
@@ -81,7 +80,7 @@ function cniWriter({ cniConfigDir }: NetworkAgentConfig): Keep {
   return async (own) => {
     const podCidrs = podCidrsOf(own)
     if (podCidrs.length === 0 || podCidrs.join() === written) return
-    await fs.mkdir(cniConfigDir, { recursive: true })
+    await makeDirectory(cniConfigDir)
     await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidrs), null, 2)}\n`)
     written = podCidrs.join()
   }

@@ -1,5 +1,5 @@
 /**
- * The loop that most proxy modes run (L3): applies the newest model, family by family, again with back-off after a failure, and then deletes the UDP flows
+ * The loop that most proxy modes run (L3): applies the newest model, family by family, again with back-off after a failure, and then deletes the flows
  * that the change made stale. Upstream: syncProxyRules and its BoundedFrequencyRunner (pkg/proxy, v1.36).
  */
 import type { Clock } from '#base/clock'
@@ -7,7 +7,7 @@ import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Conntrack } from '#host/conntrack'
 import type { Family, FamilyModel, ProxyModels, ServiceRule } from './model.ts'
-import { staleUdpFlows } from './staleFlows.ts'
+import { staleFlows } from './staleFlows.ts'
 
 export interface ApplyDeps {
   readonly clock: Clock
@@ -58,7 +58,7 @@ async function applyFamilies(
   for (const one of model) {
     try {
       await apply(one)
-      for (const flow of staleUdpFlows(applied.get(one.family) ?? [], one.rules)) await conntrack.delete(flow)
+      for (const flow of staleFlows(applied.get(one.family) ?? [], one.rules)) await conntrack.delete(flow)
       applied.set(one.family, one.rules)
       log.v(3).info('Applied service rules', { family: one.family, services: one.rules.length })
     } catch (error) {

@@ -91,7 +91,7 @@ const ignored: readonly (readonly [ip: string, reason: RegExp | undefined])[] = 
   ['203.0.113.1', undefined],
 ]
 for (const [ip, reason] of ignored) {
-  test(`SVC-06 the external address ${ip} is ${reason ? 'ignored, and an Event on its Service says so' : 'served, without an Event'}`, () => {
+  test(`SVC-06 the external address ${ip} is ${reason ? 'ignored with an Event on its Service' : 'served, without an Event'}`, () => {
     // A cluster IP outside the ranges that the proxy knows of.
     const other: Subject = { name: 'other', clusterIp: '10.112.0.1', endpoint: '10.0.0.2' }
     const subject: Subject = { name: 'evil', clusterIp: '10.96.0.66', endpoint: '10.0.0.66', externalIPs: [ip], port: 80 }

@@ -23,7 +23,7 @@ export interface IgnoredAddress {
 /** Returns the reason why an external address is not served; undefined: it is served. */
 export type AddressRule = (ip: string) => string | undefined
 
-/** @param ranges the CIDRs that cluster IPs come from */
+/** @param ranges the CIDRs of cluster IPs */
 export function addressRule(services: readonly Frozen<Service>[], ranges: readonly string[]): AddressRule {
   const clusterIps = new Set(services.flatMap(({ spec }) => [spec.clusterIP, ...(spec.clusterIPs ?? [])]).flatMap((ip) => canonical(ip ?? '') ?? []))
   const blocks = ranges.flatMap((range) => parseCidr(range) ?? [])

@@ -5,7 +5,7 @@ import type { Endpoint, EndpointSlice } from '#api/gen/types/discovery.v1'
 import { renderTable } from '#host/nftables'
 import { buildModel, type Family, type FamilyModel, type ServiceRule } from './model.ts'
 import { renderServices } from './modes/nftables.ts'
-import { staleUdpFlows } from './staleFlows.ts'
+import { staleFlows } from './staleFlows.ts'
 import type { NodePlace } from './topology.ts'
 
 function service(spec: Partial<ServiceSpec>, name = 'web'): Service {
@@ -138,12 +138,79 @@ test('SVC-06 a service that loses its last endpoint is refused instead of balanc
 })
 
 test('SVC-13 UDP flows to a removed endpoint are deleted, and so are flows that were rejected before the first endpoint', () => {
-  const udp = (endpoints: Endpoint[]) =>
-    familyModel([service({ ports: [{ name: 'http', port: 53, protocol: 'UDP', nodePort: 30053 }], type: 'NodePort' })], [slice(endpoints, 53, 'web', 'UDP')])
+  const udp = (endpoints: Endpoint[], port = 53) =>
+    familyModel([service({ ports: [{ name: 'http', port: 53, protocol: 'UDP', nodePort: 30053 }], type: 'NodePort' })], [slice(endpoints, port, 'web', 'UDP')])
       .rules
-  assert.deepEqual(staleUdpFlows(udp([ready('10.0.0.1', 'n1'), ready('10.0.0.2', 'n1')]), udp([ready('10.0.0.2', 'n1')])), [
-    { protocol: 'udp', origDst: '10.96.0.10', dstNat: '10.0.0.1' },
-    { protocol: 'udp', origPortDst: 30053, dstNat: '10.0.0.1' },
-  ])
-  assert.deepEqual(staleUdpFlows(udp([]), udp([ready('10.0.0.2', 'n1')])), [{ protocol: 'udp', origDst: '10.96.0.10' }])
+  const [one, two] = [ready('10.0.0.1', 'n1'), ready('10.0.0.2', 'n1')]
+  const frontends = [
+    { protocol: 'udp', origDst: '10.96.0.10', origPortDst: 53 },
+    { protocol: 'udp', origPortDst: 30053 },
+  ]
+  const to = (dstNat: string, replyPortSrc: number) => frontends.map((frontend) => ({ ...frontend, dstNat, replyPortSrc }))
+  assert.deepEqual(staleFlows(udp([one, two]), udp([two])), to('10.0.0.1', 53))
+  assert.deepEqual(staleFlows(udp([one]), udp([one], 5353)), to('10.0.0.1', 53))
+  assert.deepEqual(staleFlows(udp([one]), udp([])), to('10.0.0.1', 53))
+  assert.deepEqual(staleFlows(udp([]), udp([two])), frontends)
+  assert.deepEqual(staleFlows(udp([one]), udp([one])), [])
 })
+
+test('SVC-13 TCP connections that nothing has answered are deleted when no Service has the endpoint any more', () => {
+  const tcp = (...names: (readonly [string, Endpoint[]])[]) =>
+    familyModel(
+      names.map(([name]) => service({}, name)),
+      names.map(([name, endpoints]) => slice(endpoints, 8080, name)),
+    ).rules
+  const [one, two] = [ready('10.0.0.1', 'n1'), ready('10.0.0.2', 'n1')]
+  const unanswered = [{ protocol: 'tcp', state: 'SYN_SENT', dstNat: '10.0.0.1' }]
+  assert.deepEqual(staleFlows(tcp(['a', [one, two]]), tcp(['a', [two]])), unanswered)
+  assert.deepEqual(staleFlows(tcp(['a', [one, two]], ['b', [one]]), tcp(['a', [two]], ['b', [one]])), [])
+  assert.deepEqual(staleFlows(tcp(['a', [one]], ['b', [one]]), tcp(['a', []], ['b', []])), unanswered)
+  assert.deepEqual(staleFlows(tcp(['a', [one]]), []), unanswered)
+  const many = Array.from({ length: 200 }, (_, i) => ready(`10.0.1.${i}`, 'n1'))
+  assert.deepEqual(staleFlows(tcp(['a', many]), tcp(['a', []])), [{ protocol: 'tcp', state: 'SYN_SENT', isIpv6: false, dstNat: 'any' }])
+})
+
+const manyUdp = (count: number, endpointsOf: (i: number) => Endpoint[], portOf: (i: number) => number = () => 53) => {
+  const numbers = Array.from({ length: count }, (_, i) => i)
+  return familyModel(
+    numbers.map((i) => service({ clusterIP: `10.96.${i >> 8}.${i & 255}`, ports: [{ name: 'http', port: portOf(i), protocol: 'UDP' }] }, `s${i}`)),
+    numbers.map((i) => slice(endpointsOf(i), 53, `s${i}`, 'UDP')),
+  ).rules
+}
+const widened = [
+  {
+    name: 'removed endpoints at few addresses, by the addresses',
+    before: manyUdp(300, () => [ready('10.0.0.1', 'n1')]),
+    after: manyUdp(300, () => []),
+    want: [{ protocol: 'udp', dstNat: '10.0.0.1' }],
+  },
+  {
+    name: 'removed endpoints at many addresses, by one filter',
+    before: manyUdp(3000, (i) => [ready(`10.0.${i >> 8}.${i & 255}`, 'n1')]),
+    after: manyUdp(3000, () => []),
+    want: [{ protocol: 'udp', isIpv6: false, dstNat: 'any' }],
+  },
+  {
+    name: 'first endpoints of Services with few ports, by the ports',
+    before: manyUdp(300, () => []),
+    after: manyUdp(300, () => [ready('10.0.0.1', 'n1')]),
+    want: [{ protocol: 'udp', isIpv6: false, origPortDst: 53 }],
+  },
+  {
+    name: 'first endpoints of Services with many ports, by one filter',
+    before: manyUdp(
+      300,
+      () => [],
+      (i) => 1000 + i,
+    ),
+    after: manyUdp(
+      300,
+      () => [ready('10.0.0.1', 'n1')],
+      (i) => 1000 + i,
+    ),
+    want: [{ protocol: 'udp', isIpv6: false }],
+  },
+]
+for (const { name, before, after, want } of widened) {
+  test(`SVC-13 a change of very many UDP Services makes few filters: ${name}`, () => assert.deepEqual(staleFlows(before, after), want))
+}

@@ -55,7 +55,7 @@ export interface FamilyModel {
   readonly rules: readonly ServiceRule[]
   /** The ranges that pods get addresses from. */
   readonly clusterCidrs: readonly string[]
-  /** The ranges that cluster IPs come from: their unknown addresses are not served by anything else. */
+  /** The ranges of cluster IPs: nothing else serves their unknown addresses. */
   readonly serviceCidrs: readonly string[]
 }
 

@@ -153,7 +153,7 @@ for (const mode of proxyModes) {
     await withMode(mode, async ({ give, deletedFlows }) => {
       await give([four(), six()])
       await give([four(), six('fd01::2')])
-      assert.deepEqual(deletedFlows, [{ protocol: 'udp', origDst: 'fd02::10', dstNat: 'fd01::1' }])
+      assert.deepEqual(deletedFlows, [{ protocol: 'udp', origDst: 'fd02::10', origPortDst: 53, dstNat: 'fd01::1', replyPortSrc: 53 }])
     })
   })
 

@@ -122,7 +122,7 @@ function addInternal(rule: ServiceRule, target: Tables): void {
   const chain = chainName('service', rule)
   const fromElsewhere = clusterCidrs.map((range) => `${syntax.ip} saddr != ${range} `).join('')
   const masquerade = `${syntax.ip} daddr ${rule.clusterIp} ${rule.protocol} dport ${rule.port} ${fromElsewhere}jump mark-for-masquerade`
-  // Without a range of pods nothing says which client is a pod: none is masqueraded, as upstream.
+  // Without a range of pods the proxy cannot recognize pods: no traffic is masqueraded, as upstream.
   target.chains.set(chain, [...(clusterCidrs.length > 0 ? [masquerade] : []), ...balance(rule, endpoints, target)])
   target.serviceIps.set(key, `goto ${chain}`)
 }

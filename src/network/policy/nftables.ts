@@ -1,0 +1,147 @@
+/**
+ * Network policies in nftables (L3), pure: a map leads from the address of an isolated pod to the chain of its policies, which ends with a drop; a policy's chain
+ * accepts what its rules match. Egress and ingress are two base chains on one hook: to accept in the first passes the packet to the second. One table holds both
+ * families. The hook sees packets after the translation of a Service's address, and bridged ones if `bridge-nf-call-iptables` is 1.
+ */
+import type { IpBlock } from '#api/machinery/ip'
+import type { TableContents } from '#host/nftables'
+import { blockText, type Direction, type PortRange } from './compilePolicy.ts'
+import { type ActivePolicy, directions, type Isolation } from './isolations.ts'
+import type { PolicyModel } from './model.ts'
+import { type Family, familyOf, type PeerGroup } from './peerGroup.ts'
+import type { Term } from './terms.ts'
+
+export const policyTable = 'skiff-policy'
+
+const families: readonly Family[] = ['v4', 'v6']
+const syntaxes = { v4: { ip: 'ip', type: 'ipv4_addr', nfproto: 'ipv4' }, v6: { ip: 'ip6', type: 'ipv6_addr', nfproto: 'ipv6' } } as const
+
+/** Renders models in short steps; keeps the rules of what has not changed, so that a table is compared by reference. */
+export function createPolicyRenderer(): (model: PolicyModel) => Generator<undefined, TableContents> {
+  const rendered = new WeakMap<object, readonly string[]>()
+  const cached = (of: object, render: () => readonly string[]) => {
+    const lines = rendered.get(of) ?? render()
+    rendered.set(of, lines)
+    return lines
+  }
+  return function* (model) {
+    const chains = new Map<string, readonly string[]>()
+    for (const active of model.activePolicies()) {
+      for (const direction of directions) {
+        const terms = active.terms[direction]
+        if (terms)
+          chains.set(
+            policyChain(direction, active),
+            cached(terms, () => terms.flatMap((term) => termRules(term, direction))),
+          )
+      }
+      yield
+    }
+    for (const isolation of model.isolations())
+      chains.set(
+        isolationChain(isolation),
+        cached(isolation, () => isolationRules(isolation)),
+      )
+    const sets = new Map<string, string>()
+    const maps = new Map<string, ReadonlyMap<string, string>>()
+    for (const group of model.groups()) {
+      addGroup(group, sets, maps)
+      yield
+    }
+    const isIsolating = addIsolated(model, maps)
+    chains.set('link-local', isIsolating ? linkLocalRules : [])
+    return { frame, chains, sets, maps }
+  }
+}
+
+/** Link-local addresses are not known to be a pod's: where a pod is isolated, pods do not reach each other by them. */
+const linkLocalRules = ['ip saddr 169.254.0.0/16 drop', 'ip6 saddr fe80::/10 drop', 'ip6 daddr fe80::/10 drop']
+
+function addGroup(group: PeerGroup, sets: Map<string, string>, maps: Map<string, ReadonlyMap<string, string>>): void {
+  for (const family of families) {
+    const { type } = syntaxes[family]
+    sets.set(setName(group, family), group.port ? `{ type ${type} . inet_service; }` : `{ type ${type}; }`)
+    maps.set(setName(group, family), group.elements(family))
+  }
+}
+
+function addIsolated(model: PolicyModel, maps: Map<string, ReadonlyMap<string, string>>): boolean {
+  const self: Record<Family, Map<string, string>> = { v4: new Map(), v6: new Map() }
+  for (const direction of directions) {
+    const isolated: Record<Family, Map<string, string>> = { v4: new Map(), v6: new Map() }
+    for (const [address, isolation] of model.isolated(direction)) {
+      const family = familyOf(address)
+      isolated[family].set(address, `jump ${isolationChain(isolation)}`)
+      self[family].set(`${address} . ${address}`, '')
+    }
+    for (const family of families) maps.set(`${direction}-${family}`, isolated[family])
+  }
+  for (const family of families) maps.set(`self-${family}`, self[family])
+  return self.v4.size + self.v6.size > 0
+}
+
+const setName = ({ id, port }: PeerGroup, family: Family) => `${port ? 'ports' : 'pods'}-${id}-${family}`
+const isolationChain = ({ direction, id }: Isolation) => `${direction}-pods-${id}`
+
+/** The number keeps names apart that are cut. */
+const policyChain = (direction: Direction, { id, policy }: ActivePolicy) => `${direction}-policy-${id}-${policy.key}`
+
+function isolationRules({ direction, policies }: Isolation): string[] {
+  return [...policies.map((active) => `jump ${policyChain(direction, active)}`), 'counter drop']
+}
+
+function termRules(term: Term, direction: Direction): string[] {
+  const familiesOfTerm = term.block ? [familyOfBlock(term.block.block)] : term.group || term.portGroup ? families : [undefined]
+  return familiesOfTerm.flatMap((family) => portMatches(term, family).map((ports) => [...peerMatch(term, direction, family), ...ports, 'accept'].join(' ')))
+}
+
+const familyOfBlock = ({ family }: IpBlock): Family => (family === 4 ? 'v4' : 'v6')
+
+function peerMatch({ group, block }: Term, direction: Direction, family: Family | undefined): string[] {
+  if (!family) return []
+  const address = `${syntaxes[family].ip} ${direction === 'ingress' ? 'saddr' : 'daddr'}`
+  if (group) return [`${address} @${setName(group, family)}`]
+  if (!block) return []
+  const within = block.block.prefixLength === 0 ? `meta nfproto ${syntaxes[family].nfproto}` : `${address} ${blockText(block.block)}`
+  return block.except.length === 0 ? [within] : [within, `${address} != { ${block.except.map(blockText).join(', ')} }`]
+}
+
+/** One entry for each rule that the term needs. */
+function portMatches({ ranges, portGroup }: Term, family: Family | undefined): string[][] {
+  if (portGroup?.port && family) return [[`${syntaxes[family].ip} daddr . ${portGroup.port.protocol} dport @${setName(portGroup, family)}`]]
+  if (!ranges) return [[]]
+  return [...ranges].map(([protocol, list]) => [
+    list.some(isEveryPort) ? `meta l4proto ${protocol}` : `${protocol} dport { ${list.map(rangeText).join(', ')} }`,
+  ])
+}
+
+const isEveryPort = ({ from, to }: PortRange) => from === 0 && to === 65_535
+const rangeText = ({ from, to }: PortRange) => (from === to ? String(from) : `${from}-${to}`)
+
+/** Replies belong to connections that were allowed. Without neighbour discovery pods of a bridge have no IPv6. */
+const alwaysAllowed = `
+		ct state established,related accept
+		icmpv6 type { nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, mld-listener-report, mld2-listener-report } accept
+		ip saddr . ip daddr @self-v4 accept
+		ip6 saddr . ip6 daddr @self-v6 accept`
+
+const frame = `
+	map egress-v4 { type ipv4_addr : verdict; }
+	map egress-v6 { type ipv6_addr : verdict; }
+	map ingress-v4 { type ipv4_addr : verdict; }
+	map ingress-v6 { type ipv6_addr : verdict; }
+	set self-v4 { type ipv4_addr . ipv4_addr; }
+	set self-v6 { type ipv6_addr . ipv6_addr; }
+	chain link-local { }
+	chain egress {
+		type filter hook forward priority 0; policy accept;${alwaysAllowed}
+		jump link-local
+		ip saddr vmap @egress-v4
+		ip6 saddr vmap @egress-v6
+	}
+	chain ingress {
+		type filter hook forward priority 1; policy accept;${alwaysAllowed}
+		ip daddr vmap @ingress-v4
+		ip6 daddr vmap @ingress-v6
+	}
+`

@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import type { Pod } from '#api/gen/types/core.v1'
+import type { Unstructured } from '#api/machinery/meta'
+import { type Logger, noLog } from '#base/log'
+import { noMetrics } from '#base/metrics'
+import { seededRandom } from '#base/random'
+import { VirtualClock } from '#base/virtualClock'
+import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createClient } from '#client/clientOverTransport'
+import type { Exec, ExecOptions, ExecResult } from '#host/exec'
+import { anObject, HistoryTransport } from '#testing/historyTransport'
+import { slimObject } from './changes.ts'
+import { createPolicyAgent, type PolicyAgent } from './policyAgent.ts'
+
+/** Keeps the scripts that nft is given, which it can refuse or hold up. */
+class FakeNft implements Exec {
+  readonly scripts: string[] = []
+  refuses = false
+  held: Promise<void> | undefined
+  release = () => {}
+
+  /** Scripts take until release(). */
+  hold(): void {
+    this.held = new Promise((resolve) => {
+      this.release = resolve
+    })
+  }
+
+  async run(_command: string, _args: readonly string[], { input }: ExecOptions = {}): Promise<ExecResult> {
+    this.scripts.push(String(input))
+    await this.held
+    return { code: this.refuses ? 1 : 0, stdout: '', stderr: '', timedOut: false }
+  }
+
+  spawn(): never {
+    assert.fail('nothing is spawned')
+  }
+
+  /** The scripts since the last call. */
+  take(): string {
+    return this.scripts.splice(0).join('')
+  }
+}
+
+interface World {
+  readonly agent: PolicyAgent
+  readonly server: HistoryTransport
+  readonly clock: VirtualClock
+  readonly nft: FakeNft
+  readonly errors: string[]
+  readonly signal: AbortSignal
+}
+
+const pathOf = (key: string) => `/api/v1/namespaces/${key.replace('/', '/pods/')}`
+
+function withMetadata(object: Unstructured, more: Partial<Unstructured['metadata']>): Unstructured {
+  return { ...object, metadata: { ...object.metadata, ...more } }
+}
+
+function podObject(key: string, podIP: string | undefined, more: { readonly nodeName?: string; readonly labels?: Record<string, string> } = {}) {
+  const [namespace = '', name = ''] = key.split('/')
+  const { nodeName = 'self', labels = { app: 'web' } } = more
+  return withMetadata(anObject('Pod', { namespace, name }, { spec: { nodeName, containers: [{ name: 'app' }] }, status: { podIP } }), {
+    uid: `uid-${key}`,
+    labels,
+  })
+}
+
+const denyAll = anObject(
+  'NetworkPolicy',
+  { namespace: 'a', name: 'deny' },
+  { apiVersion: 'networking.k8s.io/v1', spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{ from: [{ podSelector: {} }] }] } },
+)
+const policyPath = '/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/deny'
+
+/** Runs the agent of node `self` over an API and a kernel that the test plays. @param setting the content of the bridge settings */
+async function withAgent(run: (world: World) => Promise<void>, { prepare = (_: HistoryTransport) => {}, setting = '1' } = {}): Promise<void> {
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'policy-agent-'))
+  if (setting !== '') for (const name of ['bridge-nf-call-iptables', 'bridge-nf-call-ip6tables']) await fs.writeFile(path.join(dir, name), `${setting}\n`)
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const nft = new FakeNft()
+  const errors: string[] = []
+  const log: Logger = { ...noLog, error: (error, message) => errors.push(`${message}: ${(error as Error).message}`) }
+  const informers = createSharedInformerFactory(createClient(server), { clock, random: seededRandom(1), log: noLog }, { transform: slimObject })
+  const stop = new AbortController()
+  for (const name of ['a', 'b']) server.put(`/api/v1/namespaces/${name}`, anObject('Namespace', { name }))
+  prepare(server)
+  const agent = createPolicyAgent({ informers, clock, log, metrics: noMetrics, exec: nft }, { nodeName: 'self', bridgeSettings: dir })
+  const running = Promise.all([agent.run(stop.signal), informers.run(stop.signal)])
+  try {
+    await run({ agent, server, clock, nft, errors, signal: stop.signal })
+    if (setting !== '') assert.equal((await fs.readFile(path.join(dir, 'bridge-nf-call-ip6tables'), 'utf8')).trim(), '1')
+  } finally {
+    stop.abort()
+    nft.release()
+    await clock.advance(1_000)
+    await running
+    await fs.rm(dir, { recursive: true })
+  }
+}
+
+/** Work yields to the real event loop: advances until it holds. */
+async function until(clock: VirtualClock, holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 1_000 && !holds(); i++) {
+    await clock.advance(1)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.ok(holds())
+}
+
+const settled = async (clock: VirtualClock, promise: Promise<void>) => {
+  let state = 'pending'
+  promise.then(
+    () => {
+      state = 'ready'
+    },
+    (error: Error) => {
+      state = error.message
+    },
+  )
+  for (let i = 0; i < 20; i++) {
+    await clock.advance(1)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return state
+}
+
+test('NPO-02 the first table replaces that of an earlier agent in one transaction, with the policies in it', () =>
+  withAgent(
+    async ({ clock, nft }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      const script = nft.take()
+      assert.match(script, /^add table inet skiff-policy\ndelete table inet skiff-policy\ntable inet skiff-policy \{/)
+      assert.match(script, /add element inet skiff-policy ingress-v4 \{ 10\.1\.0\.5 : jump ingress-pods-\d+ \}/)
+    },
+    {
+      prepare: (server) => {
+        server.put(policyPath, denyAll)
+        server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
+      },
+    },
+  ))
+
+test('NPO-02 a pod is ready when the rules for the announced address are in the kernel, before the API has the address', () =>
+  withAgent(
+    async ({ agent, server, clock, nft, signal }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      nft.take()
+      const pod = podObject('a/one', undefined)
+      server.put(pathOf('a/one'), pod)
+      nft.hold()
+      const ready = agent.podNetworkReady(pod as unknown as Pod, ['10.1.0.5'], signal)
+      assert.equal(await settled(clock, ready), 'pending')
+      assert.match(nft.take(), /ingress-v4 \{ 10\.1\.0\.5 : jump/)
+      nft.release()
+      assert.equal(await settled(clock, ready), 'ready')
+      // The status that reports the same address changes nothing.
+      server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
+      await settled(clock, ready)
+      assert.equal(nft.take(), '')
+      server.remove(pathOf('a/one'))
+      await until(clock, () => nft.scripts.length === 1)
+      assert.match(nft.take(), /delete element inet skiff-policy ingress-v4 \{ 10\.1\.0\.5 \}/)
+    },
+    { prepare: (server) => server.put(policyPath, denyAll) },
+  ))
+
+test('NPO-02 a pod that no policy concerns does not wait for the kernel', () =>
+  withAgent(
+    async ({ agent, clock, nft, signal }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      nft.take()
+      assert.equal(await settled(clock, agent.podNetworkReady(podObject('b/free', undefined) as unknown as Pod, ['10.1.0.9'], signal)), 'ready')
+      assert.equal(nft.take(), '')
+    },
+    { prepare: (server) => server.put(policyPath, denyAll) },
+  ))
+
+test('NPO-02 a pod is not ready while the kernel refuses the rules, and is once it takes them', () =>
+  withAgent(
+    async ({ agent, clock, nft, errors, signal }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      nft.refuses = true
+      const pod = podObject('a/one', undefined) as unknown as Pod
+      const first = agent.podNetworkReady(pod, ['10.1.0.5'], signal)
+      first.catch(() => {})
+      await clock.advance(5_100)
+      assert.equal(await settled(clock, first), 'the network policies of the pod are not in force after 5 seconds')
+      assert.match(errors[0] ?? '', /^Failed to apply network policies/)
+      const second = agent.podNetworkReady(pod, ['10.1.0.5'], signal)
+      assert.equal(await settled(clock, second), 'pending')
+      nft.refuses = false
+      nft.take()
+      await until(clock, () => nft.scripts.length > 0)
+      assert.equal(await settled(clock, second), 'ready')
+      assert.match(nft.take(), /^add table/)
+    },
+    { prepare: (server) => server.put(policyPath, denyAll) },
+  ))
+
+test('NPO-02 the address of a pod’s successor stays isolated when the deletion of the predecessor arrives late', () =>
+  withAgent(
+    async ({ agent, server, clock, nft, signal }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      const successor = { ...podObject('a/one', undefined), metadata: { namespace: 'a', name: 'one', uid: 'new', labels: { app: 'web' } } } as unknown as Pod
+      assert.equal(await settled(clock, agent.podNetworkReady(successor, ['10.1.0.7'], signal)), 'ready')
+      nft.take()
+      server.remove(pathOf('a/one'))
+      await settled(clock, Promise.resolve())
+      assert.doesNotMatch(nft.take(), /delete element inet skiff-policy ingress-v4/)
+    },
+    {
+      prepare: (server) => {
+        server.put(policyPath, denyAll)
+        server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
+      },
+    },
+  ))
+
+test('NPO-02 labels of a namespace and of a pod change what a policy allows', () =>
+  withAgent(
+    async ({ server, clock, nft }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      assert.doesNotMatch(nft.take(), /10\.2\.0\.8/)
+      server.put('/api/v1/namespaces/b', withMetadata(anObject('Namespace', { name: 'b' }), { labels: { team: 'red' } }))
+      await until(clock, () => nft.scripts.length === 1)
+      assert.match(nft.take(), /add element inet skiff-policy pods-\d+-v4 \{ 10\.2\.0\.8 \}/)
+      server.put(pathOf('b/peer'), podObject('b/peer', '10.2.0.8', { nodeName: 'other', labels: { app: 'db' } }))
+      await until(clock, () => nft.scripts.length === 1)
+      assert.match(nft.take(), /delete element inet skiff-policy pods-\d+-v4 \{ 10\.2\.0\.8 \}/)
+    },
+    {
+      prepare: (server) => {
+        const from = [{ namespaceSelector: { matchLabels: { team: 'red' } }, podSelector: { matchLabels: { app: 'web' } } }]
+        server.put(policyPath, Object.assign({ ...denyAll }, { spec: { podSelector: {}, ingress: [{ from }] } }))
+        server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
+        server.put(pathOf('b/peer'), podObject('b/peer', '10.2.0.8', { nodeName: 'other' }))
+      },
+    },
+  ))
+
+test('NPO-02 the agent turns the filter of bridged packets on', () =>
+  withAgent(
+    async ({ clock, nft, errors }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      assert.deepEqual(errors, [])
+    },
+    { setting: '0' },
+  ))
+
+test('NPO-02 a kernel without the filter of bridged packets is an error in the log, for each family', () =>
+  withAgent(
+    async ({ clock, nft, errors }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      assert.equal(errors.length, 2)
+      assert.match(errors[0] ?? '', /^Network policies are not enforced between pods of this node: IPv4: .*bridge-nf-call-iptables is missing/)
+    },
+    { setting: '' },
+  ))
