@@ -1,0 +1,188 @@
+/**
+ * Keeps the routing table, the backends and the certificates in step with the cluster (L3): handlers only note what has changed, and one loop takes it over in
+ * short turns. Requests ask the table that is there.
+ */
+import type { SecureContext } from 'node:tls'
+import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import type { Ingress } from '#api/gen/types/networking.v1'
+import { semanticEqual } from '#api/machinery/equality'
+import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { createWakeUp } from '#base/wakeUp'
+import { endpointSlices, ingressClasses, ingresses, secrets, services } from '#client/builtIn'
+import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createBackendPools, serviceKeyOf } from './backendPools.ts'
+import { isOurs, type OwnClasses, ownClasses } from './model/ingressClass.ts'
+import { type ParsedIngress, parseIngress } from './model/parsedIngress.ts'
+import { RoutingTable } from './model/routingTable.ts'
+import { createCertificateReader, tlsSecretType } from './proxy/certificates.ts'
+import type { Router } from './proxy/proxyDeps.ts'
+
+export interface ClusterRoutesDeps {
+  readonly informers: SharedInformerFactory
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface ClusterRoutes extends Router {
+  readonly table: RoutingTable
+  /** The certificate for a server name; undefined: there is none that can be used. */
+  certificateOf(serverName: string): SecureContext | undefined
+  /** Why parts of the Ingress are not served, its certificates included. */
+  problemsOf(key: string): readonly string[]
+  ingress(key: string): Frozen<Ingress> | undefined
+  /** Calls back with the keys of Ingresses that have changed, or whose problems may have. @returns a function that ends it */
+  onChange(listener: (keys: Iterable<string>) => void): () => void
+  /** Resolves when the table holds all that the cluster has at first. */
+  readonly ready: Promise<void>
+  run(signal: AbortSignal): Promise<void>
+}
+
+/** A turn of the loop ends after this long. */
+const turnMs = 8
+
+export function createClusterRoutes({ informers, clock, log }: ClusterRoutesDeps): ClusterRoutes {
+  const sources = sourcesOf(informers)
+  const pools = createBackendPools(informers, clock)
+  const table = new RoutingTable()
+  const reader = createCertificateReader()
+  const dirty = new Set<string>()
+  const changes = createWakeUp()
+  const listeners = new Set<(keys: Iterable<string>) => void>()
+  let classes: OwnClasses = { names: new Set(), includesDefault: false }
+  const { promise: ready, resolve: markReady } = deferred()
+  const tell = (keys: Iterable<string>) => {
+    for (const listener of listeners) listener(keys)
+  }
+  const note = (keys: Iterable<string>) => {
+    for (const key of keys) dirty.add(key)
+    changes.ring()
+  }
+
+  async function takeChanges(): Promise<void> {
+    const pause = createPauses(clock)
+    const found = ownClasses(sources.classes.store.list())
+    if (!semanticEqual([...found.names], [...classes.names]) || found.includesDefault !== classes.includesDefault) note(sources.ingresses.store.keys())
+    classes = found
+    const taken = new Map<string, ParsedIngress | undefined>()
+    for (const key of [...dirty]) {
+      dirty.delete(key)
+      const ingress = sources.ingresses.store.get(key)
+      const parsed = ingress && isOurs(ingress, classes) ? parseIngress(ingress) : undefined
+      if (parsed || table.get(key)) taken.set(key, parsed)
+      await pause()
+    }
+    const steps = table.update(taken)
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done) {
+        tell(step.value)
+        return
+      }
+      await pause()
+    }
+  }
+
+  return {
+    table,
+    ready,
+    route: (host, path) => table.route(host, path),
+    backendOf: ({ backend }) => pools.backendOf(backend),
+    certificateOf: (serverName) => {
+      const secret = sources.secrets.store.get(table.certificate(serverName.toLowerCase()) ?? '')
+      return secret && reader.load(secret).context
+    },
+    problemsOf: (key) => {
+      const names = new Set(table.get(key)?.secrets.values())
+      const ofSecrets = [...names].flatMap((name) => {
+        const secret = sources.secrets.store.get(name)
+        const problem = secret ? reader.load(secret).problem : `there is no Secret of type ${tlsSecretType} with this name`
+        return problem === undefined ? [] : [`the default certificate is used instead of that of Secret ${name.split('/')[1]}: ${problem}`]
+      })
+      return [...table.problems(key), ...ofSecrets]
+    },
+    ingress: (key) => sources.ingresses.store.get(key),
+    onChange: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    async run(signal) {
+      const stop = follow(sources, { note, refresh: pools.refresh, noteSecret: (key) => tell(table.ingressesOf(key)) })
+      try {
+        await Promise.all(Object.values(sources).map((informer) => informer.synced(signal)))
+        while (!signal.aborted) {
+          await takeChanges().catch((error) => log.error(error, 'Changes of Ingresses could not be taken over'))
+          markReady()
+          await changes.wait(signal)
+        }
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        stop()
+      }
+    },
+  }
+}
+
+function sourcesOf(informers: SharedInformerFactory) {
+  return {
+    ingresses: informers.of(ingresses),
+    classes: informers.of(ingressClasses),
+    services: informers.of(services),
+    slices: informers.of(endpointSlices),
+    // Only what an Ingress may use is kept in memory, though the right to read is wider.
+    secrets: informers.of(secrets, { fieldSelector: `type=${tlsSecretType}` }),
+  }
+}
+
+interface Notes {
+  /** Ingresses that have changed. */
+  note(keys: Iterable<string>): void
+  refresh(service: string): void
+  noteSecret(key: string): void
+}
+
+/** @returns a function that ends it */
+function follow({ ingresses: all, classes, services: ofServices, slices, secrets: ofSecrets }: ReturnType<typeof sourcesOf>, notes: Notes): () => void {
+  const noteAll = () => notes.note(all.store.keys())
+  const each = <T extends KubeObject>(take: (object: Frozen<T>) => void) => ({
+    onAdd: take,
+    onUpdate: (_: Frozen<T>, now: Frozen<T>) => take(now),
+    onDelete: take,
+  })
+  const registrations = [
+    classes.addHandler({ onAdd: noteAll, onUpdate: noteAll, onDelete: noteAll }),
+    all.addHandler(each((ingress) => notes.note([keyOf(ingress)]))),
+    ofServices.addHandler(each((service) => notes.refresh(keyOf(service)))),
+    slices.addHandler({
+      ...each<EndpointSlice>((slice) => notes.refresh(serviceKeyOf(slice))),
+      onUpdate: (old, now) => {
+        notes.refresh(serviceKeyOf(now))
+        if (serviceKeyOf(old) !== serviceKeyOf(now)) notes.refresh(serviceKeyOf(old))
+      },
+    }),
+    ofSecrets.addHandler(each((secret) => notes.noteSecret(keyOf(secret)))),
+  ]
+  return () => {
+    for (const registration of registrations) registration.remove()
+  }
+}
+
+/** Gives the event loop back when the turn has become long. */
+function createPauses(clock: Clock): () => Promise<void> | undefined {
+  let since = clock.monotonicMs()
+  return () => {
+    if (clock.monotonicMs() - since < turnMs) return undefined
+    return clock.turn().then(() => {
+      since = clock.monotonicMs()
+    })
+  }
+}
+
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = () => {}
+  const promise = new Promise<void>((done) => {
+    resolve = done
+  })
+  return { promise, resolve }
+}

@@ -1,0 +1,235 @@
+/**
+ * Sends one request to an endpoint and its answer back (L3). Bodies flow at the speed of the slower side. Another endpoint is tried when a connection could
+ * not be made, because then nothing has been sent; or when a kept connection was closed under an idempotent request without a body, as a server may do at any time.
+ */
+import { type ClientRequest as BackendRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Timer } from '#base/clock'
+import type { Endpoint } from '../model/endpoints.ts'
+import { answer, type ClientResponse, cut, start } from './answer.ts'
+import { type Framing, requestHeaders, responseHeaders } from './headers.ts'
+import type { Entrance, ProxyDeps } from './proxyDeps.ts'
+import { type ClientRequest, type Destination, destinationOf } from './target.ts'
+
+const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+const maxAttempts = 3
+/** nginx' lingering_time. */
+const lingerMs = 30_000
+/** The most bytes of the headers of a backend's answer. */
+export const maxAnswerHeaderBytes = 64 * 1024
+
+export class TimedOut extends Error {}
+
+/** Serves one request that is no upgrade. */
+export function serve(deps: ProxyDeps, entrance: Entrance, request: ClientRequest, response: ClientResponse): void {
+  const startedMs = deps.clock.monotonicMs()
+  deps.metrics.inFlight.add(1)
+  let endpoint: Endpoint | undefined
+  response.once('close', () => {
+    deps.metrics.inFlight.add(-1)
+    deps.metrics.requests(response.statusCode).inc()
+    deps.metrics.duration.observe((deps.clock.monotonicMs() - startedMs) / 1000)
+    logAccess(deps, request, response, endpoint, startedMs)
+  })
+  request.on('error', () => {})
+  response.on('error', () => {})
+  const destination = destinationOf(request, deps)
+  response.once('finish', () => linger(deps, request))
+  if (typeof destination === 'number') {
+    answer(response, destination, deps.isDraining())
+    return
+  }
+  new Forwarding(deps, entrance, request, response, destination).attempt((chosen) => {
+    endpoint = chosen
+  })
+}
+
+class Forwarding {
+  readonly #deps: ProxyDeps
+  readonly #entrance: Entrance
+  readonly #request: ClientRequest
+  readonly #response: ClientResponse
+  readonly #destination: Destination
+  readonly #framing: Framing
+  readonly #tried: Endpoint[] = []
+  #outgoing: BackendRequest | undefined
+  #isOver = false
+
+  constructor(deps: ProxyDeps, entrance: Entrance, request: ClientRequest, response: ClientResponse, destination: Destination) {
+    this.#deps = deps
+    this.#entrance = entrance
+    this.#request = request
+    this.#response = response
+    this.#destination = destination
+    this.#framing = framingOf(request)
+    const { backend } = destination
+    backend.inFlight++
+    response.once('close', () => {
+      this.#isOver = true
+      backend.inFlight--
+      // Either all has been read, or the client is gone.
+      if (!this.#outgoing?.destroyed) this.#outgoing?.destroy()
+    })
+  }
+
+  attempt(onChosen: (endpoint: Endpoint) => void): void {
+    const { backend, target } = this.#destination
+    const { limits } = this.#deps
+    const isTooLarge = typeof this.#framing === 'object' && Number(this.#framing.length) > limits.maxBodyBytes
+    const endpoint = isTooLarge ? undefined : backend.pick(this.#tried)
+    if (!endpoint) {
+      this.#refuse(isTooLarge ? 413 : 503)
+      return
+    }
+    onChosen(endpoint)
+    const isFirst = this.#tried.length === 0
+    this.#tried.push(endpoint)
+    let outgoing: BackendRequest
+    try {
+      outgoing = httpRequest({
+        host: endpoint.ip,
+        port: endpoint.port,
+        method: this.#request.method,
+        path: target.url,
+        headers: requestHeaders(this.#request.rawHeaders, originOf(this.#entrance, this.#request, this.#destination), this.#framing),
+        agent: isFirst ? this.#deps.agent : this.#deps.freshAgent,
+        maxHeaderSize: maxAnswerHeaderBytes,
+        setHost: false,
+      })
+    } catch {
+      // HTTP/2 allows characters that HTTP/1.1 does not.
+      this.#refuse(400)
+      return
+    }
+    this.#outgoing = outgoing
+    let connected = false
+    outgoing.once('socket', (socket) => {
+      whenConnected(this.#deps, socket, outgoing, () => {
+        connected = true
+        this.#sendBody(outgoing)
+      })
+    })
+    outgoing.once('response', (incoming) => {
+      backend.succeeded(endpoint)
+      this.#sendBack(incoming)
+    })
+    outgoing.once('error', (error) => {
+      if (this.#isOver) return
+      if (!connected) backend.avoid(endpoint)
+      if (this.#response.headersSent) cut(this.#response)
+      else if (!this.#mayRetry(connected, outgoing, error)) this.#refuse(error instanceof TimedOut ? 504 : 502)
+      else {
+        this.#deps.metrics.retries.inc()
+        this.attempt(onChosen)
+      }
+    })
+    if (this.#framing === 'none') outgoing.end()
+    else outgoing.flushHeaders()
+  }
+
+  #mayRetry(connected: boolean, outgoing: BackendRequest, error: Error): boolean {
+    if (this.#tried.length >= maxAttempts) return false
+    if (!connected) return this.#destination.backend.size > 1 || this.#tried.length === 1
+    const wasClosed = outgoing.reusedSocket && !(error instanceof TimedOut)
+    return wasClosed && this.#framing === 'none' && idempotent.has(this.#request.method ?? '')
+  }
+
+  /** Not before the connection is made: what is not sent yet can go to another endpoint. */
+  #sendBody(outgoing: BackendRequest): void {
+    if (this.#framing === 'none') return
+    const { maxBodyBytes } = this.#deps.limits
+    let bytes = 0
+    if (this.#framing === 'chunked') {
+      this.#request.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+        if (bytes <= maxBodyBytes || this.#isOver) return
+        this.#request.unpipe(outgoing)
+        this.#isOver = true
+        outgoing.destroy()
+        this.#refuse(413)
+      })
+    }
+    // A client that goes away must not end the body as if it were whole.
+    this.#request.once('aborted', () => outgoing.destroy())
+    this.#request.pipe(outgoing)
+  }
+
+  #sendBack(incoming: IncomingMessage): void {
+    const response = this.#response
+    const { statusCode = 502, statusMessage, rawHeaders } = incoming
+    incoming.on('error', () => cut(response))
+    incoming.once('aborted', () => cut(response))
+    if (this.#isOver || response.destroyed) return
+    try {
+      start(response, statusCode, statusMessage, responseHeaders(rawHeaders), this.#deps.isDraining())
+    } catch {
+      incoming.destroy()
+      this.#refuse(502)
+      return
+    }
+    incoming.pipe(response as NodeJS.WritableStream)
+  }
+
+  #refuse(status: number): void {
+    answer(this.#response, status, this.#deps.isDraining())
+  }
+}
+
+/** Reads and drops the rest of a body that was answered early, for a while: a connection that is closed under a sender can lose the answer. */
+function linger({ clock }: ProxyDeps, request: ClientRequest): void {
+  if (request.complete || request.destroyed) return
+  request.unpipe()
+  request.resume()
+  const limit = clock.timer(lingerMs, () => {
+    if (!request.complete) request.destroy()
+  })
+  request.once('close', () => limit.cancel())
+}
+
+/** Calls `then` once the socket is connected; fails the request when that takes too long, or when the backend is silent for too long later. */
+export function whenConnected({ clock, limits }: ProxyDeps, socket: Socket, outgoing: BackendRequest, then: () => void): void {
+  outgoing.setTimeout(limits.readTimeoutMs, () => outgoing.destroy(new TimedOut('the backend is silent')))
+  if (!socket.connecting) {
+    then()
+    return
+  }
+  const limit: Timer = clock.timer(limits.connectTimeoutMs, () => outgoing.destroy(new TimedOut('the endpoint cannot be connected to')))
+  socket.once('connect', () => {
+    limit.cancel()
+    then()
+  })
+  outgoing.once('close', () => limit.cancel())
+}
+
+export function originOf(entrance: Entrance, request: ClientRequest, { target }: Destination) {
+  const authority = target.authority === '' ? 'localhost' : target.authority
+  return { ...entrance, authority, remoteAddress: addressOf(request) }
+}
+
+function addressOf(request: ClientRequest): string {
+  return (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '')
+}
+
+function framingOf(request: ClientRequest): Framing {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
+  if ('stream' in request) {
+    if (request.stream.endAfterHeaders) return 'none'
+    return length === undefined ? 'chunked' : { length }
+  }
+  if (encoding !== undefined) return 'chunked'
+  return length !== undefined && Number(length) > 0 ? { length } : 'none'
+}
+
+function logAccess(deps: ProxyDeps, request: ClientRequest, response: ClientResponse, endpoint: Endpoint | undefined, startedMs: number): void {
+  const log = deps.log.v(4)
+  if (log.enabled === false) return
+  log.info('Request', {
+    client: addressOf(request),
+    method: request.method,
+    host: request.headers[':authority'] ?? request.headers.host,
+    url: request.url,
+    status: response.statusCode,
+    endpoint: endpoint && `${endpoint.ip}:${endpoint.port}`,
+    ms: Math.round(deps.clock.monotonicMs() - startedMs),
+  })
+}

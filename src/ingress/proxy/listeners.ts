@@ -1,0 +1,142 @@
+/**
+ * The proxy's two ports (L3): HTTP/1.1 in clear text, and TLS with HTTP/2 or HTTP/1.1 by ALPN. Each protocol has its own server behind the TLS one. Closing
+ * drains: no new connections, then the end of each connection with its last answer.
+ */
+import { createServer as createHttp1, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createHttp2, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from 'node:http2'
+import { type AddressInfo, createServer as createTcp, type Socket, type Server as TcpServer } from 'node:net'
+import { createServer as createTls, type SecureContext, type TLSSocket } from 'node:tls'
+import { serve } from './forward.ts'
+import { countOf } from './headers.ts'
+import type { Entrance, ProxyDeps } from './proxyDeps.ts'
+import { refuse, serveUpgrade } from './tunnel.ts'
+
+export interface ListenerOptions {
+  readonly host: string
+  readonly port: number
+  /** The port that clients connect to. */
+  readonly publicPort: number
+}
+
+export interface TlsOfListener {
+  /** PEM, for server names without a certificate of their own. */
+  readonly cert: string
+  readonly key: string
+  /** Undefined: the certificate above. */
+  readonly contextOf: (serverName: string) => SecureContext | undefined
+}
+
+export interface Listener {
+  readonly port: number
+  /** Stops accepting; resolves when the last connection has ended, at the latest after the time to drain. */
+  close(): Promise<void>
+}
+
+const looksPerTimeout = 4
+const maxStreams = 128
+/** MB that one HTTP/2 connection may use. */
+const sessionMemory = 10
+
+export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: TlsOfListener): Promise<Listener> {
+  const entrance: Entrance = { scheme: tls ? 'https' : 'http', port: options.publicPort }
+  const sockets = new Set<Socket>()
+  const http1 = http1Server(deps, entrance)
+  const http2 = tls && http2Server(deps, entrance)
+  const keep = (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => socket.destroy())
+    socket.setNoDelay(true)
+  }
+  const server: TcpServer = tls
+    ? createTls(
+        {
+          cert: tls.cert,
+          key: tls.key,
+          minVersion: 'TLSv1.2',
+          ALPNProtocols: ['h2', 'http/1.1'],
+          handshakeTimeout: deps.limits.headersTimeoutMs,
+          SNICallback: (name, done) => done(null, tls.contextOf(name)),
+        },
+        (socket: TLSSocket) => {
+          keep(socket)
+          if (socket.alpnProtocol === 'h2') http2?.accept(socket)
+          else http1.emit('connection', socket)
+        },
+      ).on('tlsClientError', (_error, socket) => socket.destroy())
+    : createTcp((socket) => {
+        keep(socket)
+        http1.emit('connection', socket)
+      })
+  server.maxConnections = deps.limits.maxConnections
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host: options.host, port: options.port, backlog: 1024 }, resolve)
+  })
+  server.removeAllListeners('error')
+  server.on('error', (error) => deps.log.error(error, 'A listening socket failed'))
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      // Ends idle connections; the others end with their answers.
+      http1.close()
+      http2?.endGracefully()
+      const late = deps.clock.timer(deps.limits.drainMs, () => {
+        for (const socket of sockets) socket.destroy()
+      })
+      await closed
+      late.cancel()
+    },
+  }
+}
+
+function http1Server(deps: ProxyDeps, entrance: Entrance): Server {
+  const { maxHeaderBytes, headersTimeoutMs, idleTimeoutMs } = deps.limits
+  const server = createHttp1({
+    maxHeaderSize: maxHeaderBytes,
+    insecureHTTPParser: false,
+    // Bodies may take as long as they like, as long as bytes move.
+    requestTimeout: 0,
+    headersTimeout: headersTimeoutMs,
+    connectionsCheckingInterval: Math.ceil(headersTimeoutMs / looksPerTimeout),
+    keepAliveTimeout: idleTimeoutMs,
+  })
+  server.timeout = idleTimeoutMs
+  // This server never listens itself. Only the event starts Node's check of connections whose headers are late.
+  server.emit('listening')
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || error.code === 'ERR_HTTP_REQUEST_TIMEOUT') socket.destroy()
+    else refuse(socket, error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400)
+  })
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => serve(deps, entrance, request, response))
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (countOf(request.rawHeaders, 'host') > 1) refuse(socket, 400)
+    else serveUpgrade(deps, entrance, request, socket, head)
+  })
+  server.on('connect', (_request, socket) => refuse(socket, 405))
+  return server
+}
+
+function http2Server(deps: ProxyDeps, entrance: Entrance) {
+  const { maxHeaderBytes, idleTimeoutMs } = deps.limits
+  const sessions = new Set<ServerHttp2Session>()
+  const server = createHttp2({
+    maxSessionMemory: sessionMemory,
+    settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes, enablePush: false },
+  })
+  server.on('session', (session) => {
+    sessions.add(session)
+    session.once('close', () => sessions.delete(session))
+    session.on('error', () => {})
+    session.setTimeout(idleTimeoutMs, () => session.destroy())
+  })
+  server.on('sessionError', () => {})
+  server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => serve(deps, entrance, request, response))
+  return {
+    accept: (socket: TLSSocket) => server.emit('connection', socket),
+    endGracefully: () => {
+      for (const session of sessions) session.close()
+    },
+  }
+}
