@@ -18,6 +18,22 @@ export interface UpOptions {
   readonly serviceCidr: string | undefined
   /** Default 2; for a cluster that is there, from the next start of its server on. */
   readonly verbosity: number | undefined
+  /** MiB beyond which a log is moved aside, default 20; for a cluster that is there, from the next start of its server on. */
+  readonly logMaxSize: number | undefined
+  /** How many files moved aside are kept of each log, default 3, likewise. */
+  readonly logMaxFiles: number | undefined
+  /** How long replaced versions can be read, such as 24h; for a cluster that is there, from the next start of its server on. */
+  readonly history: string | undefined
+  /** The most that they may take, such as 400Mi, likewise. */
+  readonly historySize: string | undefined
+  /** Start the cluster when the host boots. Undefined: as it was. */
+  readonly autostart: boolean | undefined
+  /** Serve Ingresses on the real nodes. Undefined: as it was. */
+  readonly ingress: boolean | undefined
+  /** Members of an etcd of the cluster's own. Undefined: none, its objects are in a file, or where kube-apiserver's flags say. */
+  readonly etcd: number | undefined
+  /** Servers behind one endpoint, over one etcd. Default 1. */
+  readonly controlPlanes: number | undefined
   /** kube-apiserver's flags, `--name=value` each. For a cluster that is there: from the next start of its server on. */
   readonly apiServerArgs: readonly string[] | undefined
   /** kube-controller-manager's, likewise. */
@@ -27,9 +43,14 @@ export interface UpOptions {
 }
 
 export interface ProcessStatus {
-  /** `server` holds the API; `dialer` makes its connections to pods; `node` is a node's agent; `containerd` and `init` belong to a real node. */
-  readonly role: 'server' | 'dialer' | 'node' | 'containerd' | 'init'
+  /**
+   * `supervisor` starts the others again; `balancer` spreads connections over several servers; `server` holds the API; `dialer` makes its connections to
+   * pods; `forwarder` serves ports on localhost; `node` is a node's agent and `ingress` its ingress; `containerd` and `init` belong to a real node; `etcd`
+   * is a member of the cluster's own etcd.
+   */
+  readonly role: 'supervisor' | 'balancer' | 'server' | 'dialer' | 'forwarder' | 'node' | 'ingress' | 'containerd' | 'init' | 'etcd'
   readonly pid: number
+  /** Or the name of the member of etcd, or of one of several servers. */
   readonly node?: string
 }
 
@@ -40,15 +61,69 @@ export interface NodeStatus {
   readonly address: string
 }
 
+/** One of several servers. */
+export interface ServerStatus {
+  readonly name: string
+  /** Where it listens on this host. */
+  readonly url: string
+  readonly running: boolean
+  readonly ready: boolean
+  /** What it does for the whole cluster at present: `controllers`, `scheduler`, `nodes`. */
+  readonly leads: readonly string[]
+}
+
+export interface EtcdMemberHealth {
+  readonly name: string
+  readonly healthy: boolean
+  /** Where it takes clients. */
+  readonly url: string
+}
+
+export interface RestartStatus {
+  /** `server`, or the name of one of several servers, of a node or of a member of etcd; `balancer`. */
+  readonly what: string
+  /** How often it ended unasked. */
+  readonly count: number
+  /** When the last time, in milliseconds since the epoch. */
+  readonly lastMs: number
+  /** How it ended the last time. */
+  readonly ending: string
+}
+
 export interface ClusterStatus {
   readonly name: string
   readonly server: string
   readonly running: boolean
+  /** Whether the process runs that starts the server and the nodes again. */
+  readonly supervised: boolean
   readonly ready: boolean
   readonly nodes: readonly NodeStatus[]
+  /** The servers of a cluster with several; else empty. */
+  readonly servers: readonly ServerStatus[]
+  /** Members of the cluster's own etcd; empty where it has none. */
+  readonly etcd: readonly EtcdMemberHealth[]
   readonly pids: readonly ProcessStatus[]
+  readonly restarts: readonly RestartStatus[]
+  /** Since when its history can be read (milliseconds since the epoch), and what that takes; absent while the server does not answer. */
+  readonly history?: { readonly sinceMs: number; readonly bytes: number } | undefined
   readonly directory: string
 }
+
+export interface EtcdMemberDetails {
+  /** Hexadecimal, as etcdctl prints it. */
+  readonly id: string
+  readonly name: string
+  readonly role: 'leader' | 'follower' | 'learner' | 'unknown'
+  readonly url: string
+  readonly version: string
+  /** Size of its database file, and what of it holds data; undefined for one that does not answer. */
+  readonly dbBytes: number | undefined
+  readonly dbBytesInUse: number | undefined
+}
+
+/** Parts of a local cluster that are off unless asked for. */
+export const addonNames = ['ingress'] as const
+export type Addon = (typeof addonNames)[number]
 
 export interface LoadedImage {
   readonly node: string
@@ -63,6 +138,14 @@ export interface ClusterCertificate {
   readonly authority: string
 }
 
+/** One line each. */
+export interface Removal {
+  /** With dryRun: what would be removed. */
+  readonly removed: readonly string[]
+  /** What is left, or may be left because it could not be read. */
+  readonly left: readonly string[]
+}
+
 export interface ClusterManager {
   names(): Promise<string[]>
   exists(name: string): Promise<boolean>
@@ -73,11 +156,13 @@ export interface ClusterManager {
   up(name: string, options: UpOptions, progress: Progress): Promise<{ created: boolean; status: ClusterStatus }>
   /** Ends Skiff's processes; containers run on. */
   stop(name: string, progress: Progress): Promise<void>
-  /** Removes every trace. Returns what was removed, one line each; with dryRun, what would be. */
-  delete(name: string, progress: Progress, dryRun: boolean): Promise<readonly string[]>
+  /** Removes every trace. */
+  delete(name: string, progress: Progress, dryRun: boolean): Promise<Removal>
+  /** Removes what clusters left on the host whose directory is gone. */
+  prune(progress: Progress, dryRun: boolean): Promise<Removal>
   status(name: string): Promise<ClusterStatus>
-  /** Asks its API server as its administrator; undefined when nothing answers. */
-  ask(name: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly body: string } | undefined>
+  /** Asks its API server as its administrator: a GET, or a POST with a body; undefined when nothing answers. */
+  ask(name: string, path: string, body?: unknown, method?: 'DELETE'): Promise<{ readonly status: number; readonly body: string } | undefined>
   /** Log files, by what writes them: the one that is written, then those moved aside, the newest first. */
   logFiles(name: string): Promise<readonly { readonly source: string; readonly files: readonly string[] }[]>
   kubeconfig(name: string): Promise<KubeconfigEntry>
@@ -87,6 +172,16 @@ export interface ClusterManager {
   certificates(name: string): Promise<readonly ClusterCertificate[]>
   /** All but the authorities', at once; a running cluster takes them up without a restart. */
   renewCertificates(name: string, progress: Progress): Promise<void>
+  /** Members of the cluster's own etcd, as etcd sees them. @throws CommandError when it has none of its own */
+  etcdMembers(name: string): Promise<readonly EtcdMemberDetails[]>
+  /** Adds a member and, unless it is to stay a learner, promotes it as soon as it has the data. @returns its name */
+  addEtcdMember(name: string, options: { readonly learner: boolean }, progress: Progress): Promise<string>
+  promoteEtcdMember(name: string, member: string, progress: Progress): Promise<void>
+  /** Takes the member out of the cluster, ends it and removes its data. */
+  removeEtcdMember(name: string, member: string, progress: Progress): Promise<void>
+  /** Turns an add-on on or off and waits until it serves, or is gone. @returns false when it was so already */
+  setAddon(name: string, addon: Addon, enabled: boolean, progress: Progress): Promise<boolean>
+  addons(name: string): Promise<readonly { readonly addon: Addon; readonly enabled: boolean }[]>
   loadImages(name: string, files: readonly string[], progress: Progress): Promise<readonly LoadedImage[]>
   images(name: string): Promise<readonly { node: string; name: string; bytes: number }[]>
 }

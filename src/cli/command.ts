@@ -5,9 +5,22 @@ import type { Exec } from '#host/exec'
 import type { ClusterManager } from './clusterManager.ts'
 import { CommandError } from './exitCodes.ts'
 import { createProgress, type Progress } from './progress.ts'
+import type { Snapshots } from './snapshots.ts'
+
+export interface LocalPrograms {
+  /** Runs a program on the user's terminal; resolves with its exit code, and undefined when there is no such program. */
+  run(command: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<number | undefined>
+  /** A new certificate for 127.0.0.1 and the authority that signed it, as PEM. */
+  certificate(): Promise<{ readonly cert: string; readonly key: string; readonly ca: string }>
+  /** An empty directory of the user alone, which is removed when this process ends. */
+  directory(): string
+  /** The exit code of this command when nothing fails. */
+  exitWith(code: number): void
+}
 
 export interface CommandContext {
   readonly clusters: ClusterManager
+  readonly snapshots: Snapshots
   readonly clock: Clock
   readonly exec: Exec
   readonly env: Readonly<Record<string, string | undefined>>
@@ -15,7 +28,12 @@ export interface CommandContext {
   readonly isRoot: boolean
   readonly platform: string
   readonly stdout: { write(text: string): void; readonly isTTY: boolean }
-  readonly stderr: { write(text: string): void; readonly isTTY: boolean }
+  /** `columns`: the terminal's width. */
+  readonly stderr: { write(text: string): void; readonly isTTY: boolean; readonly columns?: number | undefined }
+  /** Programs that the user sees, and what a server on localhost needs. */
+  readonly local: LocalPrograms
+  /** Sets the hint about remains that is printed if the user interrupts the command from now on. */
+  ifInterrupted(remains: string): void
 }
 
 /** One file per command; the list is commands/index.ts. */
@@ -27,8 +45,10 @@ export interface CliCommand {
 
 /** Steps go to standard error, so that standard output holds only what was asked for. */
 export function progressFor(context: CommandContext, quiet: boolean): Progress {
-  const terminal = context.stderr.isTTY && !context.env.CI
-  return createProgress({ write: (text) => context.stderr.write(text), terminal, color: terminal && !context.env.NO_COLOR, quiet, clock: context.clock })
+  const { env, stderr, clock } = context
+  const knowsEscapes = env.TERM !== undefined && env.TERM !== '' && env.TERM !== 'dumb'
+  const terminal = stderr.isTTY && knowsEscapes && !env.CI
+  return createProgress({ write: (text) => stderr.write(text), terminal, color: terminal && !env.NO_COLOR, columns: stderr.columns, quiet, clock })
 }
 
 export const defaultClusterName = 'skiff'

@@ -13,15 +13,18 @@ export const exitCodes = {
 
 export type ExitCode = keyof typeof exitCodes
 
-/** A failure with its exit code, one line of cause, and what to do about it. */
+/** A failure with its exit code, one line of cause, lines of evidence, and what to do about it. */
 export class CommandError extends Error {
   readonly exit: ExitCode
   readonly hint: string | undefined
+  /** Such as lines of logs. */
+  readonly details: readonly string[]
 
-  constructor(exit: ExitCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
+  constructor(exit: ExitCode, message: string, options: { hint?: string; details?: readonly string[]; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'CommandError'
     this.exit = exit
     this.hint = options.hint
+    this.details = options.details ?? []
   }
 }

@@ -8,9 +8,10 @@ import path from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { parseYaml, toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
-import { writeFileAtomic } from '#host/files'
+import { exists, makeDirectory, writeFileAtomic } from '#host/files'
 import { withLockFile } from '#host/lockFile'
 import { CommandError } from './exitCodes.ts'
+import { asCommandError } from './systemErrors.ts'
 
 export interface KubeconfigEntry {
   /** Name of the cluster, the user and the context. */
@@ -114,18 +115,31 @@ function putEntry(config: Kubeconfig, entry: KubeconfigEntry): void {
   put(config.contexts, context)
 }
 
+/** Fails now if mergeKubeconfig() would fail later. @throws CommandError that names the file and the ways out */
+export async function checkKubeconfig(file: string, clock: Clock): Promise<void> {
+  try {
+    await locked(file, clock, () => readKubeconfig(file))
+  } catch (error) {
+    throw asCommandError(error, 'name another kubeconfig with --kubeconfig, or change none with --no-kubeconfig')
+  }
+}
+
 async function changeKubeconfig<T>(file: string, clock: Clock, change: (config: Kubeconfig) => T): Promise<T> {
-  await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o750 })
-  const lock = `${file}.lock`
-  const refuse = (pid: number | undefined) =>
-    new CommandError('conflict', `${lock} is held by ${pid === undefined ? 'another program' : `process ${pid}`}`, { hint: `if none runs, remove ${lock}` })
-  return withLockFile(lock, { clock, timeoutMs: lockTimeoutMs, refuse }, async () => {
+  return locked(file, clock, async () => {
     const config = await readKubeconfig(file)
     const result = change(config)
     // A link stays a link: the file that it points to is replaced.
     await writeFileAtomic(await fs.realpath(file).catch(() => file), toYaml(config), 0o600)
     return result
   })
+}
+
+async function locked<T>(file: string, clock: Clock, work: () => Promise<T>): Promise<T> {
+  await makeDirectory(path.dirname(file), 0o750)
+  const lock = `${file}.lock`
+  const refuse = (pid: number | undefined) =>
+    new CommandError('conflict', `${lock} is held by ${pid === undefined ? 'another program' : `process ${pid}`}`, { hint: `if none runs, remove ${lock}` })
+  return withLockFile(lock, { clock, timeoutMs: lockTimeoutMs, refuse }, work)
 }
 
 async function readKubeconfig(file: string): Promise<Kubeconfig> {
@@ -160,10 +174,3 @@ function put(list: Named[], item: Named): void {
 }
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
-
-async function exists(file: string): Promise<boolean> {
-  return fs.access(file).then(
-    () => true,
-    () => false,
-  )
-}

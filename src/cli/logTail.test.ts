@@ -30,7 +30,7 @@ test('a tail tells each whole line once, and the rest of a log that was moved as
   assert.deepEqual(await tail.lines([log]), [], 'cut by somebody else')
 })
 
-test('following tells the last lines, then what comes, of later logs too, until there is nothing to follow', async (t) => {
+test('following prints the last lines and then new ones, also of logs that appear later, until no process writes a log', async (t) => {
   const at = await folder(t)
   await fs.writeFile(at('server.log'), 'one\ntwo\nthree\n')
   const told: string[] = []

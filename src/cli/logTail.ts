@@ -14,11 +14,11 @@ export interface LogFiles {
 const lookEveryMs = 250
 const newline = 10
 
-/** Where reading one log has come to. */
+/** The read position in one log. */
 export class LogTail {
   #position = 0
 
-  /** What has been added since the last time, without a line that has no end yet. */
+  /** The lines added since the last read; an unfinished line is left for the next one. */
   async lines([file, newestCopy]: readonly string[]): Promise<string[]> {
     if (file === undefined) return []
     const size = await sizeOf(file)
@@ -63,7 +63,7 @@ export interface FollowOptions {
   write(source: string, line: string): void
 }
 
-/** Tells lines as they come, of logs that begin later, too. Resolves when there is nothing to follow any more. */
+/** Reports new lines, also of logs that appear later. Resolves when no process writes a log any more. */
 export async function followLogs({ clock, tail, logs, write }: FollowOptions): Promise<void> {
   const tails = new Map<string, LogTail>()
   for (let most = tail; ; most = Number.POSITIVE_INFINITY) {

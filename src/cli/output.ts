@@ -1,5 +1,5 @@
 /**
- * Prints what a command found (L4): as JSON, or as text. Names come from the cluster, where tenants choose them; so strings are escaped before the text is
+ * Prints the result of a command (L4): as JSON or as text. Names come from the cluster, where tenants choose them; so strings are escaped before the text is
  * made of them, and no name can write a line of its own.
  */
 import { printableData } from '#base/printable'

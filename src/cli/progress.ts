@@ -3,7 +3,7 @@ import type { Clock } from '#base/clock'
 import { printable, printableLines } from '#base/printable'
 
 export interface Progress {
-  /** Runs a step under a title; the tick or cross comes with its end. */
+  /** Runs a step under a title and prints a tick or cross when it ends. */
   step<T>(title: string, work: () => Promise<T>): Promise<T>
   /** A line between the steps. */
   note(text: string): void
@@ -13,6 +13,8 @@ export interface ProgressOptions {
   readonly write: (text: string) => void
   readonly terminal: boolean
   readonly color: boolean
+  /** Width of the terminal. */
+  readonly columns?: number | undefined
   readonly quiet: boolean
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
@@ -27,7 +29,7 @@ export function createProgress(options: ProgressOptions): Progress {
     step: async (given, work) => {
       const title = printable(given)
       const started = clock.monotonicMs()
-      if (terminal && !quiet) write(` ${paint(36, '•')} ${title} …`)
+      if (terminal && !quiet) write(` ${paint(36, '•')} ${cut(title, options.columns)} …`)
       const end = (mark: string) => {
         const took = `(${formatSeconds(clock.monotonicMs() - started)})`
         if (!quiet) write(`${terminal ? '\r\u001b[K' : ''} ${mark} ${title} ${paint(2, took)}\n`)
@@ -43,6 +45,15 @@ export function createProgress(options: ProgressOptions): Progress {
     },
   }
 }
+
+/** The line that is overwritten later must not wrap: only its last part would be. */
+function cut(title: string, columns: number | undefined): string {
+  const room = (columns || Number.POSITIVE_INFINITY) - aroundTitle
+  return title.length <= room ? title : title.slice(0, Math.max(0, room))
+}
+
+/** The mark, the dots, the blanks between, and the cursor. */
+const aroundTitle = ' •  … '.length
 
 /** 0.3s, 12.0s, 2m3s. */
 export function formatSeconds(ms: number): string {

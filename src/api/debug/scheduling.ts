@@ -16,7 +16,7 @@ export interface NodeExplanation {
 export interface SchedulingExplanation {
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
   readonly scheduler: string
-  /** Scheduled: the API says so. Binding: chosen, and being written. Absent: asked about, and not there. The others are places in the queue. */
+  /** Scheduled: the pod has a node. Binding: the node is chosen, and the binding is being written. Absent: there is no such pod. The others are queues. */
   readonly state: 'Scheduled' | 'Binding' | 'Active' | 'BackOff' | 'Unschedulable' | 'Gated' | 'InFlight' | 'Absent'
   readonly node?: string | undefined
   readonly schedulingGates: readonly string[]

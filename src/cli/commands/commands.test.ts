@@ -16,11 +16,17 @@ const running: ClusterStatus = {
   name: 'a',
   server: 'https://127.0.0.1:40000',
   running: true,
+  supervised: true,
   ready: true,
   nodes: [{ name: 'a-node-1', ready: true, runtime: 'containerd', address: '10.88.1.10' }],
+  servers: [],
+  etcd: [],
   pids: [{ role: 'server', pid: 42 }],
+  restarts: [],
   directory: '/var/lib/skiff/clusters/a',
 }
+
+const snapshotStatus = { hash: 0xf5d4be8e, revision: 7, totalKey: 3, totalSize: 5 * 2 ** 20, version: '3.6.0' }
 
 /** Runs a command line against a manager that records what it is asked. */
 async function run(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a']) {
@@ -36,7 +42,11 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
     stop: async (name) => void calls.push(`stop ${name}`),
     delete: async (name, _progress, dryRun) => {
       calls.push(`delete ${name}${dryRun ? ' dry' : ''}`)
-      return ['bridge skiff-0000']
+      return { removed: ['bridge skiff-0000'], left: [] }
+    },
+    prune: async (_progress, dryRun) => {
+      calls.push(`prune${dryRun ? ' dry' : ''}`)
+      return { removed: ['interface skiff-0000'], left: [] }
     },
     status: async (name) => ({ ...running, name }),
     ask: async () => undefined,
@@ -44,8 +54,23 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
     kubeconfig: async (name) => ({ name: `skiff-${name}`, server: running.server, ca: 'CA', clientCert: 'C', clientKey: 'K' }),
     rememberKubeconfig: async (name, file, previous) => void calls.push(`remember ${name} ${path.relative(home, file)} ${previous}`.trim()),
     kubeconfigs: async () => [],
+    setAddon: async (name, addon, enabled) => {
+      calls.push(`${enabled ? 'enable' : 'disable'} ${addon} of ${name}`)
+      return enabled
+    },
+    addons: async () => [{ addon: 'ingress', enabled: true }],
     certificates: async () => [],
     renewCertificates: async (name) => void calls.push(`renew ${name}`),
+    etcdMembers: async () => [
+      { id: 'c1', name: 'etcd-1', role: 'leader', url: 'https://127.0.0.1:41000', version: '3.4.23', dbBytes: 20 * 2 ** 20, dbBytesInUse: 5 * 2 ** 20 },
+      { id: 'c2', name: 'etcd-2', role: 'unknown', url: 'https://127.0.0.1:41002', version: '', dbBytes: undefined, dbBytesInUse: undefined },
+    ],
+    addEtcdMember: async (name, { learner }) => {
+      calls.push(`add ${name}${learner ? ' learner' : ''}`)
+      return 'etcd-4'
+    },
+    promoteEtcdMember: async (name, member) => void calls.push(`promote ${name} ${member}`),
+    removeEtcdMember: async (name, member) => void calls.push(`remove ${name} ${member}`),
     loadImages: async (name, files) => {
       calls.push(`load ${name} ${files.length}`)
       return [{ node: 'a-node-1', names: ['docker.io/library/web:1'] }]
@@ -53,19 +78,33 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
     images: async () => [],
     ...overrides,
   }
-  const [stdout, stderr]: [string[], string[]] = [[], []]
+  const [stdout, stderr, interruptions]: [string[], string[], string[]] = [[], [], []]
   const context: CommandContext = {
     clusters,
+    snapshots: {
+      save: async (name, file) => {
+        calls.push(`save ${name} ${file}`)
+        return { bytes: 3 * 2 ** 20 }
+      },
+      status: async () => snapshotStatus,
+      diff: async () => ({ added: ['/registry/b'], removed: ['/registry/a'], changed: ['/registry/c'] }),
+      restore: async (file, name, options) => {
+        calls.push(`restore ${name} ${file} ${JSON.stringify(options)}`)
+        return { ...snapshotStatus, backup: '/x/data.mdb.bak', restoredRevision: 7 + options.bumpRevision }
+      },
+    },
     clock: new VirtualClock(),
     exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: () => assert.fail('nothing is spawned') },
     env: {},
     home,
     isRoot: true,
     platform: 'linux',
+    local: { run: () => assert.fail('no program is run'), certificate: () => assert.fail('no certificate is made'), directory: () => home, exitWith: () => {} },
+    ifInterrupted: (remains) => void interruptions.push(remains),
     stdout: { write: (text) => void stdout.push(text), isTTY: false },
     stderr: { write: (text) => void stderr.push(text), isTTY: false },
   }
-  const program = new Command('skiff').exitOverride()
+  const program = new Command('skiff').enablePositionalOptions().exitOverride()
   for (const command of commands) command.register(program, context)
   let error: unknown
   await program.parseAsync(['node', 'skiff', ...words]).catch((caught) => {
@@ -73,14 +112,21 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
   })
   const kubeconfig = await fs.readFile(path.join(home, '.kube/config'), 'utf8').catch(() => '')
   await fs.rm(home, { recursive: true, force: true })
-  return { calls, stdout: stdout.join(''), stderr: stderr.join(''), error, kubeconfig }
+  return { calls, stdout: stdout.join(''), stderr: stderr.join(''), error, kubeconfig, interruptions }
 }
 
-test('up merges the kubeconfig and ends with one command to try', async () => {
-  const { calls, stderr, kubeconfig } = await run(['up', 'b', '--nodes', '2', '--simulated-nodes', '3'])
+test('up merges the kubeconfig and ends with three commands to try, and with a source of kubectl when the PATH has none', async () => {
+  const { calls, stderr, kubeconfig, interruptions } = await run(['up', 'b', '--nodes', '2', '--simulated-nodes', '3'])
   assert.deepEqual(calls, ['up b {"nodes":2,"simulatedNodes":3}', 'remember b .kube/config'])
   assert.match(kubeconfig, /current-context: skiff-b/)
-  assert.match(stderr, /Cluster "b" is up .*context skiff-b\nTry: {2}kubectl --context skiff-b get nodes\n$/)
+  const [, try_ = ''] = /Cluster "b" is up .*context skiff-b\n(Try:[\s\S]*)$/.exec(stderr) ?? []
+  const [nodes, deployment, status, kubectl] = try_.split('\n')
+  assert.deepEqual(
+    [nodes, deployment, status],
+    ['Try:  kubectl --context skiff-b get nodes', '      kubectl --context skiff-b create deployment web --image=nginx', '      skiff status b'],
+  )
+  assert.match(kubectl ?? '', /^kubectl is not on the PATH\. Get it with: curl -LO https:\/\/dl\.k8s\.io\/release\/v1\.36\.0\/bin\/linux\/\w+\/kubectl$/)
+  assert.match(interruptions.join(), /skiff up b continues, skiff delete b removes/)
 })
 
 /** A configuration file for one test. */
@@ -161,6 +207,22 @@ test('status -o json prints exactly the documented shape', async () => {
   assert.deepEqual(JSON.parse(stdout), running)
 })
 
+test('HA-01 status shows each of several servers, with what it leads', async () => {
+  const servers = [
+    { name: 'server-1', url: 'https://127.0.0.1:40001', running: true, ready: true, leads: ['controllers', 'scheduler'] },
+    { name: 'server-2', url: 'https://127.0.0.1:40002', running: true, ready: false, leads: [] },
+    { name: 'server-3', url: 'https://127.0.0.1:40003', running: false, ready: false, leads: [] },
+  ]
+  const { stdout } = await run(['status'], { status: async () => ({ ...running, servers }) })
+  const table = [
+    'SERVER     STATE      URL                       LEADS',
+    'server-1   Ready      https://127.0.0.1:40001   controllers, scheduler',
+    'server-2   NotReady   https://127.0.0.1:40002',
+    'server-3   Stopped    https://127.0.0.1:40003',
+  ]
+  assert.ok(stdout.includes(`\n${table.join('\n')}\n`), stdout)
+})
+
 test('ls prints a table', async () => {
   const { stdout } = await run(['ls'], {}, ['a', 'b'])
   assert.equal(stdout, 'NAME   STATE   NODES   SERVER\na      Ready   1       https://127.0.0.1:40000\nb      Ready   1       https://127.0.0.1:40000\n')
@@ -176,6 +238,7 @@ test('delete of what is not there is fine; --dry-run deletes nothing', async () 
 const refusals: { words: string[]; names?: string[]; exit: CommandError['exit']; text: RegExp }[] = [
   { words: ['up', 'Bad_Name'], exit: 'usage', text: /no cluster name/ },
   { words: ['up', '--nodes', 'many'], exit: 'usage', text: /--nodes many: expected a whole number/ },
+  { words: ['up', '--control-planes', '6'], exit: 'usage', text: /--control-planes 6: expected a whole number from 1 to 5/ },
   { words: ['up', '--runtime', 'docker'], exit: 'usage', text: /expected auto, containerd, simulated/ },
   { words: ['status', 'nope'], exit: 'notFound', text: /there is no cluster "nope"/ },
   { words: ['delete'], names: ['a', 'b'], exit: 'usage', text: /there is no cluster "skiff"; the clusters are a, b/ },
@@ -206,6 +269,33 @@ test('delete takes the entry out of every kubeconfig that up put it into', async
   assert.match(text, /current-context: mine/)
 })
 
+test('delete ends with 1 and says what may be left, after it took the entry out of the kubeconfig and deleted the other clusters', async () => {
+  const file = path.join(await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cli-left-')), 'config')
+  await fs.writeFile(file, 'contexts: [{name: skiff-a, context: {}}, {name: mine, context: {}}]\n')
+  const calls: string[] = []
+  const overrides: Partial<ClusterManager> = {
+    delete: async (name) => {
+      calls.push(name)
+      return { removed: [], left: name === 'a' ? ['interface skiff-0000 is still there'] : [] }
+    },
+    kubeconfigs: async () => [{ file, previousContext: '' }],
+  }
+  const { error } = await run(['delete', '--all'], overrides, ['a', 'b'])
+  assert.ok(error instanceof CommandError && error.exit === 'internal', String(error))
+  assert.deepEqual(error.details, ['cluster "a": interface skiff-0000 is still there'])
+  assert.deepEqual(calls, ['a', 'b'])
+  const text = await fs.readFile(file, 'utf8')
+  await fs.rm(path.dirname(file), { recursive: true })
+  assert.doesNotMatch(text, /skiff-a/)
+})
+
+test('prune ends with 1 and says what is left', async () => {
+  const { error, stdout } = await run(['prune'], { prune: async () => ({ removed: ['mount /a'], left: ['cgroup /b is still there'] }) })
+  assert.ok(error instanceof CommandError && error.exit === 'internal', String(error))
+  assert.deepEqual(error.details, ['cgroup /b is still there'])
+  assert.equal(stdout, 'removed mount /a\n')
+})
+
 test('certs check lists leaves, then authorities, with the time they have left; certs renew renews', async () => {
   const now = new VirtualClock().now()
   const certificates = async () => [
@@ -217,7 +307,7 @@ test('certs check lists leaves, then authorities, with the time they have left; 
   assert.deepEqual((await run(['certs', 'renew', 'a'])).calls, ['renew a'])
 })
 
-/** Ends the line and the color before, forges a line of its own, and turns the direction of what follows. */
+/** Ends the line and its color, forges another line, and reverses the direction of the text after it. */
 const hostile = 'x\u001b[2K\r\nyes: all is well\u009b1m\u202e\u2028'
 
 /** Answers every question with these by the end of their path, with no success where there is none. */
@@ -252,7 +342,7 @@ const printed = [
   { name: 'why ns', words: ['why', 'ns/a'], overrides: why.namespace },
   { name: 'status', words: ['status'], overrides: { status: async () => ({ ...running, directory: hostile, pids: [{ role: hostile, pid: 1 }] }) } },
   { name: 'image ls', words: ['image', 'ls'], overrides: { images: async () => [{ node: 'n', name: hostile, bytes: 1 }] } },
-  { name: 'delete --dry-run', words: ['delete', 'a', '--dry-run'], overrides: { delete: async () => [hostile] } },
+  { name: 'delete --dry-run', words: ['delete', 'a', '--dry-run'], overrides: { delete: async () => ({ removed: [hostile], left: [] }) } },
   {
     name: 'certs check',
     words: ['certs', 'check'],
@@ -272,4 +362,104 @@ for (const { name, words, overrides } of printed) {
 test('why can prints a user with line ends as part of its line', async () => {
   const { stdout } = await run(['why', 'can', 'a\nyes: a', 'list', 'pods'], why.access)
   assert.match(stdout, /^no: a\\u000ayes: a list pods in default$/m)
+})
+
+test('--etcd asks for an etcd of the cluster, --etcd-servers for one that is there, with files by their full paths', async () => {
+  assert.deepEqual((await run(['up', 'b', '--etcd', '3', '--no-kubeconfig'])).calls, ['up b {"etcd":3}'])
+  const { calls } = await run([
+    'up',
+    'b',
+    '--etcd-servers',
+    'https://e:2379',
+    '--etcd-cafile',
+    '/x/../ca.crt',
+    '--kube-apiserver-arg',
+    'v=2',
+    '--no-kubeconfig',
+  ])
+  assert.deepEqual(calls, ['up b {"apiServerArgs":["--etcd-servers=https://e:2379","--etcd-cafile=/ca.crt","--v=2"]}'])
+  for (const [words, want] of [
+    [['--etcd', '2'], '--etcd 2: expected 1, 3 or 5'],
+    [['--etcd', '3', '--etcd-servers', 'https://e:2379'], '--etcd makes an etcd, --etcd-servers names one that is there: give one of them'],
+    [['--etcd', '3', '--kube-apiserver-arg', 'etcd-servers=https://e:2379'], '--etcd makes an etcd, --etcd-servers names one that is there: give one of them'],
+    [['--etcd-cafile', 'ca.crt'], '--etcd-cafile needs --etcd-servers'],
+  ] as const) {
+    const { error } = await run(['up', 'b', ...words])
+    assert.ok(error instanceof CommandError && error.exit === 'usage')
+    assert.equal(error.message, want)
+  }
+})
+
+test('ETC-09 etcd member lists, adds, promotes and removes members of the cluster that is named', async () => {
+  assert.equal(
+    (await run(['etcd', 'member', 'ls'])).stdout,
+    'ID   NAME     ROLE      URL                       VERSION   DB SIZE   IN USE\n' +
+      'c1   etcd-1   leader    https://127.0.0.1:41000   3.4.23    20.0Mi    5.0Mi\n' +
+      'c2   etcd-2   unknown   https://127.0.0.1:41002\n',
+  )
+  assert.deepEqual(JSON.parse((await run(['etcd', 'member', 'ls', '-o', 'json'])).stdout)[1].role, 'unknown')
+  const added = await run(['etcd', 'member', 'add', '-q', '--cluster', 'b'], {}, ['a', 'b'])
+  assert.deepEqual([added.calls, added.stdout], [['add b'], 'etcd-4\n'])
+  assert.deepEqual((await run(['etcd', 'member', 'add', '--learner'])).calls, ['add a learner'])
+  assert.deepEqual((await run(['etcd', 'member', 'promote', 'etcd-4'])).calls, ['promote a etcd-4'])
+  const removed = await run(['etcd', 'member', 'remove', 'etcd-1'])
+  assert.deepEqual(removed.calls, ['remove a etcd-1'])
+  assert.match(removed.stderr, /The API server asks the members of its last start: skiff stop a; skiff start a lets it ask these/)
+})
+
+test('ING-01 addon turns the ingress of a cluster on and off and lists it; up --ingress asks for it', async () => {
+  const on = await run(['addon', 'enable', 'ingress', '--cluster', 'a'])
+  assert.deepEqual(on.calls, ['enable ingress of a'])
+  assert.match(on.stderr, /Addon ingress of cluster "a" is enabled/)
+  const off = await run(['addon', 'disable', 'ingress'])
+  assert.deepEqual(off.calls, ['disable ingress of a'])
+  assert.match(off.stderr, /was disabled already/)
+  assert.match((await run(['addon', 'ls'])).stdout, /^ADDON +ENABLED\ningress +yes\n$/)
+  const unknown = await run(['addon', 'enable', 'mesh'])
+  assert.ok(unknown.error instanceof CommandError && unknown.error.exit === 'usage')
+  assert.deepEqual(unknown.calls, [])
+  const up = await run(['up', 'a', '--ingress', '--no-kubeconfig'])
+  assert.match(up.calls[0] ?? '', /"ingress":true/)
+})
+
+const snapshotCalls: readonly { readonly words: string; readonly calls?: readonly string[]; readonly out?: RegExp; readonly error?: RegExp }[] = [
+  { words: 'snapshot save f.db', calls: ['save a f.db'] },
+  { words: 'snapshot save f.db --cluster b', error: /there is no cluster "b"/ },
+  { words: 'snapshot status f.db', out: /^HASH +REVISION +TOTAL KEYS +TOTAL SIZE +VERSION\nf5d4be8e +7 +3 +5\.0Mi +3\.6\.0\n$/ },
+  { words: 'snapshot status f.db -o json', out: /"totalKey": 3/ },
+  { words: 'snapshot status f.db -o yaml', error: /-o yaml: expected json/ },
+  { words: 'snapshot diff f.db g.db', out: /^- \/registry\/a\n\+ \/registry\/b\n~ \/registry\/c\n1 added, 1 removed, 1 changed\n$/ },
+  { words: 'snapshot restore f.db', calls: ['restore a f.db {"bumpRevision":0,"skipHashCheck":false}'] },
+  { words: 'snapshot restore f.db new', calls: ['restore new f.db {"bumpRevision":0,"skipHashCheck":false}'] },
+  { words: 'snapshot restore f.db a --bump-revision 5 --mark-compacted', calls: ['restore a f.db {"bumpRevision":5,"skipHashCheck":false}'] },
+  { words: 'snapshot restore f.db a --bump-revision 5', error: /--mark-compacted required if --bump-revision/ },
+  { words: 'snapshot restore f.db a --mark-compacted', error: /--mark-compacted required if --bump-revision/ },
+  { words: 'snapshot restore f.db a --bump-revision -5 --mark-compacted', error: /--bump-revision -5: expected a whole number/ },
+  { words: 'snapshot restore f.db ../x', error: /is no cluster name/ },
+]
+for (const { words, calls = [], out, error } of snapshotCalls) {
+  test(`ETC-20 skiff ${words} ${error ? 'is refused' : 'asks for it'}`, async () => {
+    const done = await run(words.split(' '))
+    assert.deepEqual(done.calls, calls)
+    assert.match(String(done.error ?? ''), error ?? /^$/)
+    if (out) assert.match(done.stdout, out)
+  })
+}
+
+test('X5 up passes --history on, and refuses what is no duration or size', async () => {
+  const { calls } = await run(['up', 'b', '--history', '24h', '--history-size', '400Mi', '--no-kubeconfig'])
+  assert.deepEqual(calls, ['up b {"history":"24h","historySize":"400Mi"}'])
+  for (const [flag, value] of [
+    ['--history', '5s'],
+    ['--history-size', 'much'],
+  ] as const) {
+    const { error } = await run(['up', 'b', flag, value])
+    assert.match((error as Error).message, new RegExp(`^${flag} ${value}: expected `))
+  }
+})
+
+test('X5 status shows since when there is history, and its size', async () => {
+  const status = async () => ({ ...running, history: { sinceMs: Date.parse('2026-01-31T14:03:00Z'), bytes: 12.3 * 2 ** 20 } })
+  assert.match((await run(['status'], { status })).stdout, /^history: {3}since 2026-01-31T14:03:00Z, 12 MiB$/m)
+  assert.doesNotMatch((await run(['status'])).stdout, /history/)
 })

@@ -23,7 +23,9 @@ export const deleteCluster: CliCommand = {
       .option('-q, --quiet', 'print nothing but errors')
       .action(async (name: string | undefined, flags: DeleteFlags) => {
         const names = flags.all ? await context.clusters.names() : [name === undefined ? await unnamed(context) : checkName(name)]
-        for (const cluster of names) await deleteOne(context, cluster, flags)
+        const left: string[] = []
+        for (const cluster of names) left.push(...(await deleteOne(context, cluster, flags)).map((line) => `cluster "${cluster}": ${line}`))
+        if (left.length > 0) throw new CommandError('internal', 'something may be left of what was deleted', { details: left })
       })
   },
 }
@@ -37,17 +39,18 @@ async function unnamed(context: CommandContext): Promise<string> {
   })
 }
 
-async function deleteOne(context: CommandContext, name: string, flags: DeleteFlags): Promise<void> {
+/** @returns what may be left, one line each */
+async function deleteOne(context: CommandContext, name: string, flags: DeleteFlags): Promise<readonly string[]> {
   const progress = progressFor(context, flags.quiet ?? false)
   if (!(await context.clusters.exists(name))) {
     progress.note(`There is no cluster "${name}": nothing to delete`)
-    return
+    return []
   }
   const places = await context.clusters.kubeconfigs(name)
-  const removed = await context.clusters.delete(name, progress, flags.dryRun ?? false)
+  const { removed, left } = await context.clusters.delete(name, progress, flags.dryRun ?? false)
   if (flags.dryRun) {
     printFound(context, 'text', removed, (lines) => `${lines.map((line) => `would remove ${line}`).join('\n')}\n`)
-    return
+    return []
   }
   const file = await kubeconfigPath({ flag: flags.kubeconfig, variable: context.env.KUBECONFIG, home: context.home })
   const known = places.some((place) => place.file === file)
@@ -55,4 +58,5 @@ async function deleteOne(context: CommandContext, name: string, flags: DeleteFla
     await removeFromKubeconfig(place.file, `skiff-${name}`, place.previousContext, context.clock)
   }
   progress.note(`Cluster "${name}" is deleted`)
+  return left
 }

@@ -1,5 +1,6 @@
 /** `skiff doctor`: what this host can run, check by check: the value found, the value needed, and the exact fix (L4). */
 import fs from 'node:fs/promises'
+import { exists } from '#host/files'
 import type { CliCommand, CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
@@ -78,10 +79,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
 }
 
 async function fileCheck(check: string, file: string, fix: string): Promise<Finding> {
-  const ok = await fs.access(file).then(
-    () => true,
-    () => false,
-  )
+  const ok = await exists(file)
   return { check, ok, required: true, found: ok ? file : 'not found', fix }
 }
 

@@ -1,7 +1,10 @@
 /** `skiff status [NAME]` and `skiff ls`: what runs, in words or as JSON (L4). */
 import { greatest } from '#base/extremes'
-import type { ClusterStatus } from '../clusterManager.ts'
-import { type CliCommand, resolveCluster } from '../command.ts'
+import { messageOf } from '#base/messageOf'
+import { printable } from '#base/printable'
+import { formatTime } from '#base/time'
+import type { ClusterStatus, EtcdMemberHealth, ServerStatus } from '../clusterManager.ts'
+import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
 
@@ -30,12 +33,23 @@ export const ls: CliCommand = {
       .action(async (flags: { output?: string; quiet?: boolean }) => {
         const names = await context.clusters.names()
         if (flags.quiet) return context.stdout.write(names.map((name) => `${name}\n`).join(''))
-        const all = await Promise.all(names.map((name) => context.clusters.status(name)))
+        const found = await Promise.all(names.map((name) => statusOrFault(context, name)))
+        const all = found.filter((one) => one !== undefined)
         printFound(context, formatOf(flags.output), all, (found) =>
           table([['NAME', 'STATE', 'NODES', 'SERVER'], ...found.map((one) => [one.name, stateOf(one), String(one.nodes.length), one.server])]),
         )
       })
   },
+}
+
+/** The fault of one cluster, such as a damaged description, does not hide the others. */
+async function statusOrFault({ clusters, stderr }: CommandContext, name: string): Promise<ClusterStatus | undefined> {
+  try {
+    return await clusters.status(name)
+  } catch (error) {
+    stderr.write(`error: cluster "${name}": ${printable(messageOf(error))}\n`)
+    return undefined
+  }
 }
 
 function formatOf(output: string | undefined): 'json' | 'text' {
@@ -51,10 +65,31 @@ function describe(found: ClusterStatus): string {
   const nodes = found.nodes.map((node) => [node.name, node.ready ? 'Ready' : 'NotReady', node.runtime, node.address])
   const processes = found.pids.map((one) => [one.role, String(one.pid), one.node ?? ''])
   return [
-    `name:      ${found.name}\nstate:     ${stateOf(found)}\nserver:    ${found.server}\ndirectory: ${found.directory}\n`,
+    `name:      ${found.name}\nstate:     ${stateOf(found)}\nserver:    ${found.server}\ndirectory: ${found.directory}\n${historyLine(found)}`,
+    ...(found.running && !found.supervised
+      ? [`The supervisor does not run: nothing starts the server again when it ends. Bring it back with: skiff start ${found.name}\n`]
+      : []),
+    ...(found.servers.length > 0 ? [table([['SERVER', 'STATE', 'URL', 'LEADS'], ...found.servers.map(serverRow)])] : []),
     table([['NODE', 'STATE', 'RUNTIME', 'ADDRESS'], ...nodes]),
+    ...(found.etcd.length > 0 ? [table([['ETCD', 'STATE', 'URL'], ...found.etcd.map(memberRow)])] : []),
     table([['PROCESS', 'PID', 'NODE'], ...processes]),
+    ...(found.restarts.length > 0 ? [restartTable(found)] : []),
   ].join('\n')
+}
+
+const serverRow = ({ name, running, ready, url, leads }: ServerStatus) => [name, ready ? 'Ready' : running ? 'NotReady' : 'Stopped', url, leads.join(', ')]
+
+function historyLine({ history }: ClusterStatus): string {
+  return history ? `history:   since ${formatTime(history.sinceMs)}, ${formatMebibytes(history.bytes)}\n` : ''
+}
+
+const formatMebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(bytes < 10 * 2 ** 20 ? 1 : 0)} MiB`
+
+const memberRow = ({ name, healthy, url }: EtcdMemberHealth) => [name, healthy ? 'Healthy' : 'Unhealthy', url]
+
+function restartTable({ restarts, directory }: ClusterStatus): string {
+  const rows = restarts.map(({ what, count, lastMs, ending }) => [what, String(count), formatTime(lastMs), ending])
+  return `${table([['RESTARTED', 'TIMES', 'LAST', 'ENDED BY'], ...rows])}${directory}/crashes.log has the last lines of the logs.\n`
 }
 
 /** Columns as wide as their widest cell, three spaces apart, as kubectl prints. */

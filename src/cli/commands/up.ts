@@ -1,10 +1,13 @@
-/** `skiff up [NAME]` (and `start`): a running cluster, a merged kubeconfig, and one command to try (L4). */
+/** `skiff up [NAME]` (and `start`): a running cluster, a merged kubeconfig, and commands to try (L4). */
+import path from 'node:path'
 import type { Command } from 'commander'
+import { expectedHistory, expectedHistorySize, isHistory, isHistorySize } from '#api/debug/revisions'
 import type { UpOptions } from '../clusterManager.ts'
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
-import { kubeconfigPath, mergeKubeconfig } from '../kubeconfigFile.ts'
-import { formatSeconds } from '../progress.ts'
+import { checkKubeconfig, kubeconfigPath, mergeKubeconfig } from '../kubeconfigFile.ts'
+import { nextSteps } from '../nextSteps.ts'
+import { formatSeconds, type Progress } from '../progress.ts'
 import { applyConfigFile } from '../upConfig.ts'
 
 interface UpFlags {
@@ -13,11 +16,24 @@ interface UpFlags {
   runtime?: string
   port?: string
   podCidr?: string
+  etcd?: string
+  controlPlanes?: string
+  etcdServers?: string
+  etcdCafile?: string
+  etcdCertfile?: string
+  etcdKeyfile?: string
+  etcdPrefix?: string
   serviceCidr?: string
   kubeApiserverArg?: string[]
   kubeControllerManagerArg?: string[]
   kubeSchedulerArg?: string[]
   v?: string
+  logMaxSize?: string
+  logMaxFiles?: string
+  history?: string
+  historySize?: string
+  autostart?: boolean
+  ingress?: boolean
   kubeconfig?: string | boolean
   quiet?: boolean
   output?: string
@@ -54,9 +70,22 @@ function withUpFlags(command: Command): Command {
     .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
     .option('--pod-cidr <range>', 'range of the addresses of pods (default: one that nothing on this host uses)')
     .option('--service-cidr <range>', 'range of the addresses of Services (default: likewise)')
+    .option('--control-planes <n>', 'API servers behind one endpoint, which elect who runs controllers and scheduler; over an etcd (default: 1)')
+    .option('--etcd <members>', 'store objects in an etcd of the cluster, with 1, 3 or 5 members (default: none, they are in a file)')
+    .option('--etcd-servers <urls>', 'store objects in an etcd that is there: https://HOST:PORT,…')
+    .option('--etcd-cafile <file>', 'the authority that signed its certificate')
+    .option('--etcd-certfile <file>', 'the client certificate that it asks for')
+    .option('--etcd-keyfile <file>', 'the key of the client certificate')
+    .option('--etcd-prefix <path>', 'where the keys of the objects begin in it (default: /registry)')
     .option('--kube-apiserver-arg <flag=value>', 'a flag of kube-apiserver, such as audit-log-path=/var/log/audit.log; may be repeated', repeated)
     .option('--kube-controller-manager-arg <flag=value>', 'a flag of kube-controller-manager, such as controllers=-ttl; may be repeated', repeated)
     .option('--kube-scheduler-arg <flag=value>', 'a flag of kube-scheduler: config=/etc/scheduler.yaml; may be repeated', repeated)
+    .option('--log-max-size <mebibytes>', 'size beyond which a log is moved aside (default: 20)')
+    .option('--log-max-files <n>', 'number of files moved aside that are kept of each log (default: 3)')
+    .option('--history <duration>', 'how long changes can be looked up by skiff at, history and diff, such as 24h (default: 5 to 10 minutes)')
+    .option('--history-size <bytes>', 'the most that this history takes; beyond, its oldest part is given up (default: 400Mi with --history)')
+    .option('--autostart', 'start the cluster when the host boots, by a unit of systemd; delete removes it')
+    .option('--ingress', 'serve Ingresses on the real nodes; skiff addon disable ingress turns it off')
     .option('--kubeconfig <file>', 'the kubeconfig to merge into')
     .option('--no-kubeconfig', 'leave every kubeconfig alone')
     .option('-v, --v <n>', 'verbosity of the logs (default: 2)')
@@ -71,28 +100,39 @@ function repeated(value: string, before: string[] = []): string[] {
 async function run(context: CommandContext, name: string, flags: UpFlags): Promise<void> {
   const started = context.clock.monotonicMs()
   const progress = progressFor(context, flags.quiet ?? false)
-  const { created, status } = await context.clusters.up(name, parseOptions(flags), progress)
-  const contextName = `skiff-${name}`
-  if (flags.kubeconfig !== false) {
-    const file = await kubeconfigPath({
-      flag: typeof flags.kubeconfig === 'string' ? flags.kubeconfig : undefined,
-      variable: context.env.KUBECONFIG,
-      home: context.home,
-    })
-    const { previous } = await mergeKubeconfig(file, await context.clusters.kubeconfig(name), context.clock)
-    await context.clusters.rememberKubeconfig(name, file, previous)
-  }
+  const options = parseOptions(flags)
+  const file = await kubeconfigOf(context, flags)
+  if (file !== undefined) await checkKubeconfig(file, context.clock)
+  const { created, status } = await bringUp(context, name, options, file, progress)
   if (flags.output === 'json') {
     context.stdout.write(`${JSON.stringify(status, null, 2)}\n`)
     return
   }
   progress.note(
-    `\nCluster "${name}" ${created ? 'is up' : 'runs'} (${formatSeconds(context.clock.monotonicMs() - started)}): ${status.server}, context ${contextName}`,
+    `\nCluster "${name}" ${created ? 'is up' : 'runs'} (${formatSeconds(context.clock.monotonicMs() - started)}): ${status.server}, context skiff-${name}`,
   )
-  progress.note(`Try:  kubectl --context ${contextName} get nodes`)
+  progress.note(await nextSteps(context, name, file === undefined))
 }
 
-function parseOptions(flags: UpFlags): UpOptions {
+/** Starts the cluster, and merges its entry into the kubeconfig `file`; undefined: into none. */
+export async function bringUp(context: CommandContext, name: string, options: UpOptions, file: string | undefined, progress: Progress) {
+  context.ifInterrupted(`cluster "${name}" may have been started in part: skiff up ${name} continues, skiff delete ${name} removes what was made`)
+  const result = await context.clusters.up(name, options, progress)
+  if (file !== undefined) {
+    const { previous } = await mergeKubeconfig(file, await context.clusters.kubeconfig(name), context.clock)
+    await context.clusters.rememberKubeconfig(name, file, previous)
+  }
+  return result
+}
+
+/** The kubeconfig to merge into; undefined with --no-kubeconfig. */
+async function kubeconfigOf({ env, home }: CommandContext, { kubeconfig }: UpFlags): Promise<string | undefined> {
+  if (kubeconfig === false) return undefined
+  return kubeconfigPath({ flag: typeof kubeconfig === 'string' ? kubeconfig : undefined, variable: env.KUBECONFIG, home })
+}
+
+/** What the flags ask for; without flags, a cluster with the defaults. */
+export function parseOptions(flags: UpFlags): UpOptions {
   const runtime = flags.runtime === undefined ? undefined : runtimes.find((known) => known === flags.runtime)
   if (flags.runtime !== undefined && !runtime) throw new CommandError('usage', `--runtime ${flags.runtime}: expected ${runtimes.join(', ')}`)
   if (flags.output !== undefined && flags.output !== 'json') throw new CommandError('usage', `-o ${flags.output}: expected json`)
@@ -104,14 +144,48 @@ function parseOptions(flags: UpFlags): UpOptions {
     podCidr: flags.podCidr,
     serviceCidr: flags.serviceCidr,
     verbosity: wholeNumber('-v', flags.v, 0, 10),
-    apiServerArgs: flags.kubeApiserverArg?.map(asFlag),
+    logMaxSize: wholeNumber('--log-max-size', flags.logMaxSize, 1, 10_000),
+    logMaxFiles: wholeNumber('--log-max-files', flags.logMaxFiles, 1, 1000),
+    history: checked('--history', flags.history, isHistory, `0, or ${expectedHistory}`),
+    historySize: checked('--history-size', flags.historySize, isHistorySize, expectedHistorySize),
+    autostart: flags.autostart,
+    ingress: flags.ingress,
+    etcd: etcdMembers(flags),
+    controlPlanes: wholeNumber('--control-planes', flags.controlPlanes, 1, 5),
+    apiServerArgs: apiServerArgs(flags),
     controllerManagerArgs: flags.kubeControllerManagerArg?.map(asFlag),
     schedulerArgs: flags.kubeSchedulerArg?.map(asFlag),
   }
 }
 
+const ofEtcd = ['etcdServers', 'etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'etcdPrefix'] as const
+const files: ReadonlySet<string> = new Set(['etcdCafile', 'etcdCertfile', 'etcdKeyfile'])
+const flagOf = (option: string) => `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+
+/** kube-apiserver's flags, those of an etcd that is there among them. */
+function apiServerArgs(flags: UpFlags): string[] | undefined {
+  const given = ofEtcd.filter((option) => flags[option] !== undefined)
+  if (given.length > 0 && flags.etcdServers === undefined) throw new CommandError('usage', `${flagOf(given[0] as string)} needs --etcd-servers`)
+  // The server runs in another folder than the user.
+  const own = given.map((option) => `${flagOf(option)}=${files.has(option) ? path.resolve(flags[option] as string) : flags[option]}`)
+  return own.length > 0 ? [...own, ...(flags.kubeApiserverArg ?? []).map(asFlag)] : flags.kubeApiserverArg?.map(asFlag)
+}
+
+function etcdMembers({ etcd, etcdServers, kubeApiserverArg = [] }: UpFlags): number | undefined {
+  if (etcd === undefined) return undefined
+  if (etcdServers !== undefined || kubeApiserverArg.some((flag) => /^(--)?etcd-servers\b/.test(flag)))
+    throw new CommandError('usage', '--etcd makes an etcd, --etcd-servers names one that is there: give one of them')
+  if (!['1', '3', '5'].includes(etcd)) throw new CommandError('usage', `--etcd ${etcd}: expected 1, 3 or 5`)
+  return Number(etcd)
+}
+
 function asFlag(text: string): string {
   return `--${text.replace(/^--/, '')}`
+}
+
+function checked(flag: string, text: string | undefined, isRight: (text: string) => boolean, expected: string): string | undefined {
+  if (text !== undefined && !isRight(text)) throw new CommandError('usage', `${flag} ${text}: expected ${expected}`)
+  return text
 }
 
 function wholeNumber(flag: string, text: string | undefined, min: number, max: number): number | undefined {

@@ -1,4 +1,4 @@
-/** `skiff why can USER VERB RESOURCE`: which rule allows it, or that none does and which of the user's rules come near (L4). */
+/** `skiff why can USER VERB RESOURCE`: the rule that allows it, or the user's rules that are closest to allowing it (L4). */
 import type { SubjectAccessReview } from '#api/gen/types/authorization.v1'
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding } from '#api/gen/types/rbac.v1'
 import type { KubeList } from '#api/machinery/meta'
@@ -19,7 +19,7 @@ export interface AccessExplanation {
   readonly user: string
   readonly groups: readonly string[]
   readonly allowed: boolean
-  /** As the authorizer says it. */
+  /** The authorizer's reason. */
   readonly reason: string
   /** The user's rules about the resource, whatever their verbs; of the binding that allows it, where one does. */
   readonly rules: readonly { readonly binding: string; readonly role: string; readonly verbs: readonly string[]; readonly rule: PolicyRule }[]

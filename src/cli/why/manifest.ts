@@ -1,4 +1,4 @@
-/** `skiff why -f FILE`: where a pod would run that is not there (L4). The API server says what would become of it, without keeping it; the scheduler tries that. */
+/** `skiff why -f FILE`: the nodes where a pod that does not exist would run (L4). A dry-run create completes the pod; the scheduler evaluates the result. */
 import type { SchedulingExplanation } from '#api/debug/scheduling'
 import type { Container, Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
 import type { KubeObject } from '#api/machinery/meta'

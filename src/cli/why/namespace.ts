@@ -11,7 +11,7 @@ export interface NamespaceExplanation {
   readonly finalizers: readonly string[]
   readonly conditions: readonly { readonly type: string; readonly reason: string; readonly message: string }[]
   readonly remaining: readonly RemainingResource[]
-  /** API groups that do not say what they serve: nothing of theirs can be deleted. */
+  /** API groups whose discovery fails: their objects cannot be deleted. */
   readonly silentGroups: readonly string[]
 }
 

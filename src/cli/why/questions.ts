@@ -1,4 +1,4 @@
-/** How the parts of `skiff why` ask a cluster (L4): as its administrator, in JSON; what the server refuses becomes an error that says what it said. */
+/** The requests of `skiff why` to a cluster (L4): as its administrator, in JSON. A refusal becomes an error with the server's message. */
 import type { APIResource, APIResourceList, Status } from '#api/gen/types/meta.v1'
 import { CommandError } from '../exitCodes.ts'
 
@@ -33,7 +33,7 @@ interface GroupList {
   readonly groups?: readonly { readonly name: string; readonly preferredVersion?: { readonly groupVersion: string } }[]
 }
 
-/** Every resource in its group's preferred version; `silent`: groups whose server does not say what it serves. */
+/** Every resource in its group's preferred version; `silent`: groups whose discovery fails. */
 export async function servedResources(ask: Ask): Promise<{ readonly served: readonly ServedResource[]; readonly silent: readonly string[] }> {
   const { groups = [] } = await askFor<GroupList>(ask, '/apis')
   const versions = [

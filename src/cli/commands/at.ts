@@ -1,0 +1,69 @@
+/**
+ * `skiff at WHEN [COMMAND...]`: a read-only API of the past on localhost (L4), for one command of kubectl, for another program, or until Ctrl-C for all that
+ * read the kubeconfig whose path is printed.
+ */
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { toYaml } from '#api/machinery/yaml'
+import type { CliCommand, CommandContext } from '../command.ts'
+import { CommandError } from '../exitCodes.ts'
+import { type ConnectionFlags, keepMore, type PastConnection, pointOf, withConnection, withConnectionFlags } from '../past/connection.ts'
+import { type PastServer, servePast } from '../past/pastServer.ts'
+
+export const at: CliCommand = {
+  name: 'at',
+  register: (program, context) => {
+    withConnectionFlags(
+      program
+        .command('at <when> [command...]')
+        .description('read a cluster as it was: skiff at -10m get pods -A; WHEN is 14:03, -10m, 2026-01-31T14:03:00Z or a revision')
+        .addHelpText('after', '\nskiff at WHEN SUBCOMMAND... runs kubectl, skiff at WHEN -- PROGRAM... another program, skiff at WHEN serves until Ctrl-C.'),
+    )
+      // -10m is no flag, and the flags behind it are the program's.
+      .allowUnknownOption()
+      .passThroughOptions()
+      .action((_when: string, _command: string[], flags: ConnectionFlags, { args }: { readonly args: readonly string[] }) => {
+        const [when = '', ...words] = args[0] === '--' ? args.slice(1) : args
+        return withConnection(context, flags, (connection) => travel(context, connection, when, words))
+      })
+  },
+}
+
+async function travel(context: CommandContext, connection: PastConnection, when: string, words: readonly string[]): Promise<void> {
+  const [point, certificate] = await Promise.all([pointOf(connection, when, context.clock.now()), context.local.certificate()])
+  const server = await servePast({ transport: connection.transport, revision: point.revision, certificate })
+  try {
+    const directory = context.local.directory()
+    const kubeconfig = path.join(directory, 'kubeconfig')
+    await fs.writeFile(kubeconfig, kubeconfigText(server, certificate.ca, connection.namespace, point.revision), { mode: 0o600 })
+    if (words.length === 0) return await serveUntilInterrupted(context, kubeconfig, point.revision)
+    const [program = '', ...args] = words[0] === '--' ? words.slice(1) : ['kubectl', ...words]
+    if (program === '') throw new CommandError('usage', 'at WHEN --: expected a program')
+    // kubectl keeps what it discovers by host and port, and the port is another one each time.
+    const code = await context.local.run(program, args, { KUBECONFIG: kubeconfig, KUBECACHEDIR: path.join(directory, 'cache') })
+    if (code === undefined) throw new CommandError('unmetPrerequisite', `${program} is not on the PATH`)
+    if (server.hasExpired) context.stderr.write(`hint: ${keepMore(connection.cluster)}\n`)
+    context.local.exitWith(code)
+  } finally {
+    await server.close()
+  }
+}
+
+async function serveUntilInterrupted({ stdout, stderr }: CommandContext, kubeconfig: string, revision: number): Promise<never> {
+  stderr.write(`The cluster at revision ${revision}, read-only, until Ctrl-C. Use it with: export KUBECONFIG=${kubeconfig}\n`)
+  stdout.write(`${kubeconfig}\n`)
+  // The signal ends the process.
+  return new Promise<never>(() => {})
+}
+
+function kubeconfigText({ url, token }: PastServer, ca: string, namespace: string, revision: number): string {
+  const name = `revision-${revision}`
+  return toYaml({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name, cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
+    users: [{ name, user: { token } }],
+    contexts: [{ name, context: { cluster: name, user: name, namespace } }],
+    'current-context': name,
+  })
+}

@@ -1,0 +1,151 @@
+/** `skiff token create|list|delete` (L4): bootstrap tokens, with which machines join a cluster. Upstream: kubeadm token (v1.36). */
+import { createHash, randomInt, X509Certificate } from 'node:crypto'
+import { humanDuration, parseDuration } from '#api/machinery/duration'
+import { formatTime, parseTime } from '#base/time'
+import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
+import { CommandError } from '../exitCodes.ts'
+import { printFound } from '../output.ts'
+import { table } from './status.ts'
+
+const secretsPath = '/api/v1/namespaces/kube-system/secrets'
+const prefix = 'bootstrap-token-'
+const type = 'bootstrap.kubernetes.io/token'
+const nodeGroup = 'system:bootstrappers:kubeadm:default-node-token'
+
+export const token: CliCommand = {
+  name: 'token',
+  register: (program, context) => {
+    const command = program.command('token').description('bootstrap tokens, with which machines join a cluster (skiff join)')
+    command
+      .command('create')
+      .description('make a token and print it')
+      .option('--cluster <name>', 'the cluster')
+      .option('--ttl <duration>', 'how long it is good for; 0: for ever', '24h')
+      .option('--description <text>', 'what it is for')
+      .option('--print-join-command', 'print the whole command to join with')
+      .action(async (flags: CreateFlags) => create(context, await resolveCluster(context, flags.cluster), flags))
+    command
+      .command('list')
+      .alias('ls')
+      .description('list the tokens')
+      .option('--cluster <name>', 'the cluster')
+      .option('-o, --output <format>', 'json')
+      .action(async (flags: { cluster?: string; output?: string }) => list(context, await resolveCluster(context, flags.cluster), flags.output))
+    command
+      .command('delete <token>')
+      .description('delete a token, named by its first six characters or whole')
+      .option('--cluster <name>', 'the cluster')
+      .action(async (named: string, flags: { cluster?: string }) => remove(context, await resolveCluster(context, flags.cluster), named))
+  },
+}
+
+interface CreateFlags {
+  readonly cluster?: string
+  readonly ttl: string
+  readonly description?: string
+  readonly printJoinCommand?: boolean
+}
+
+async function create(context: CommandContext, cluster: string, { ttl, description, printJoinCommand }: CreateFlags): Promise<void> {
+  const ttlMs = durationOf(ttl)
+  const [id, secret] = [random(6), random(16)]
+  const expiration = ttlMs === 0 ? {} : { expiration: formatTime(context.clock.now() + ttlMs) }
+  const stringData = {
+    'token-id': id,
+    'token-secret': secret,
+    'usage-bootstrap-authentication': 'true',
+    'usage-bootstrap-signing': 'true',
+    'auth-extra-groups': nodeGroup,
+    ...expiration,
+    ...(description === undefined ? {} : { description }),
+  }
+  const body = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'kube-system', name: prefix + id }, type, stringData }
+  check(cluster, await context.clusters.ask(cluster, secretsPath, body))
+  const { server, ca } = await context.clusters.kubeconfig(cluster)
+  const words = ['skiff', 'join', new URL(server).host, '--token', `${id}.${secret}`, '--discovery-token-ca-cert-hash', `sha256:${keyHash(ca)}`]
+  context.stdout.write(`${printJoinCommand ? words.join(' ') : `${id}.${secret}`}\n`)
+}
+
+/** As kubeadm pins an authority: SHA-256 of its SubjectPublicKeyInfo. */
+function keyHash(ca: string): string {
+  const key = new X509Certificate(ca).publicKey.export({ type: 'spki', format: 'der' })
+  return createHash('sha256').update(key).digest('hex')
+}
+
+function durationOf(text: string): number {
+  if (text === '0') return 0
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms >= 1000) return ms
+  throw new CommandError('usage', `--ttl ${text}: expected a duration such as 24h or 30m, or 0`)
+}
+
+const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+function random(length: number): string {
+  return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('')
+}
+
+interface TokenSecret {
+  readonly metadata: { readonly name: string }
+  readonly data?: Readonly<Record<string, string>>
+}
+
+export interface ListedToken {
+  readonly id: string
+  /** In milliseconds since the epoch; absent: it does not expire. */
+  readonly expiresMs?: number
+  readonly usages: readonly string[]
+  readonly description: string
+  readonly groups: readonly string[]
+}
+
+async function list(context: CommandContext, cluster: string, output: string | undefined): Promise<void> {
+  if (output !== undefined && output !== 'json') throw new CommandError('usage', `-o ${output}: expected json`)
+  const answer = check(cluster, await context.clusters.ask(cluster, `${secretsPath}?fieldSelector=type%3D${encodeURIComponent(type)}`))
+  const { items } = JSON.parse(answer) as { readonly items: readonly TokenSecret[] }
+  const now = context.clock.now()
+  printFound(context, output ?? 'text', items.map(listed), (found) =>
+    table([
+      ['TOKEN', 'TTL', 'EXPIRES', 'USAGES', 'DESCRIPTION', 'EXTRA GROUPS'],
+      ...found.map(({ id, expiresMs, usages, description, groups }) => [
+        id,
+        expiresMs === undefined ? '<forever>' : expiresMs <= now ? '<invalid>' : humanDuration(expiresMs - now),
+        expiresMs === undefined ? '<never>' : formatTime(expiresMs),
+        usages.join(',') || '<none>',
+        description || '<none>',
+        groups.join(',') || '<none>',
+      ]),
+    ]),
+  )
+}
+
+function listed({ metadata, data = {} }: TokenSecret): ListedToken {
+  const text = (key: string) => Buffer.from((Object.hasOwn(data, key) ? data[key] : '') ?? '', 'base64').toString()
+  const expiration = text('expiration')
+  return {
+    id: metadata.name.slice(prefix.length),
+    ...(expiration === '' ? {} : { expiresMs: parseTime(expiration) ?? 0 }),
+    usages: ['authentication', 'signing'].filter((usage) => text(`usage-bootstrap-${usage}`) === 'true'),
+    description: text('description'),
+    groups: text('auth-extra-groups')
+      .split(',')
+      .filter((group) => group !== ''),
+  }
+}
+
+async function remove(context: CommandContext, cluster: string, named: string): Promise<void> {
+  const [, id] = /^([a-z0-9]{6})(\.[a-z0-9]{16})?$/.exec(named) ?? []
+  if (id === undefined) throw new CommandError('usage', 'expected a token, or its first six characters of a-z and 0-9')
+  const answer = await context.clusters.ask(cluster, `${secretsPath}/${prefix}${id}`, undefined, 'DELETE')
+  if (answer?.status === 404) throw new CommandError('notFound', `cluster "${cluster}" has no token "${id}"`)
+  check(cluster, answer)
+  context.stdout.write(`bootstrap token "${id}" deleted\n`)
+}
+
+/** The body. @throws CommandError when the cluster did not answer, or refused */
+function check(cluster: string, answer: { readonly status: number; readonly body: string } | undefined): string {
+  if (!answer) throw new CommandError('unmetPrerequisite', `cluster "${cluster}" does not answer`, { hint: `start it first: skiff start ${cluster}` })
+  if (answer.status < 300) return answer.body
+  const { message = `status ${answer.status}` } = JSON.parse(answer.body || '{}') as { readonly message?: string }
+  throw new CommandError('internal', message)
+}

@@ -1,0 +1,127 @@
+/** How the commands that read the past reach a cluster (L4): as the administrator of a local one, or as the user of a kubeconfig; and where in the past they read. */
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Command } from 'commander'
+import type { RevisionHistory } from '#api/debug/revisions'
+import { isStatus } from '#api/machinery/status'
+import { messageOf } from '#base/messageOf'
+import { formatTime } from '#base/time'
+import { ConnectionError } from '#client/httpConnection'
+import { createHttpTransport, type HttpTransport } from '#client/httpTransport'
+import { resolveKubeconfig } from '#client/kubeconfig'
+import { findKubeconfig } from '#client/kubeconfigFiles'
+import type { Transport } from '#client/transport'
+import { type CommandContext, resolveCluster } from '../command.ts'
+import { CommandError } from '../exitCodes.ts'
+import { parseWhen, type When } from './when.ts'
+
+export interface ConnectionFlags {
+  readonly cluster?: string
+  readonly kubeconfig?: string
+  readonly context?: string
+}
+
+export function withConnectionFlags(command: Command): Command {
+  return command
+    .option('--cluster <name>', 'the cluster, where there are several')
+    .option('--kubeconfig <file>', 'a kubeconfig whose cluster and user are taken instead; its server must keep the history')
+    .option('--context <name>', 'the context of that kubeconfig')
+}
+
+export interface PastConnection {
+  readonly transport: HttpTransport
+  readonly namespace: string
+  /** For hints: the local cluster. */
+  readonly cluster: string | undefined
+}
+
+/** Runs work with a connection, closed afterwards; failures of the connection become errors of the command. */
+export async function withConnection<T>(context: CommandContext, flags: ConnectionFlags, work: (connection: PastConnection) => Promise<T>): Promise<T> {
+  const connection = await connect(context, flags)
+  try {
+    return await work(connection)
+  } catch (error) {
+    throw asCommandError(error, connection)
+  } finally {
+    await connection.transport.close()
+  }
+}
+
+async function connect(context: CommandContext, { cluster: name, kubeconfig, context: contextName }: ConnectionFlags): Promise<PastConnection> {
+  const { clock } = context
+  if (kubeconfig === undefined) {
+    if (contextName !== undefined) throw new CommandError('usage', '--context needs --kubeconfig')
+    const cluster = await resolveCluster(context, name)
+    const { server, ca, clientCert: cert, clientKey: key } = await context.clusters.kubeconfig(cluster)
+    return { transport: createHttpTransport({ server, tls: { ca, cert, key }, clock, userAgent: 'skiff' }), namespace: 'default', cluster }
+  }
+  if (name !== undefined) throw new CommandError('usage', 'give --cluster or --kubeconfig, not both')
+  const place = { env: context.env, home: context.home, readFile: fs.readFile, listSeparator: path.delimiter, resolve: path.resolve, dirname: path.dirname }
+  try {
+    const config = await findKubeconfig(place, kubeconfig)
+    const { transport, namespace } = await resolveKubeconfig(config, { clock, readFile: fs.readFile }, { context: contextName, userAgent: 'skiff' })
+    return { transport: createHttpTransport(transport), namespace, cluster: undefined }
+  } catch (error) {
+    throw new CommandError('usage', messageOf(error), { cause: error })
+  }
+}
+
+function asCommandError(error: unknown, { cluster }: PastConnection): unknown {
+  if (error instanceof ConnectionError) {
+    return new CommandError('unmetPrerequisite', `the cluster does not answer: ${error.message}`, {
+      cause: error,
+      ...(cluster === undefined ? {} : { hint: `start it with: skiff start ${cluster}` }),
+    })
+  }
+  if (isStatus(error, 'Expired') || isStatus(error, 'Gone')) return new CommandError('notFound', error.message, { cause: error, hint: keepMore(cluster) })
+  if (isStatus(error)) return new CommandError(error.code === 404 ? 'notFound' : 'internal', error.message, { cause: error })
+  return error
+}
+
+export function keepMore(cluster: string | undefined): string {
+  const [stop, start] = cluster === undefined ? ['skiff stop', 'skiff start'] : [`skiff stop ${cluster}`, `skiff start ${cluster}`]
+  return `keep more history with --history: ${stop}; ${start} --history 24h`
+}
+
+export interface Point {
+  readonly revision: number
+  /** As the user named it. */
+  readonly text: string
+}
+
+/** The server's times of revisions. @throws CommandError unmetPrerequisite for a server without them, StatusError Forbidden */
+export async function revisionsOf(transport: Transport, query: Readonly<Record<string, string>> = {}): Promise<RevisionHistory> {
+  try {
+    return (await transport.request({ method: 'GET', path: '/skiff/revisions', query })).body as RevisionHistory
+  } catch (error) {
+    if (!isStatus(error, 'NotFound')) throw error
+    throw new CommandError('unmetPrerequisite', 'this server does not say which revision was the newest at which time', {
+      hint: 'name a revision',
+      cause: error,
+    })
+  }
+}
+
+/** The revision that was the newest then. @throws CommandError notFound, with the oldest time there is and how to keep more */
+export async function pointOf({ transport, cluster }: PastConnection, text: string, nowMs: number): Promise<Point> {
+  const when = parseWhen(text, nowMs)
+  const history = await historyAt(transport, when)
+  if (!history) return { revision: (when as { revision: number }).revision, text }
+  const revision = when.type === 'revision' ? when.revision : history.at
+  if (revision !== undefined && revision > history.revision) throw new CommandError('usage', `${text}: the newest revision is ${history.revision}`)
+  if (revision !== undefined && revision >= history.oldestRevision) return { revision, text }
+  const { oldestTime, oldestRevision } = history
+  const since = oldestTime === undefined ? `revision ${oldestRevision}` : `${oldestTime} (revision ${oldestRevision})`
+  throw new CommandError('notFound', `there is no history of ${text}: the oldest is of ${since}`, { hint: keepMore(cluster) })
+}
+
+/** Undefined: the user may not ask, and needs no answer because the revision is known. */
+async function historyAt(transport: Transport, when: When): Promise<RevisionHistory | undefined> {
+  if (when.type === 'time') return revisionsOf(transport, { time: formatTime(when.atMs) })
+  try {
+    return await revisionsOf(transport)
+  } catch (error) {
+    if (isStatus(error, 'Forbidden') || error instanceof CommandError) return undefined
+    throw error
+  }
+}
