@@ -6,21 +6,48 @@ import { kubernetesRelease, kubernetesVersion, skiffVersion } from '#base/versio
 import type { CommandContext } from '#cli/command'
 import { commands } from '#cli/commands/index'
 import { CommandError, exitCodes } from '#cli/exitCodes'
+import type { Snapshots } from '#cli/snapshots'
+import { asCommandError } from '#cli/systemErrors'
 import { createExec } from '#host/exec'
+import { endsUp } from './localCluster/clusterLock.ts'
 import { skiffHome } from './localCluster/clusterState.ts'
+import type { LocalClusterDeps } from './localCluster/deps.ts'
 import { createLocalClusterManager } from './localCluster/localClusterManager.ts'
+import { createLocalPrograms } from './localPrograms.ts'
 import { createRealClock } from './realClock.ts'
 
+/** The entry starts these itself, before the command line is read (skiff.ts). */
+const componentHelp = `
+One component alone, in the foreground, with the flags of upstream's program:
+  apiserver            skiff apiserver --help lists its flags
+  controller-manager
+  scheduler
+  kubelet
+  join HOST:PORT       a kubelet that joins a cluster with a bootstrap token: skiff join --help
+  etcd serve           the embedded store as an etcd server (API v3)`
+
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
-  const context = realContext(argv)
+  const interruption = { remains: '' }
+  const context = realContext(argv, interruption)
   const program = new Command('skiff')
+    .enablePositionalOptions()
     .description(`Kubernetes v${kubernetesVersion}, whole, in TypeScript`)
     .version(`Skiff v${skiffVersion}\nKubernetes ${kubernetesRelease}`)
+    .addHelpText('after', componentHelp)
     .showHelpAfterError('(skiff --help lists the commands)')
   program.exitOverride().configureOutput({ writeErr: (text) => context.stderr.write(printableLines(text)) })
   for (const command of commands) command.register(program, context)
   for (const command of program.commands) inheritErrors(command)
-  process.once('SIGINT', () => process.exit(exitCodes.interrupted))
+  process.once('SIGINT', () => {
+    const { remains } = interruption
+    context.stderr.write(remains ? `\nerror: interrupted\nhint: ${printable(remains)}\n` : '')
+    process.exit(exitCodes.interrupted)
+  })
+  // Another command that deletes the cluster which this one starts; it removes what was made.
+  process.once(endsUp, () => {
+    context.stderr.write('\nerror: another command deletes the cluster\n')
+    process.exit(exitCodes.conflict)
+  })
   // The reader has closed the pipe, as `head` does after its lines.
   process.stdout.once('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.internal))
   try {
@@ -37,38 +64,50 @@ function inheritErrors(command: Command): void {
   for (const child of command.commands) inheritErrors(child)
 }
 
-function report(error: unknown, context: CommandContext): number {
+function report(thrown: unknown, context: CommandContext): number {
+  const error = asCommandError(thrown)
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
   if (error instanceof CommandError) {
-    context.stderr.write(`error: ${printable(error.message)}\n${error.hint ? `hint: ${printable(error.hint)}\n` : ''}`)
+    const lines = [`error: ${error.message}`, ...error.details.map((line) => `  ${line}`), ...(error.hint ? [`hint: ${error.hint}`] : [])]
+    context.stderr.write(lines.map((line) => `${printable(line)}\n`).join(''))
     return exitCodes[error.exit]
   }
   context.stderr.write(`error: ${printableError(error)}\n`)
   return exitCodes.internal
 }
 
-function realContext(argv: readonly string[]): CommandContext {
+function realContext(argv: readonly string[], interruption: { remains: string }): CommandContext {
   const clock = createRealClock()
   const exec = createExec()
   const isRoot = process.getuid?.() === 0
   const home = os.homedir()
+  const deps = { clock, exec, isRoot, platform: process.platform, home: skiffHome(process.env, isRoot, home), self: [process.execPath, argv[1] ?? ''] }
   return {
-    clusters: createLocalClusterManager({
-      clock,
-      exec,
-      isRoot,
-      platform: process.platform,
-      home: skiffHome(process.env, isRoot, home),
-      self: [process.execPath, argv[1] ?? ''],
-    }),
+    clusters: createLocalClusterManager(deps),
+    snapshots: lazySnapshots(deps),
     clock,
     exec,
     env: process.env,
     home,
     isRoot,
     platform: process.platform,
+    local: createLocalPrograms(clock),
+    ifInterrupted: (remains) => {
+      interruption.remains = remains
+    },
     stdout: { write: (text) => process.stdout.write(printableLines(text)), isTTY: process.stdout.isTTY ?? false },
     // Progress colors and overwrites its lines; it escapes the titles that it is given itself.
-    stderr: { write: (text) => process.stderr.write(text), isTTY: process.stderr.isTTY ?? false },
+    stderr: { write: (text) => process.stderr.write(text), isTTY: process.stderr.isTTY ?? false, columns: process.stderr.columns },
+  }
+}
+
+/** Loaded by the commands that need it. */
+function lazySnapshots(deps: LocalClusterDeps): Snapshots {
+  const load = async () => (await import('./snapshot/snapshots.ts')).createSnapshots(deps)
+  return {
+    save: async (...args) => (await load()).save(...args),
+    status: async (file) => (await load()).status(file),
+    diff: async (first, second) => (await load()).diff(first, second),
+    restore: async (...args) => (await load()).restore(...args),
   }
 }

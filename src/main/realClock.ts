@@ -1,4 +1,5 @@
 /** The machine's own clock (L5): the one place where real time enters. */
+import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '#base/clock'
 
@@ -10,6 +11,8 @@ export function createRealClock(): Clock {
     now: () => Date.now(),
     monotonicMs: () => performance.now(),
     sleep: async (ms, signal) => {
+      // Any number of waits may listen to one signal; Node warns from the eleventh on.
+      if (signal) setMaxListeners(0, signal)
       try {
         await delay(Math.min(ms, longestTimerMs), undefined, signal ? { signal } : {})
       } catch (error) {

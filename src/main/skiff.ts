@@ -2,6 +2,7 @@
  * The program's entry (L5): long-running roles start at once with their own small parser; everything else is the command line.
  * Each path loads only what it needs, because start-up time is a promise.
  */
+import { setMaxListeners } from 'node:events'
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { printable, printableError } from '#base/printable'
@@ -22,12 +23,16 @@ const components = {
     (await import('./layouts/controllerManager.ts')).runControllerManagerProcess(args, signal),
   scheduler: async (args: string[], signal: AbortSignal) => (await import('./layouts/scheduler.ts')).runSchedulerProcess(args, signal),
   kubelet: async (args: string[], signal: AbortSignal) => (await import('./layouts/kubelet.ts')).runKubeletProcess(args, signal),
+  join: async (args: string[], signal: AbortSignal) => (await import('./layouts/join.ts')).runJoin(args, signal),
+  'etcd serve': async (args: string[], signal: AbortSignal) => (await import('./layouts/etcdServer.ts')).runEtcdServer(args, signal),
 }
 
 try {
-  if (role === 'kubelet' || role === 'node-agent') keepYoungGenerationSmall()
+  if (role === 'kubelet' || role === 'join' || role === 'node-agent' || role === 'node-ingress') keepYoungGenerationSmall()
   if (role === 'dialer') (await import('./layouts/dialerProcess.ts')).runDialerProcess()
-  else if (role === 'server' || role === 'node-agent') await runRole(role, rest)
+  else if (role === 'forwarder') (await import('./layouts/forwarderProcess.ts')).runForwarderProcess()
+  else if (role === 'server' || role === 'balancer' || role === 'node-agent' || role === 'node-ingress' || role === 'supervise') await runRole(role, rest)
+  else if (role === 'etcd' && rest[0] === 'serve') await runComponent('etcd serve', rest.slice(1))
   else if (role !== undefined && Object.hasOwn(components, role)) await runComponent(role as keyof typeof components, rest)
   else await (await import('./commandLine.ts')).runCommandLine(process.argv)
 } catch (error) {
@@ -44,23 +49,46 @@ function keepYoungGenerationSmall(): void {
 }
 
 /** Runs until a signal asks it to end; a second signal ends it at once. */
-async function runRole(name: 'server' | 'node-agent', args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { 'cluster-dir': { type: 'string' }, config: { type: 'string' }, v: { type: 'string', default: '2' } } })
+async function runRole(role: 'server' | 'balancer' | 'node-agent' | 'node-ingress' | 'supervise', args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      'cluster-dir': { type: 'string' },
+      name: { type: 'string', default: 'server' },
+      config: { type: 'string' },
+      v: { type: 'string', default: '2' },
+    },
+  })
   const stopping = stoppedBySignals()
   const verbosity = Number(values.v)
-  if (name === 'server') {
-    if (!values['cluster-dir']) throw new Error('server needs --cluster-dir DIR')
-    const { runServer } = await import('./layouts/server.ts')
-    await runServer(values['cluster-dir'], verbosity, stopping.signal)
-  } else {
-    if (!values.config) throw new Error('node-agent needs --config FILE')
+  if (role === 'node-agent' || role === 'node-ingress') {
+    if (!values.config) throw new Error(`${role} needs --config FILE`)
     // The server holds the other end: when it is gone, so are we, and the containers run on.
     process.stdin.resume()
     process.stdin.once('end', () => stopping.abort(new Error('the server is gone')))
-    const { runNodeAgent } = await import('./layouts/nodeAgent.ts')
-    await runNodeAgent(values.config, verbosity, stopping.signal)
+    await endWhenMissing(values.config, stopping.signal)
+    const run =
+      role === 'node-agent' ? (await import('./layouts/nodeAgent.ts')).runNodeAgent : (await import('./layouts/ingress/nodeIngress.ts')).runNodeIngress
+    await run(values.config, verbosity, stopping.signal)
+  } else {
+    const directory = values['cluster-dir']
+    if (!directory) throw new Error(`${role} needs --cluster-dir DIR`)
+    await endWhenMissing(`${directory}/cluster.json`, stopping.signal)
+    if (role === 'server') await (await import('./layouts/server.ts')).runServer(directory, values.name, verbosity, stopping.signal)
+    else if (role === 'balancer') await (await import('./layouts/balancer.ts')).runBalancer(directory, verbosity, stopping.signal)
+    else await (await import('./supervisor/supervisor.ts')).runSupervisor(directory, verbosity, stopping.signal)
   }
   process.exit(0)
+}
+
+/** At once, when the file is gone: an orderly end would write into the removed directory of the cluster, and make it again. */
+async function endWhenMissing(file: string, signal: AbortSignal): Promise<void> {
+  const [{ untilMissing }, { createRealClock }] = await Promise.all([import('./supervisor/untilMissing.ts'), import('./realClock.ts')])
+  void untilMissing(file, createRealClock(), signal).then(() => {
+    if (signal.aborted) return
+    console.error(`skiff: ${printable(file)} is gone: the directory of the cluster was removed`)
+    process.exit(1)
+  })
 }
 
 /** One component alone, with upstream's flags, in the foreground. Command lines that cannot be read end with 2. */
@@ -70,6 +98,8 @@ async function runComponent(name: keyof typeof components, args: string[]): Prom
 
 function stoppedBySignals(): AbortController {
   const stopping = new AbortController()
+  // Every component listens; Node warns from the eleventh listener on.
+  setMaxListeners(0, stopping.signal)
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (stopping.signal.aborted) process.exit(130)

@@ -1,5 +1,5 @@
 /**
- * What kube-apiserver's flags decide about a server, in the shape that createApiServer wants (L5): one place for the local cluster, the component
+ * Makes the arguments of createApiServer from kube-apiserver's flags (L5): one place for the local cluster, the component
  * alone, and tests.
  */
 import { formatDuration } from '#api/machinery/duration'
@@ -20,17 +20,21 @@ import type { ServerOptions } from './options/index.ts'
 import type { Followed } from './options/namedFiles.ts'
 import { namedCertificates } from './options/secureServing.ts'
 
+const identityGate = 'APIServerIdentity'
 const unsafeDeletionGate = 'AllowUnsafeMalformedObjectDeletion'
 
 export type OptionDeps = Pick<
   ApiServerDeps,
-  'authenticators' | 'authorizers' | 'admission' | 'tokens' | 'virtualResources' | 'postStartHooks' | 'pages' | 'audit'
+  'authenticators' | 'authorizers' | 'admission' | 'tokens' | 'computedResources' | 'connect' | 'postStartHooks' | 'pages' | 'audit'
 >
 
+/** Another server may write to the store. */
+type GivenDeps = SecurityDeps & { readonly waitUntilCurrent: NonNullable<SecurityDeps['waitUntilCurrent']> }
+
 /** @param given what the composition root decides itself: keys, clock, the registry's reader */
-export function depsFromOptions(options: ServerOptions, given: SecurityDeps): OptionDeps {
+export function depsFromOptions(options: ServerOptions, given: GivenDeps): OptionDeps {
   const { clock, random, log = noLog, metrics = noMetrics } = given
-  announceFeatures({ log, metrics }, options.features.featureGates, [unsafeDeletionGate])
+  announceFeatures({ log, metrics }, options.features.featureGates, [unsafeDeletionGate, identityGate])
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
   const { authorization, admission } = options
   const externalAddress = externalAddressOf(options.generic.externalHost, given.externalAddress)
@@ -79,21 +83,29 @@ export async function signerFromOptions({ authentication }: ServerOptions, deps:
 }
 
 /** What the flags decide about the registry. */
-export function registryConfigOf({ storage, reach }: ServerOptions, serviceCidr: string): Pick<BuiltInRegistryDeps, 'eventTtlSeconds' | 'serviceNetwork'> {
-  return { eventTtlSeconds: storage.eventTtlSeconds, serviceNetwork: { cidr: serviceCidr, nodePorts: reach.nodePorts } }
+export function registryConfigOf(
+  { storage, reach }: ServerOptions,
+  serviceCidr: string,
+): Pick<BuiltInRegistryDeps, 'eventTtlSeconds' | 'serviceNetwork' | 'mediaType'> {
+  return { eventTtlSeconds: storage.eventTtlSeconds, mediaType: storage.etcd?.mediaType, serviceNetwork: { cidr: serviceCidr, nodePorts: reach.nodePorts } }
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
   const { priorityAndFairness, featureGates } = options.features
   const unsafeDeletion = featureEnabled(featureGates, unsafeDeletionGate)
-  const { rejectForwardingRedirects } = options.reach
-  const { compactionIntervalMs } = options.storage
+  const identityLease = featureEnabled(featureGates, identityGate)
+  const { rejectForwardingRedirects, endpointReconciler, serverCount } = options.reach
+  const { compactionIntervalMs, history } = options.storage
   return {
     ...options.generic,
     compactionIntervalMs,
+    history,
     priorityAndFairness,
     unsafeDeletion,
+    identityLease,
     rejectForwardingRedirects,
+    endpointReconciler,
+    serverCount,
     ...options.apiEnablement,
     flags: options.flags,
   }

@@ -2,6 +2,7 @@
  * A log file that is renamed when it has grown (L5), from `audit.log` to `audit-2026-01-02T03-04-05.678.log`; old files are removed by age and
  * number, and may be compressed. Only the owner can read them. Upstream: natefinch/lumberjack.
  */
+
 import fs from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -9,6 +10,7 @@ import { gzip } from 'node:zlib'
 import type { LineWriter } from '#apiserver/audit/logBackend'
 import type { Clock } from '#base/clock'
 import { parseTime } from '#base/time'
+import { makeDirectorySync } from '#host/files'
 
 export interface RotatingFileOptions {
   /** 0: it is never moved aside. */
@@ -39,7 +41,7 @@ const compressed = promisify(gzip)
 
 /** @throws Error when the file cannot be opened */
 export function openRotatingFile(file: string, options: RotatingFileOptions, clock: Clock): LineWriter {
-  fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
+  makeDirectorySync(path.dirname(file), 0o700)
   let fd = fs.openSync(file, 'a', ownerOnly)
   let size = fs.fstatSync(fd).size
   let cleaning: Promise<void> = Promise.resolve()

@@ -5,7 +5,7 @@
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { writeFileAtomic } from '#host/files'
+import { makeDirectory, writeFileAtomic } from '#host/files'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { pairOf } from '../apiserver/options/namedFiles.ts'
 import { createAuthority, issueCertificate, type KeyPair } from '../pki/certificates.ts'
@@ -22,7 +22,7 @@ export async function servingCertificate(name: string, host: string, dir: string
   const leaf = await issueCertificate(authority, { commonName: `${name}@${Math.floor(nowMs / 1000)}`, usage: 'server', hosts, validDays }, nowMs)
   const made = { cert: `${leaf.cert.trim()}\n${authority.cert}`, key: leaf.key }
   if (dir !== '') {
-    await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+    await makeDirectory(dir, 0o700)
     await writeFileAtomic(keyFile, made.key, 0o600)
     await writeFileAtomic(certFile, made.cert, 0o644)
   }

@@ -1,51 +1,55 @@
 /**
- * What the cluster's own parts may do (L5): cluster DNS serves Services and announces itself; the API server calls kubelets. Made at start, brought
+ * What the cluster's own parts may do (L5): cluster DNS serves Services and announces itself; nodes enforce network policies; the API server calls kubelets. Made at start, brought
  * back if changed.
  */
-import type { ClusterRole, ClusterRoleBinding } from '#api/gen/types/rbac.v1'
-import { clusterRoleBindings, clusterRoles } from '#client/builtIn'
 import type { Client } from '#client/client'
 import { kubeletClientUser } from '../pki/pki.ts'
-import { dnsUser } from './agentConfig.ts'
+import { dnsUser, policyUser } from './agentConfig.ts'
+import { applyRights, type ClusterRights } from './clusterRights.ts'
 
-const name = 'skiff:cluster-dns'
-const fieldManager = 'skiff'
-
-const role: ClusterRole = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRole',
-  metadata: { name },
+const clusterDns: ClusterRights = {
+  name: 'skiff:cluster-dns',
   rules: [
     { apiGroups: [''], resources: ['services', 'namespaces'], verbs: ['get', 'list', 'watch'] },
     { apiGroups: [''], resources: ['services'], verbs: ['create'] },
     { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['get', 'list', 'watch', 'create', 'patch'] },
   ],
+  subject: { user: dnsUser },
 }
 
-const binding: ClusterRoleBinding = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRoleBinding',
-  metadata: { name },
-  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
-  subjects: [{ kind: 'User', name: dnsUser, apiGroup: 'rbac.authorization.k8s.io' }],
+/** An identity of its own, so that the proxy and DNS cannot read pods. It writes nothing and reads no Secret. */
+const networkPolicy: ClusterRights = {
+  name: 'skiff:network-policy',
+  rules: [
+    { apiGroups: [''], resources: ['pods', 'namespaces'], verbs: ['list', 'watch'] },
+    { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['list', 'watch'] },
+  ],
+  subject: { user: policyUser },
 }
 
-const kubeletApiAdmin = 'skiff:kubelet-api-admin'
+/** Upstream's metrics-server comes with this role. */
+const metricsReader: ClusterRights = {
+  name: 'system:aggregated-metrics-reader',
+  labels: Object.fromEntries(['view', 'edit', 'admin'].map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true'])),
+  rules: [{ apiGroups: ['metrics.k8s.io'], resources: ['pods', 'nodes'], verbs: ['get', 'list', 'watch'] }],
+}
 
-const kubeletBinding: ClusterRoleBinding = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRoleBinding',
-  metadata: { name: kubeletApiAdmin },
-  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:kubelet-api-admin' },
-  subjects: [{ kind: 'User', name: kubeletClientUser, apiGroup: 'rbac.authorization.k8s.io' }],
+const kubeletAccess: ClusterRights = {
+  name: 'skiff:kubelet-api-admin',
+  roleName: 'system:kubelet-api-admin',
+  subject: { user: kubeletClientUser },
 }
 
 /** The API server's client certificate for kubelets has no group: who steals its use, or proxies with it, gets kubelets' API and nothing else. */
 export async function ensureKubeletAccess(client: Client, signal: AbortSignal): Promise<void> {
-  await client.of(clusterRoleBindings).patch({ name: kubeletApiAdmin }, 'apply', kubeletBinding, { fieldManager, force: true, signal })
+  await applyRights(client, kubeletAccess, signal)
+}
+
+/** Those who may read a namespace's objects may read what its pods use, too. */
+export async function ensureMetricsReader(client: Client, signal: AbortSignal): Promise<void> {
+  await applyRights(client, metricsReader, signal)
 }
 
 export async function ensureAddonAccess(client: Client, signal: AbortSignal): Promise<void> {
-  await client.of(clusterRoles).patch({ name }, 'apply', role, { fieldManager, force: true, signal })
-  await client.of(clusterRoleBindings).patch({ name }, 'apply', binding, { fieldManager, force: true, signal })
+  for (const rights of [clusterDns, networkPolicy]) await applyRights(client, rights, signal)
 }

@@ -5,11 +5,12 @@ export interface AgentConfig {
   readonly nodeAddress: string
   /** URL of the API as the node reaches it. */
   readonly server: string
-  /** PEM texts. The kubelet is the node; proxy and DNS have identities of their own. */
+  /** PEM texts. The kubelet is the node; proxy, DNS and network policies have identities of their own. */
   readonly ca: string
   readonly kubelet: { readonly clientCert: string; readonly clientKey: string; readonly servingCert: string; readonly servingKey: string }
   readonly proxy: { readonly clientCert: string; readonly clientKey: string }
   readonly dns: { readonly clientCert: string; readonly clientKey: string }
+  readonly policy: { readonly clientCert: string; readonly clientKey: string }
   readonly cgroupRoot: string
   readonly clusterCidr: string
   readonly serviceCidr: string
@@ -17,6 +18,7 @@ export interface AgentConfig {
   readonly clusterDomain: string
 }
 
-/** The users of proxy and DNS. The kubelet's user is the node. */
+/** The users of proxy, DNS and network policies. The kubelet's user is the node. */
 export const proxyUser = 'system:kube-proxy'
 export const dnsUser = 'system:cluster-dns'
+export const policyUser = 'system:skiff-network-policy'

@@ -1,9 +1,7 @@
 /**
- * Starts the agent of each real node inside the node's namespaces and keeps it running (L5). An agent ends when the pipe to us closes, so none
- * outlives the server; the containers do.
+ * Starts the agent of each real node inside the node's namespaces and keeps it running (L5). An agent is a child of its node's process 1 and ends when its
+ * standard input, which is a socket of ours, closes: so none outlives the server; the containers do.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Component } from '#base/component'
@@ -13,13 +11,16 @@ import { type ClusterPaths, type ClusterState, nodeCgroup, type RealNode } from 
 import type { KeyPair } from '../pki/certificates.ts'
 import { ensureClientCertificate, ensureNodeCertificates } from '../pki/pki.ts'
 import { gatewayOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
-import { enterVnode, vnodeProcess } from '../vnode/vnode.ts'
-import { type AgentConfig, dnsUser, proxyUser } from './agentConfig.ts'
+import { vnodeProcess } from '../vnode/vnode.ts'
+import { type AgentConfig, dnsUser, policyUser, proxyUser } from './agentConfig.ts'
 import type { ProcessList } from './processList.ts'
 import type { ProcessTools } from './processTools.ts'
 import { type SupervisedProcess, superviseProcess } from './superviseProcess.ts'
+import { endFormer, startInVnode, type VnodeChild } from './vnodeChild.ts'
 
 const graceMs = 5000
+/** The word that makes this program an agent. */
+const agentRole = 'node-agent'
 
 export interface AgentsOptions {
   readonly paths: ClusterPaths
@@ -45,15 +46,15 @@ export function createAgents(options: AgentsOptions): Component[] {
 async function superviseAgent(options: AgentsOptions, node: RealNode, signal: AbortSignal): Promise<void> {
   const { tools, processes } = options
   await writeAgentConfig(options, node)
-  const agent: SupervisedProcess = {
+  const agent: SupervisedProcess<VnodeChild> = {
     start: () => startAgent(options, node),
     onMissing: () => tools.log.warn('The node does not run', { node: node.name }),
-    onStarted: async (child) => processes.set(node.name, { role: 'node', pid: await forkedPid(child, options), node: node.name }),
-    onEnded: async (child, stopped) => {
-      if (!stopped) tools.log.warn('A node agent ended, starting it again', { node: node.name, code: child.exitCode, signal: child.signalCode })
+    onStarted: async ({ pid }) => processes.set(node.name, { role: 'node', pid, node: node.name }),
+    onEnded: async (_, stopped) => {
+      if (!stopped) tools.log.warn('A node agent ended, starting it again', { node: node.name })
       await processes.set(node.name, undefined)
     },
-    end: (child, ended) => endAgent(child, ended, options),
+    end: (child, ended) => child.end(ended, graceMs, tools.clock),
   }
   await superviseProcess(agent, tools, signal)
 }
@@ -68,6 +69,7 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
   const own = await ensureNodeCertificates(dir, ca, node.name, [address, node.name], nowMs)
   const proxy = await ensureClientCertificate(dir, ca, 'kube-proxy', proxyUser, ['system:node-proxier'], nowMs)
   const dns = await ensureClientCertificate(dir, ca, 'cluster-dns', dnsUser, [], nowMs)
+  const policy = await ensureClientCertificate(dir, ca, 'network-policy', policyUser, [], nowMs)
   const config: AgentConfig = {
     nodeName: node.name,
     nodeAddress: address,
@@ -76,6 +78,7 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
     kubelet: { clientCert: own.client.cert, clientKey: own.client.key, servingCert: own.serving.cert, servingKey: own.serving.key },
     proxy: { clientCert: proxy.cert, clientKey: proxy.key },
     dns: { clientCert: dns.cert, clientKey: dns.key },
+    policy: { clientCert: policy.cert, clientKey: policy.key },
     cgroupRoot: `/${nodeCgroup(state, node)}`,
     clusterCidr,
     serviceCidr,
@@ -86,55 +89,18 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
 }
 
 /** Undefined when the node itself does not run. */
-async function startAgent(options: AgentsOptions, node: RealNode): Promise<ChildProcess | undefined> {
+async function startAgent(options: AgentsOptions, node: RealNode): Promise<VnodeChild | undefined> {
+  const { clock } = options.tools
   const dir = options.paths.node(node.name)
   const init = await vnodeProcess(dir)
   if (!init) return undefined
-  const log = await fs.open(path.join(dir, 'agent.log'), 'a', 0o600)
+  const file = await fs.open(path.join(dir, 'agent.log'), 'a', 0o600)
   try {
-    await log.chmod(0o600)
-    const [file = '', ...args] = [...enterVnode(init), ...options.self, 'node-agent', '--config', '/mnt/node/agent.json', '--v', String(options.verbosity)]
-    const child = spawn(file, args, { stdio: ['pipe', log.fd, log.fd], cwd: '/' })
-    await once(child, 'spawn')
-    return child
+    await file.chmod(0o600)
+    // A server that was killed leaves an agent that is about to end, or one that was stopped and never would.
+    await endFormer(init, agentRole, graceMs, clock)
+    return await startInVnode(init, [...options.self, agentRole, '--config', '/mnt/node/agent.json', '--v', String(options.verbosity)], { log: file.fd, clock })
   } finally {
-    await log.close()
-  }
-}
-
-async function endAgent(child: ChildProcess, ended: Promise<unknown>, options: AgentsOptions): Promise<void> {
-  const pid = await agentPid(child)
-  child.stdin?.end()
-  const late = options.tools.clock.timer(graceMs, () => {
-    if (pid !== child.pid) killIfThere(pid)
-    child.kill('SIGKILL')
-  })
-  await ended
-  late.cancel()
-}
-
-/** nsenter forks to enter the pid namespace: the agent is its child. */
-async function agentPid(child: ChildProcess): Promise<number> {
-  const pid = child.pid ?? 0
-  const children = await fs.readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-  return Number(children.trim().split(' ')[0]) || pid
-}
-
-/** The same, waiting for the fork; an agent that ends at once leaves nsenter's own pid. */
-async function forkedPid(child: ChildProcess, { tools }: AgentsOptions): Promise<number> {
-  for (let waitedMs = 0; waitedMs < 2000 && child.exitCode === null; waitedMs += 10) {
-    const pid = await agentPid(child)
-    if (pid !== child.pid) return pid
-    await tools.clock.sleep(10)
-  }
-  return child.pid ?? 0
-}
-
-/** The process may have just ended by itself: that is not an error. */
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    await file.close()
   }
 }

@@ -2,16 +2,16 @@
  * The API server alone (L5), with kube-apiserver's flags, in the foreground: the store is a file of ours, certificates that no flag names are made and
  * renewed. Upstream: cmd/kube-apiserver.
  */
-import path from 'node:path'
 import type { ApiServer } from '#apiserver/apiServer'
 import type { Encryption } from '#apiserver/encryption/encryption'
 import { createClient } from '#client/clientOverTransport'
 import { makePrivateDirectory } from '#host/files'
-import { openLmdbStore } from '#store/drivers/lmdb'
 import { certificateFiles, encryptionFromOptions, followCertificates, signerFromOptions, tlsFromOptions } from '../apiserver/fromOptions.ts'
+import { openStore } from '../apiserver/openStore.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { aloneGroups } from '../apiserver/options/index.ts'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'
+import { portProbe } from '../component/componentHealth.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki } from '../pki/pki.ts'
@@ -26,6 +26,10 @@ export function runApiServer(args: readonly string[], signal: AbortSignal): Prom
 }
 
 type Options = OptionsOf<typeof aloneGroups>
+
+/** Where upstream's API server expects these components, whatever their flags say. */
+const schedulerPort = 10_259
+const controllerManagerPort = 10_257
 
 async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { serving } = options
@@ -42,7 +46,7 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const load = () => ensurePki(serving.certDir, hosts, tools.clock.now())
   const certificates = createLivePki(await load(), load, tools)
   const { pki } = certificates
-  const store = await openLmdbStore({ path: path.join(serving.dataDir, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
+  const store = await openStore(options.storage.etcd, serving.dataDir, tools)
   const encryption = await encryptionOf(options, tools)
   const externalSigner = await signerFromOptions(options, tools).catch(usersFault)
   const server = serverOf(options, { tools, log: tools.log, pki, store, encryption, externalSigner })
@@ -79,6 +83,7 @@ function serverOf(options: Options, parts: ApiServerParts): ApiServer {
     externalAddress: port === 0 ? undefined : `${advertised ?? host}:${port}`,
     // The administrator grants rights to a certificate that a flag names, as upstream.
     postStartHooks: serving.kubeletClient ? [] : [(transport, signal) => ensureKubeletAccess(createClient(transport), signal)],
+    components: [portProbe('scheduler', schedulerPort), portProbe('controller-manager', controllerManagerPort)],
     config: {
       advertised: () => (advertised === undefined ? undefined : { address: advertised, port }),
       proxyClient: serving.proxyClient ?? pki.frontProxyClient,

@@ -1,4 +1,5 @@
 /** Puts an API server together from its options (L5), the same for a process of its own and for a local cluster. */
+import os from 'node:os'
 import { type ApiServer, type ApiServerConfig, type ApiServerDeps, createApiServer } from '#apiserver/apiServer'
 import type { Reach } from '#apiserver/backends/reach'
 import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
@@ -26,6 +27,8 @@ export interface ApiServerParts {
 /** Differences between the layouts. */
 export interface ApiServerPlace {
   readonly serviceCidr: string
+  /** Names this server among all that share its store. Default: the host's name. */
+  readonly hostName?: string | undefined
   /** How connections to addresses of the cluster are made; absent: by this process. */
   readonly reach?: ((reader: ObjectReader) => Reach) | undefined
   /** Host and port in URLs that the server gives out; undefined: unknown. */
@@ -34,12 +37,14 @@ export interface ApiServerPlace {
   readonly postStartHooks: NonNullable<ApiServerDeps['postStartHooks']>
   /** In addition to those of the options. */
   readonly pages?: ApiServerDeps['pages']
+  /** The components that `kubectl get componentstatuses` probes. */
+  readonly components: NonNullable<ApiServerDeps['components']>
   readonly config: Pick<ApiServerConfig, 'advertised' | 'proxyClient' | 'kubelet'>
 }
 
 export function assembleApiServer(options: ServerOptions, parts: ApiServerParts, place: ApiServerPlace): ApiServer {
   const { tools, log, pki, store, encryption, externalSigner } = parts
-  const { serviceCidr, externalAddress, postStartHooks, pages = [], config } = place
+  const { serviceCidr, hostName = os.hostname(), externalAddress, postStartHooks, pages = [], components, config } = place
   const { clock, random, metrics } = tools
   const registry = createBuiltInRegistry({
     store,
@@ -54,13 +59,16 @@ export function assembleApiServer(options: ServerOptions, parts: ApiServerParts,
   const reach = place.reach?.(reader)
   const common = { clock, random, log, metrics }
   const { serviceAccountKey } = pki
-  const deps = depsFromOptions(options, { ...common, reader, reach, serviceAccountKey, externalSigner, externalAddress, frontProxyNames })
+  const waitUntilCurrent = () => registry.cacher.waitUntilCurrent()
+  const current = { reader, waitUntilCurrent }
+  const deps = depsFromOptions(options, { ...common, ...current, reach, serviceAccountKey, externalSigner, externalAddress, frontProxyNames })
   return createApiServer(
     {
       ...common,
       store,
       registry,
       ...deps,
+      components,
       healthChecks: encryption?.healthChecks,
       postStartHooks: [...(deps.postStartHooks ?? []), ...postStartHooks],
       describe: describeLazily(),
@@ -70,6 +78,7 @@ export function assembleApiServer(options: ServerOptions, parts: ApiServerParts,
     {
       ...configFromOptions(options),
       ...config,
+      hostName,
       reach,
       serviceCidr,
       trust: live(() => trustFromOptions(options, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert }, frontProxyNames)),

@@ -2,15 +2,13 @@
  * Connects to pods and services of a local cluster (L5) through one process in the cluster's network namespace: keeps it running, sends it requests, and takes
  * the connections that it hands over. A request that a process did not answer before it ended goes to the next one.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { access } from 'node:fs/promises'
+import type { ChildProcess } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { type Dialer, UnreachableAddress } from '#apiserver/backends/reach'
 import type { Component } from '#base/component'
-import { inNetworkNamespace } from '#host/netns'
 import { createDialCounter } from './dialCounter.ts'
 import { type DialAnswer, type DialCancel, type DialError, type DialRequest, dialTimeoutMs, maxDials, timeoutMessage } from './dialMessages.ts'
+import { endInNamespace, startInNamespace } from './namespaceProcess.ts'
 import type { ProcessList } from './processList.ts'
 import type { ProcessTools } from './processTools.ts'
 import { superviseProcess } from './superviseProcess.ts'
@@ -28,10 +26,6 @@ export interface ClusterDialer {
   /** Runs the process. Before and between its runs, dials wait. */
   readonly component: Component
 }
-
-const graceMs = 2000
-/** Enough for the dials that the process allows at the same time. */
-export const memoryFlags = ['--max-old-space-size=32', '--max-semi-space-size=1']
 
 interface Dial {
   readonly request: DialRequest
@@ -54,14 +48,14 @@ export function createClusterDialer({ namespace, self, tools, processes }: Clust
     else if (socket) dial.end(undefined, socket)
     else dial.end(Object.assign(new Error('the connection was reset'), { code: 'ECONNRESET' }))
   }
-  const dial: Dialer = (address, port, signal) =>
+  const dial: Dialer = (address, port, signal, user) =>
     new Promise((resolve, reject) => {
       signal?.throwIfAborted()
-      counter.add(address)
+      counter.add(address, user)
       const request = { id: ++lastId, address, port }
       const end: Dial['end'] = (error, socket) => {
         dials.delete(request.id)
-        counter.remove(address)
+        counter.remove(address, user)
         timer.cancel()
         signal?.removeEventListener('abort', onAbort)
         if (socket) resolve(socket)
@@ -87,7 +81,11 @@ export function createClusterDialer({ namespace, self, tools, processes }: Clust
     run: (signal) =>
       superviseProcess(
         {
-          start: () => start(namespace, self, take),
+          start: async () => {
+            const started = await startInNamespace(namespace, self, ['dialer'])
+            if (started) take(started)
+            return started
+          },
           onMissing: () => tools.log.warn('The network namespace of the cluster is missing', { namespace }),
           onStarted: ({ pid = 0 }) => processes.set('dialer', { role: 'dialer', pid }),
           onEnded: async ({ exitCode, signalCode }, stopped) => {
@@ -95,7 +93,7 @@ export function createClusterDialer({ namespace, self, tools, processes }: Clust
             if (!stopped) tools.log.warn('The cluster dialer ended, starting it again', { code: exitCode, signal: signalCode })
             await processes.set('dialer', undefined)
           },
-          end: (running, ended) => end(running, ended, tools),
+          end: (running, ended) => endInNamespace(running, ended, tools),
         },
         tools,
         signal,
@@ -107,26 +105,4 @@ export function createClusterDialer({ namespace, self, tools, processes }: Clust
 function errorOf({ code, message, isRefusal }: DialError): Error {
   if (isRefusal) return new UnreachableAddress(message)
   return Object.assign(new Error(message), code === undefined ? {} : { code })
-}
-
-/** Undefined while the namespace does not exist. */
-async function start(namespace: string, self: readonly string[], take: (child: ChildProcess) => void): Promise<ChildProcess | undefined> {
-  const isThere = await access(`/run/netns/${namespace}`).then(
-    () => true,
-    () => false,
-  )
-  if (!isThere) return undefined
-  const [node = '', ...entry] = self
-  const [enter = '', ...rest] = [...inNetworkNamespace(namespace), node, ...memoryFlags, ...entry, 'dialer']
-  const child = spawn(enter, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], cwd: '/' })
-  await once(child, 'spawn')
-  take(child)
-  return child
-}
-
-async function end(child: ChildProcess, ended: Promise<unknown>, { clock }: ProcessTools): Promise<void> {
-  if (child.connected) child.disconnect()
-  const late = clock.timer(graceMs, () => child.kill('SIGKILL'))
-  await ended
-  late.cancel()
 }

@@ -11,7 +11,7 @@ const spellings = [
 for (const { name, written } of spellings)
   test(`API-29 all spellings of ${name} share one limit of dials`, () => {
     const [first = '', second = '', third = ''] = written
-    const counter = createDialCounter({ ofServer: 10, perAddress: 2 })
+    const counter = createDialCounter({ ofServer: 10, perAddress: 2, perUser: 10 })
     counter.add(first)
     counter.add(second)
     assert.throws(() => counter.add(third), UnreachableAddress)
@@ -20,10 +20,21 @@ for (const { name, written } of spellings)
   })
 
 test('API-29 a dial beyond the limit of the server is refused until another one ends, and is not counted', () => {
-  const counter = createDialCounter({ ofServer: 2, perAddress: 2 })
+  const counter = createDialCounter({ ofServer: 2, perAddress: 2, perUser: 10 })
   counter.add('10.244.1.5')
   counter.add('10.244.1.6')
   for (let i = 0; i < 5; i++) assert.throws(() => counter.add('10.244.1.7'), /^UnreachableAddress: 2 connections into the cluster/)
   counter.remove('10.244.1.5')
   counter.add('10.244.1.7')
+})
+
+test('API-29 dials of one user leave places to other users and to the server itself', () => {
+  const counter = createDialCounter({ ofServer: 4, perAddress: 4, perUser: 2 })
+  counter.add('10.244.1.5', 'jane')
+  counter.add('10.244.1.6', 'jane')
+  assert.throws(() => counter.add('10.244.1.7', 'jane'), /^UnreachableAddress: 2 connections of this user are being made already: try again later$/)
+  counter.add('10.244.1.7', 'joe')
+  counter.add('10.244.1.7')
+  counter.remove('10.244.1.5', 'jane')
+  counter.add('10.244.1.7', 'jane')
 })

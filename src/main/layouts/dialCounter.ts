@@ -4,29 +4,53 @@ import { UnreachableAddress } from '#apiserver/backends/reach'
 
 export interface DialCounter {
   /** @throws UnreachableAddress beyond a limit */
-  add(address: string): void
-  remove(address: string): void
+  add(address: string, user?: string): void
+  remove(address: string, user?: string): void
 }
 
-export function createDialCounter({ ofServer, perAddress }: { readonly ofServer: number; readonly perAddress: number }): DialCounter {
-  const counts = new Map<string, number>()
+export interface DialLimits {
+  readonly ofServer: number
+  readonly perAddress: number
+  readonly perUser: number
+}
+
+export function createDialCounter({ ofServer, perAddress, perUser }: DialLimits): DialCounter {
+  const byAddress = new Counts()
+  const byUser = new Counts()
   let total = 0
   return {
-    add(address) {
+    add(address, user) {
       const key = keyOf(address)
-      const count = counts.get(key) ?? 0
-      if (count >= perAddress) throw new UnreachableAddress(`${perAddress} connections to ${address} are being made already: try again later`)
-      if (total >= ofServer) throw new UnreachableAddress(`${ofServer} connections into the cluster are being made already: try again later`)
-      counts.set(key, count + 1)
+      if (byAddress.of(key) >= perAddress) throw refused(`${perAddress} connections to ${address}`)
+      if (user !== undefined && byUser.of(user) >= perUser) throw refused(`${perUser} connections of this user`)
+      if (total >= ofServer) throw refused(`${ofServer} connections into the cluster`)
+      byAddress.add(key, 1)
+      if (user !== undefined) byUser.add(user, 1)
       total++
     },
-    remove(address) {
-      const key = keyOf(address)
-      const left = (counts.get(key) ?? 0) - 1
-      if (left > 0) counts.set(key, left)
-      else counts.delete(key)
+    remove(address, user) {
+      byAddress.add(keyOf(address), -1)
+      if (user !== undefined) byUser.add(user, -1)
       total--
     },
+  }
+}
+
+function refused(what: string): UnreachableAddress {
+  return new UnreachableAddress(`${what} are being made already: try again later`)
+}
+
+class Counts {
+  readonly #counts = new Map<string, number>()
+
+  of(key: string): number {
+    return this.#counts.get(key) ?? 0
+  }
+
+  add(key: string, count: number): void {
+    const sum = this.of(key) + count
+    if (sum > 0) this.#counts.set(key, sum)
+    else this.#counts.delete(key)
   }
 }
 

@@ -34,8 +34,8 @@ export function timeoutMessage({ address, port }: DialRequest): string {
 
 /**
  * Dials in flight of one API server. A limit per address below 200, the default of --max-mutating-requests-inflight, would refuse calls of a healthy webhook that
- * all need a new connection.
+ * all need a new connection. One user's dials leave half of the places to others.
  */
-export const maxDials = { ofServer: 1024, perAddress: 256 }
+export const maxDials = { ofServer: 1024, perAddress: 256, perUser: 512 }
 /** Larger than the server's limit: the process also counts connections that it still hands over, for dials that the server has given up. */
 export const maxDialsOfProcess = 2 * maxDials.ofServer

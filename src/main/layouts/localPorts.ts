@@ -1,217 +1,282 @@
 /**
- * Makes the node ports of real nodes answer on this host's 127.0.0.1 too (L5): a TCP forwarder per node port, opened and closed with its Service.
- * The nodes do the balancing; this only reaches one of them. UDP is not forwarded. Upstream's counterpart: a port mapping of the node's container.
+ * Makes node ports and load balancers of real nodes answer on this host's localhost too (L5): opened and closed with their Services, on loopback addresses only.
+ * The nodes do the balancing; a forwarder process reaches one of them. A port that cannot be opened gets an Event on its Service. Only
+ * the log names the program of the host that has it, because users of the cluster need not know the host. Upstream's counterpart: port mappings of a node's
+ * container.
  */
-import net from 'node:net'
-import type { Node, Service } from '#api/gen/types/core.v1'
-import { isNodeReady, nodeAddress } from '#api/helpers/nodes'
-import type { Frozen } from '#api/machinery/meta'
+import path from 'node:path'
+import type { Service } from '#api/gen/types/core.v1'
+import { type Frozen, keyOf } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
+import { printable } from '#base/printable'
 import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import { nodes, services } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { EventRecorder } from '#client/eventRecorder'
+import type { FindPortHolder, PortHolder } from '#host/portHolder'
+import { type LocalPort, type LocalPortPlan, localPortKey, planLocalPorts, type RefusedPort } from './localPortPlan.ts'
+import { type ForwardedPort, type ForwarderRun, forwarderRole, type OpenPort, type PortForwarder } from './portForwarder.ts'
 
 export interface LocalPortsDeps {
   readonly informers: SharedInformerFactory
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Logger
+  readonly forwarder: Pick<PortForwarder, 'current' | 'onChange'>
+  readonly holderOf: FindPortHolder
+  /** The clusters by the ports of their APIs, whether they run or not. */
+  readonly clustersByApiPort: () => Promise<ReadonlyMap<number, string>>
 }
 
 export interface LocalPortsOptions {
+  /** The cluster's name. */
+  readonly cluster: string
   /** Whether a node with this address is one of this cluster's real nodes. */
   readonly isReal: (address: string) => boolean
 }
 
-const localhost = '127.0.0.1'
 /** The pause before another attempt to bind a taken port. */
-const retryMs = 10_000
-/** A node that drops the packets, because it has no endpoint of its own, must not hold up the connection. */
-const connectTimeoutMs = 1000
+const retryMs = 2000
+/** Where another port for a load balancer is looked for: below the node ports and the kernel's ephemeral ones. */
+const substitutes = { first: 20_000, count: 10_000, attempts: 8, step: 997 }
 
 export function createLocalPorts(deps: LocalPortsDeps, options: LocalPortsOptions): Component {
   return { name: 'local-ports', run: (signal) => run(deps, options, signal) }
 }
 
-/** A node port that is open, or waits for its port. */
-interface OpenPort {
+/** A port that is open, or waits for it. */
+interface Entry {
   readonly uid: string | undefined
-  /** Undefined while another process has the port. */
-  forwarder: Forwarder | undefined
+  targets: LocalPort['targets']
+  /** Undefined while the port cannot be had. */
+  open: OpenPort | undefined
+  /** Serves the load balancer meanwhile. */
+  substitute: { readonly port: number; readonly open: OpenPort } | undefined
+  /** The Service has its Event. */
+  isReported: boolean
 }
 
-async function run(deps: LocalPortsDeps, options: LocalPortsOptions, signal: AbortSignal): Promise<void> {
+interface Ports {
+  readonly deps: LocalPortsDeps
+  readonly cluster: string
+  readonly entries: Map<string, Entry>
+  /** Reasons that Services have an Event about, by Service and port. */
+  reported: Set<string>
+  /** Read once in each look at the ports, when a port is to be opened. */
+  apiPorts: ReturnType<LocalPortsDeps['clustersByApiPort']> | undefined
+}
+
+interface Refusal {
+  /** For users of the Service's namespace. */
+  readonly reason: string
+  /** For the host's user, when it says more. */
+  readonly details?: string | undefined
+  /** A process of this host has the port. */
+  readonly isTaken: boolean
+}
+
+/** Both are absent when the forwarder has ended; the next forwarder is asked. */
+interface Attempt {
+  readonly open?: OpenPort
+  readonly refusal?: Refusal
+}
+
+async function run(deps: LocalPortsDeps, { cluster, isReal }: LocalPortsOptions, signal: AbortSignal): Promise<void> {
   const serviceInformer = deps.informers.of(services)
   const nodeInformer = deps.informers.of(nodes)
   const changes = createWakeUp()
-  const registration = serviceInformer.addHandler({ onAdd: changes.ring, onUpdate: changes.ring, onDelete: changes.ring })
-  const open = new Map<number, OpenPort>()
-  const targets = () => realNodeAddresses(nodeInformer.store.list(), options.isReal)
+  const handler = { onAdd: changes.ring, onUpdate: changes.ring, onDelete: changes.ring }
+  const registrations = [serviceInformer.addHandler(handler), nodeInformer.addHandler(handler)]
+  deps.forwarder.onChange(changes.ring)
+  const ports: Ports = { deps, cluster, entries: new Map(), reported: new Set(), apiPorts: undefined }
+  let before: ForwarderRun | undefined
   try {
     await Promise.all([serviceInformer.synced(signal), nodeInformer.synced(signal)])
     while (!signal.aborted) {
-      const wanted = localNodePorts(serviceInformer.store.list())
-      await closeOthers(open, wanted)
-      let taken = false
-      for (const [port, service] of wanted) if (!(await ensureOpen(deps, open, port, service, targets))) taken = true
-      await nextLook(deps.clock, changes, taken, signal)
+      const plan = planLocalPorts(serviceInformer.store.list(), nodeInformer.store.list(), isReal)
+      const forwarder = plan.ports.size > 0 || before ? deps.forwarder.current() : undefined
+      // The ports of a process are closed with it.
+      if (forwarder !== before) for (const entry of ports.entries.values()) forgetOpen(entry)
+      before = forwarder
+      closeOthers(ports, plan)
+      ports.apiPorts = undefined
+      if (forwarder) for (const port of plan.ports.values()) await tryEnsureOpen(ports, plan, forwarder, port)
+      // Not before the node ports are open, which are then the way out.
+      if (forwarder || plan.ports.size === 0) reportRefused(ports, plan)
+      const isMissing = forwarder !== undefined && [...ports.entries.values()].some(({ open }) => !open)
+      await nextLook(deps.clock, changes, isMissing, signal)
     }
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
-    registration.remove()
-    await Promise.all([...open.values()].map(({ forwarder }) => forwarder?.close(true)))
+    for (const registration of registrations) registration.remove()
+    for (const entry of ports.entries.values()) closeEntry(entry)
   }
 }
 
-async function nextLook(clock: Clock, changes: WakeUp, taken: boolean, signal: AbortSignal): Promise<void> {
-  const retry = taken ? clock.timer(retryMs, changes.ring) : undefined
+async function nextLook(clock: Clock, changes: WakeUp, isMissing: boolean, signal: AbortSignal): Promise<void> {
+  const retry = isMissing ? clock.timer(retryMs, changes.ring) : undefined
   await changes.wait(signal)
   retry?.cancel()
 }
 
-/** Stops listening. Established connections stay, as they do on the nodes when a Service is deleted. */
-async function closeOthers(open: Map<number, OpenPort>, wanted: ReadonlyMap<number, Frozen<Service>>): Promise<void> {
-  for (const [port, { uid, forwarder }] of [...open]) {
-    if (wanted.has(port) && wanted.get(port)?.metadata.uid === uid) continue
-    open.delete(port)
-    await forwarder?.close(false)
+function forgetOpen(entry: Entry): void {
+  entry.open = undefined
+  entry.substitute = undefined
+}
+
+function closeEntry(entry: Entry): void {
+  entry.open?.close()
+  entry.substitute?.open.close()
+}
+
+/** Established connections stay, as they do on the nodes when a Service is deleted. */
+function closeOthers({ entries }: Ports, { ports }: LocalPortPlan): void {
+  for (const [key, entry] of [...entries]) {
+    if (ports.get(key)?.service.metadata.uid === entry.uid) continue
+    entries.delete(key)
+    closeEntry(entry)
   }
 }
 
-/** Returns false when another process owns the port; records one Event on the Service. */
-async function ensureOpen(
-  deps: LocalPortsDeps,
-  open: Map<number, OpenPort>,
-  port: number,
-  service: Frozen<Service>,
-  targets: () => readonly string[],
-): Promise<boolean> {
-  const before = open.get(port)
-  if (before?.forwarder) return true
-  const entry: OpenPort = before ?? { uid: service.metadata.uid, forwarder: undefined }
-  open.set(port, entry)
+function reportRefused(ports: Ports, { refused }: LocalPortPlan): void {
+  const reported = new Set<string>()
+  for (const one of refused) {
+    const key = `${one.service.metadata.uid} ${localPortKey(one)} ${one.reason}`
+    reported.add(key)
+    if (!ports.reported.has(key)) report(ports.deps, one, one, instead(ports, one))
+  }
+  ports.reported = reported
+}
+
+/** Logs an error of one port, which does not affect other ports; the next look tries the port again. */
+async function tryEnsureOpen(ports: Ports, plan: LocalPortPlan, forwarder: ForwarderRun, wanted: LocalPort): Promise<void> {
   try {
-    entry.forwarder = await openForwarder({ host: localhost, port, targets })
-    return true
+    await ensureOpen(ports, plan, forwarder, wanted)
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (before) return false
-    const why = code === 'EADDRINUSE' ? `${localhost}:${port} is in use by another process` : message
-    deps.events.event(service, 'Warning', 'LocalPortUnavailable', `Node port ${port} is not reachable on localhost: ${why}; the nodes' own addresses serve it`)
-    deps.log.warn('A node port cannot be opened on localhost', { port, service: `${service.metadata.namespace}/${service.metadata.name}`, why })
-    return false
+    ports.deps.log.error(error, 'A port could not be opened', { port: wanted.port, service: keyOf(wanted.service) })
   }
 }
 
-/** The TCP node ports that Services have, by number. */
-export function localNodePorts(list: readonly Frozen<Service>[]): Map<number, Frozen<Service>> {
-  const found = new Map<number, Frozen<Service>>()
-  for (const service of list) {
-    if (service.spec.type !== 'NodePort' && service.spec.type !== 'LoadBalancer') continue
-    for (const { nodePort, protocol } of service.spec.ports ?? []) if (nodePort && (protocol ?? 'TCP') === 'TCP') found.set(nodePort, service)
+async function ensureOpen(ports: Ports, plan: LocalPortPlan, forwarder: ForwarderRun, wanted: LocalPort): Promise<void> {
+  const key = localPortKey(wanted)
+  const entry: Entry = ports.entries.get(key) ?? {
+    uid: wanted.service.metadata.uid,
+    targets: wanted.targets,
+    open: undefined,
+    substitute: undefined,
+    isReported: false,
   }
-  return found
-}
-
-/** Addresses of the real nodes, those that are Ready first. */
-export function realNodeAddresses(list: readonly Frozen<Node>[], isReal: (address: string) => boolean): string[] {
-  const addresses = (some: readonly Frozen<Node>[]) => some.map((node) => nodeAddress(node, 'InternalIP')).filter((one) => one !== undefined && isReal(one))
-  return [...addresses(list.filter(isNodeReady)), ...addresses(list.filter((node) => !isNodeReady(node)))] as string[]
-}
-
-export interface Forwarder {
-  /** Stops listening; `now` also ends the connections. */
-  close(now: boolean): Promise<void>
-}
-
-export interface ForwarderOptions {
-  readonly host: string
-  readonly port: number
-  /** Addresses to connect to, on the same port: the first that answers is used. Called for each connection. */
-  readonly targets: () => readonly string[]
-}
-
-/** Listens and forwards; rejects when the port cannot be had. */
-export async function openForwarder({ host, port, targets }: ForwarderOptions): Promise<Forwarder> {
-  const sockets = new Set<net.Socket>()
-  // Tries the node that answered last first: with a local traffic policy only some nodes answer.
-  let preferred: string | undefined
-  const keep = (socket: net.Socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+  ports.entries.set(key, entry)
+  retarget(entry, wanted)
+  if (entry.open) return
+  const { open, refusal } = await tryOpen(ports, forwarder, wanted)
+  entry.open = open
+  if (open) onOpened(ports.deps, wanted, entry)
+  else if (refusal) {
+    if (wanted.use === 'load balancer' && !entry.substitute && instead(ports, wanted) === undefined)
+      entry.substitute = await openSubstitute(ports, plan, forwarder, wanted)
+    if (!entry.isReported) report(ports.deps, wanted, await withHolder(ports, wanted, refusal), entry.substitute?.port ?? instead(ports, wanted))
+    entry.isReported = true
   }
-  const serve = async (client: net.Socket) => {
-    keep(client)
-    client.on('error', () => client.destroy())
-    for (const target of preferredFirst(targets(), preferred)) {
-      const upstream = await connect(target, port)
-      if (!upstream) continue
-      preferred = target
-      if (client.destroyed) {
-        upstream.destroy()
-        return
-      }
-      keep(upstream)
-      join(client, upstream)
-      return
+}
+
+function retarget(entry: Entry, { targets }: LocalPort): void {
+  if (JSON.stringify(entry.targets) === JSON.stringify(targets)) return
+  entry.targets = targets
+  entry.open?.setTargets(targets)
+  entry.substitute?.open.setTargets(targets)
+}
+
+const inUse = 'it is in use on the host'
+
+async function tryOpen(ports: Ports, forwarder: ForwarderRun, wanted: ForwardedPort): Promise<Attempt> {
+  const { protocol, port } = wanted
+  // Not left to the bind: it may have one of the loopback addresses only, or belong to a cluster that is stopped.
+  ports.apiPorts ??= ports.deps.clustersByApiPort()
+  const apiOf = protocol === 'TCP' ? (await ports.apiPorts).get(port) : undefined
+  if (apiOf !== undefined) return { refusal: { reason: inUse, details: `it is the port of the API of cluster ${apiOf}`, isTaken: false } }
+  try {
+    return { open: await forwarder.open(wanted) }
+  } catch (error) {
+    const { code, message, address } = error as NodeJS.ErrnoException & { readonly address?: string }
+    if (address === undefined) {
+      ports.deps.log.warn('A port could not be handed to the port forwarder', { port, why: message })
+      return {}
     }
-    client.resetAndDestroy()
-  }
-  const server = net.createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (client) => void serve(client))
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ host, port, exclusive: true }, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
-  server.on('error', () => {})
-  return {
-    close: async (now) => {
-      // Do not wait for the callback, which waits for the last connection; the port is free as soon as close() returns.
-      server.close()
-      if (now) for (const socket of sockets) socket.destroy()
-    },
+    const reason = reasonsOfBinds.get(code ?? '') ?? 'it cannot be opened on the host'
+    return { refusal: { reason, details: `${address === '::1' ? '[::1]' : address}:${port}: ${message}`, isTaken: code === 'EADDRINUSE' } }
   }
 }
 
-function preferredFirst(targets: readonly string[], preferred: string | undefined): readonly string[] {
-  return preferred !== undefined && targets.includes(preferred) ? [preferred, ...targets.filter((target) => target !== preferred)] : targets
+const reasonsOfBinds: ReadonlyMap<string, string> = new Map([
+  ['EADDRINUSE', inUse],
+  ['EACCES', `Skiff may not bind it: ports below the host's net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE`],
+])
+
+/** Adds the holder of the port to the details. Called only for a refusal that is reported, because it searches all processes of the host. */
+async function withHolder(ports: Ports, { protocol, port }: ForwardedPort, refusal: Refusal): Promise<Refusal> {
+  if (!refusal.isTaken) return refusal
+  return { ...refusal, details: `${refusal.details}; held by ${nameOf(await ports.deps.holderOf(protocol, port), ports)}` }
 }
 
-function connect(host: string, port: number): Promise<net.Socket | undefined> {
-  return new Promise((resolve) => {
-    const socket = net.connect({ host, port, allowHalfOpen: true, noDelay: true, timeout: connectTimeoutMs })
-    const give = () => {
-      socket.destroy()
-      resolve(undefined)
-    }
-    socket.once('error', give)
-    socket.once('timeout', give)
-    socket.once('connect', () => {
-      socket.setTimeout(0)
-      socket.off('error', give)
-      socket.off('timeout', give)
-      resolve(socket)
-    })
-  })
+function nameOf(holder: PortHolder | undefined, { cluster }: Ports): string {
+  if (!holder) return 'another process'
+  const { pid, program, words } = holder
+  const other = clusterOf(words)
+  if (other === undefined) return `${printable(program)} (pid ${pid})`
+  return `${other === cluster ? 'this cluster' : `cluster ${printable(other)}`} (pid ${pid})`
 }
 
-/** Copies bytes both ways until both sides have ended. An error on one side closes the other. */
-function join(client: net.Socket, upstream: net.Socket): void {
-  for (const [from, to] of [
-    [client, upstream],
-    [upstream, client],
-  ] as const) {
-    from.on('error', () => to.destroy())
-    from.once('close', () => {
-      // After an orderly end all bytes are passed on, and the other side may still have bytes to write: leave it open.
-      if (!from.readableEnded || !from.writableFinished) to.destroy()
-    })
-    from.pipe(to)
+/** The cluster whose process this is, by its command line: a forwarder, a server or a balancer. */
+function clusterOf(words: readonly string[]): string | undefined {
+  const after = (role: string, flag: string) => {
+    const at = words.indexOf(role)
+    return at >= 0 && words[at + 1] === flag ? words[at + 2] : undefined
   }
+  const dir = after('server', '--cluster-dir') ?? after('balancer', '--cluster-dir')
+  return after(...forwarderRole) ?? (dir === undefined ? undefined : path.basename(dir))
+}
+
+/** The node port, when it is open. */
+function instead({ entries }: Ports, { protocol, nodePort }: Pick<LocalPort, 'protocol' | 'nodePort'>): number | undefined {
+  return nodePort !== undefined && entries.get(localPortKey({ protocol, port: nodePort }))?.open ? nodePort : undefined
+}
+
+/** A free port that depends on the Service and its port only, so that it is the same one the next time. Undefined when there is none, or no forwarder any more. */
+async function openSubstitute(ports: Ports, plan: LocalPortPlan, forwarder: ForwarderRun, wanted: LocalPort): Promise<Entry['substitute']> {
+  let place = 0
+  for (const character of `${keyOf(wanted.service)} ${wanted.port}`) place = (place * 31 + (character.codePointAt(0) ?? 0)) % substitutes.count
+  for (let attempt = 0; attempt < substitutes.attempts; attempt++) {
+    const port = substitutes.first + ((place + attempt * substitutes.step) % substitutes.count)
+    if (plan.ports.has(localPortKey({ protocol: wanted.protocol, port }))) continue
+    const { open, refusal } = await tryOpen(ports, forwarder, { ...wanted, port })
+    if (open) return { port, open }
+    if (!refusal) return undefined
+  }
+  return undefined
+}
+
+function onOpened({ events }: LocalPortsDeps, { service, use, port }: LocalPort, entry: Entry): void {
+  if (entry.isReported) events.event(service, 'Normal', 'LocalPortOpened', `${nameOfUse(use)} ${port} is reachable on localhost now`)
+  entry.isReported = false
+  entry.substitute?.open.close()
+  entry.substitute = undefined
+}
+
+const nameOfUse = (use: LocalPort['use']) => (use === 'node port' ? 'Node port' : 'Port')
+
+function report(
+  { events, log }: LocalPortsDeps,
+  refused: Pick<RefusedPort, 'service' | 'protocol' | 'port'> & { readonly use?: LocalPort['use'] },
+  { reason, details }: Pick<Refusal, 'reason' | 'details'>,
+  other: number | undefined,
+): void {
+  const { service, protocol, port, use = 'load balancer' } = refused
+  const number = protocol === 'TCP' ? String(port) : `${port}/${protocol}`
+  const hint = other === undefined ? 'the nodes’ own addresses serve it' : `use localhost:${other}`
+  events.event(service, 'Warning', 'LocalPortUnavailable', `${nameOfUse(use)} ${number} is not reachable on localhost: ${reason}; ${hint}`)
+  log.warn('A port cannot be opened on localhost', { port: number, service: keyOf(service as Frozen<Service>), why: details ?? reason })
 }

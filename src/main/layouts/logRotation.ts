@@ -15,12 +15,11 @@ export interface LogRotationOptions {
 
 const lookEveryMs = 30_000
 const mebibyte = 1024 * 1024
-const defaults: LogRotationOptions = { maxBytes: 20 * mebibyte, maxBackups: 3 }
 const chunkBytes = mebibyte
 const ownerOnly = 0o600
 
 /** @param files looked at twice a minute; those that are not there are left out */
-export function logRotation(files: readonly string[], { clock, log }: { readonly clock: Clock; readonly log: Logger }, options = defaults): Component {
+export function logRotation(files: readonly string[], { clock, log }: { readonly clock: Clock; readonly log: Logger }, options: LogRotationOptions): Component {
   return {
     name: 'log rotation',
     async run(signal) {

@@ -1,11 +1,11 @@
 /**
- * The agent of one real node (L5), running inside the node's namespaces: kubelet on the node's containerd, service proxy, cluster DNS and the
- * pod network, each with its own identity towards the API.
+ * The agent of one real node (L5), running inside the node's namespaces: kubelet on the node's containerd, service proxy, cluster DNS, network
+ * policies and the pod network, each with its own identity towards the API.
  */
 import fs from 'node:fs/promises'
 import { withoutNils } from '#api/schema/nils'
 import type { Component } from '#base/component'
-import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createSharedInformerFactory, type SharedInformerFactoryOptions } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { createEventRecorder } from '#client/eventRecorder'
 import { createHttpTransport } from '#client/httpTransport'
@@ -22,6 +22,8 @@ import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdR
 import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
 import { createNetworkAgent } from '#network/networkAgent'
+import { slimObject } from '#network/policy/changes'
+import { createPolicyAgent, type PolicyAgent } from '#network/policy/policyAgent'
 import { createProxy } from '#proxy/proxy'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
@@ -38,7 +40,8 @@ export async function runNodeAgent(configFile: string, verbosity: number, signal
   const config = JSON.parse(await file.read()) as AgentConfig
   const tools = processTools(config.nodeName, { verbosity })
   const renewals: Renewals = []
-  const components = [...(await kubelet(config, tools, renewals)), ...network(config, tools, renewals)]
+  const policies = networkPolicies(config, tools, renewals)
+  const components = [...(await kubelet(config, tools, renewals, policies.agent)), ...network(config, tools, renewals), ...policies.components]
   file.follow((text) => {
     // Only the certificates ever change while an agent runs.
     Object.assign(config, JSON.parse(text) as AgentConfig)
@@ -51,8 +54,19 @@ export async function runNodeAgent(configFile: string, verbosity: number, signal
 /** Functions to call when the configuration holds other certificates than before. */
 type Renewals = (() => void)[]
 
+interface Access {
+  readonly tools: ProcessTools
+  readonly renewals: Renewals
+}
+
 /** A client with its own certificate, and informers over it. A renewed certificate closes the connections, as in client-go; the next requests open new ones. */
-function access(config: AgentConfig, name: 'kubelet' | 'proxy' | 'dns', userAgent: string, { tools, renewals }: { tools: ProcessTools; renewals: Renewals }) {
+function access(
+  config: AgentConfig,
+  name: 'kubelet' | 'proxy' | 'dns' | 'policy',
+  userAgent: string,
+  { tools, renewals }: Access,
+  options?: SharedInformerFactoryOptions,
+) {
   const tls = live(() => ({ ca: config.ca, cert: config[name].clientCert, key: config[name].clientKey }))
   const transport = createHttpTransport({
     server: config.server,
@@ -63,10 +77,10 @@ function access(config: AgentConfig, name: 'kubelet' | 'proxy' | 'dns', userAgen
   })
   renewals.push(() => void transport.close())
   const client = createClient(transport)
-  return { client, informers: createSharedInformerFactory(client, tools) }
+  return { client, informers: createSharedInformerFactory(client, tools, options) }
 }
 
-async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renewals): Promise<Component[]> {
+async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renewals, podNetwork: PolicyAgent): Promise<Component[]> {
   const exec = createExec()
   const images = await exec.run('ctr', ['--address', nodePaths.containerdSocket, '--namespace', 'k8s.io', 'images', 'ls', '-q', `name==${pauseImage}`])
   if (images.stdout.trim() === '') await importImage({ exec, socket: nodePaths.containerdSocket }, buildPauseImage(pauseImage))
@@ -83,6 +97,7 @@ async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renew
         tool: { exec, socket: nodePaths.containerdSocket },
       }),
       host: await createKubeletHost(),
+      podNetwork,
     },
     {
       nodeName: config.nodeName,
@@ -116,6 +131,17 @@ async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renew
 
 function servingTls({ kubelet, ca }: AgentConfig): KubeletServerTls {
   return { cert: kubelet.servingCert, key: kubelet.servingKey, clientCa: ca }
+}
+
+function networkPolicies(
+  config: AgentConfig,
+  tools: ProcessTools,
+  renewals: Renewals,
+): { readonly agent: PolicyAgent; readonly components: readonly Component[] } {
+  const { informers } = access(config, 'policy', 'network-policy', { tools, renewals }, { transform: slimObject })
+  const deps = { informers, ...tools, log: tools.log.with('network-policy'), exec: createExec() }
+  const agent = createPolicyAgent(deps, { nodeName: config.nodeName })
+  return { agent, components: [agent, { name: 'network policy informers', run: (signal) => informers.run(signal) }] }
 }
 
 function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): Component[] {

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import { test } from 'node:test'
-import { createOwnKubelets } from './ownKubelets.ts'
+import { VirtualClock } from '#base/virtualClock'
+import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
 
 const kubelets = createOwnKubelets()
 kubelets.add('sim-1', { address: '198.18.0.1', port: 10_250, listensOn: '127.0.0.1' })
@@ -16,3 +20,24 @@ for (const { name, node, address, port, want } of cases) {
     assert.equal(kubelets.listenAddress(node, address, port), want)
   })
 }
+
+test('API-29 a server finds the kubelets that another server runs, and only where those listen', { timeout: 10_000 }, async () => {
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-kubelets-'))
+  const clock = new VirtualClock()
+  const [host, other] = [0, 1].map(() => createOwnKubelets({ file: path.join(dir, 'kubelets.json'), clock })) as [OwnKubelets, OwnKubelets]
+  const stop = new AbortController()
+  const following = other.components.map(({ run }) => run(stop.signal))
+  host.add('sim-1', { address: '198.18.0.1', port: 10_250, listensOn: '127.0.0.1' })
+  await host.publish()
+  while (other.listenAddress('sim-1', '198.18.0.1', 10_250) === undefined) {
+    await new Promise(setImmediate)
+    await clock.advance(1000)
+  }
+  assert.equal(other.listenAddress('sim-1', '198.18.0.1', 10_250), '127.0.0.1')
+  assert.equal(other.listenAddress('sim-1', '198.18.0.1', 6443), undefined)
+  host.clear()
+  assert.equal(host.listenAddress('sim-1', '198.18.0.1', 10_250), undefined)
+  stop.abort()
+  await Promise.all(following)
+  await fs.rm(dir, { recursive: true })
+})

@@ -5,6 +5,7 @@ import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import { type Random, seededRandom } from '#base/random'
 import type { LogSettings } from '../apiserver/options/logs.ts'
+import { createErrorOutput, droppedLines } from '../errorOutput.ts'
 import { withProcessMetrics } from '../processMetrics.ts'
 import { createPrometheusMetrics, type PrometheusMetrics } from '../prometheus.ts'
 import { createRealClock } from '../realClock.ts'
@@ -24,8 +25,10 @@ export function processTools(
   disabledMetrics?: readonly string[],
 ): ProcessTools {
   const clock = createRealClock()
-  const root = createTextLog({ write: (line) => process.stderr.write(line), verbosity, format, nowMs: () => clock.now(), pid: process.pid })
-  return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics: withProcessMetrics(createPrometheusMetrics(disabledMetrics)) }
+  const metrics = withProcessMetrics(createPrometheusMetrics(disabledMetrics))
+  const { write } = createErrorOutput(droppedLines(metrics))
+  const root = createTextLog({ write, verbosity, format, nowMs: () => clock.now(), pid: process.pid })
+  return { clock, random: seededRandom(randomInt(0xffff_ffff)), log: root.with(name), metrics }
 }
 
 /** Words that run this program, for the processes that it starts. */

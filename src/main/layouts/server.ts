@@ -1,57 +1,90 @@
 /**
- * The server of a local cluster, all in one process (L5): store, API server, controllers, scheduler and simulated nodes, which talk to the API
- * without sockets; and the agents of real nodes as child processes.
+ * A server of a local cluster, all in one process (L5): store, API server, controllers, scheduler and simulated nodes, which talk to the API
+ * without sockets; and the agents of real nodes as child processes. Several servers share an etcd: all serve the API, and elect leaders for the rest.
  */
-import { networkInterfaces } from 'node:os'
+
+import os, { networkInterfaces } from 'node:os'
 import path from 'node:path'
 import type { ApiServer } from '#apiserver/apiServer'
+import { nodeViewGroup } from '#apiserver/endpoints/nodeViews'
 import type { ServingTls } from '#apiserver/server/servingTls'
+import type { Component } from '#base/component'
+import { aborted } from '#base/orAborted'
 import { refreshKubeconfig } from '#cli/kubeconfigFile'
 import { createClient } from '#client/clientOverTransport'
 import { makePrivateDirectory } from '#host/files'
+import { nodeViews } from '#kubelet/views/index'
+import { createResourceMetricsApi } from '#metrics/resourceMetricsApi'
 import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
-import { openLmdbStore } from '#store/drivers/lmdb'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { certificateFiles, encryptionFromOptions, followCertificates, signerFromOptions, tlsFromOptions } from '../apiserver/fromOptions.ts'
+import { isLocal, openStore } from '../apiserver/openStore.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
+import { createComponentWatch } from '../component/componentHealth.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
+import { etcdServerArgs } from '../etcd/members.ts'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
-import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState, servingHosts } from '../localCluster/clusterState.ts'
+import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState } from '../localCluster/clusterState.ts'
+import { advertisedAddressOf, isReplicated, serversOf } from '../localCluster/controlPlanes.ts'
+import { historyArgs } from '../localCluster/historyLimits.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
+import { limitsOf } from '../localCluster/logLimits.ts'
+import { rememberProcess, runningProcess } from '../localCluster/processes.ts'
+import { loadSharedPki } from '../localCluster/sharedPki.ts'
+import { type EtcdPki, withLiveCertificates } from '../pki/etcdPki.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
-import { ensurePki, type Pki } from '../pki/pki.ts'
+import type { Pki } from '../pki/pki.ts'
 import { controlNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
-import { ensureAddonAccess, ensureKubeletAccess } from './addonAccess.ts'
+import { ensureAddonAccess, ensureKubeletAccess, ensureMetricsReader } from './addonAccess.ts'
 import { type ApiServerParts, assembleApiServer } from './assembleApiServer.ts'
 import { type ClusterDialer, createClusterDialer } from './clusterDialer.ts'
 import { ensureClusterInfo } from './clusterInfo.ts'
 import { createClusterReach } from './clusterReach.ts'
-import { logRotation } from './logRotation.ts'
+import { ensureJoinAccess } from './joinAccess.ts'
+import { createDefaultStorageClassOnce, ensureLocalPathAccess } from './localPathStorage.ts'
+import { type LogRotationOptions, logRotation } from './logRotation.ts'
 import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
 import { createProcessList } from './processList.ts'
 import { ownProgram, type ProcessTools, processTools, runTogether } from './processTools.ts'
+import type { ComponentWatches } from './serverComponents.ts'
+import { storeSocket } from './storeSocket.ts'
 
-export async function runServer(clusterDir: string, verbosity: number, signal: AbortSignal): Promise<void> {
+/** @param name one of the cluster's servers */
+export async function runServer(clusterDir: string, name: string, verbosity: number, signal: AbortSignal): Promise<void> {
   const tools = processTools('server', { verbosity })
   const paths = clusterPaths(path.resolve(clusterDir, '../..'), path.basename(clusterDir))
   const state = await readState(paths)
   if (!state) throw new Error(`${paths.state} is not there: a cluster is made with "skiff up"`)
-  const hosts = servingHosts(state)
-  const load = () => ensurePki(paths.pki, hosts, tools.clock.now())
+  const own = serversOf(state).find((server) => server.name === name)
+  if (!own) throw new Error(`cluster "${state.name}" has no server "${name}"`)
+  const files = paths.server(name)
+  await takePidFile(files.pid, tools)
+  let etcdPki: EtcdPki | undefined
+  const load = async () => {
+    const loaded = await loadSharedPki(paths, state, tools.clock)
+    etcdPki = loaded.etcdPki
+    return loaded.pki
+  }
   const certificates = createLivePki(await load(), load, tools)
   const { pki } = certificates
   await makePrivateDirectory(paths.dir)
   await makePrivateDirectory(paths.store)
-  const store = await openLmdbStore({ path: path.join(paths.store, 'data.mdb'), clock: tools.clock, log: tools.log.with('store') })
-  const options = await serverOptions([...ownArgs, ...(state.apiServerArgs ?? [])], { file: (name) => createConfigFile(name, tools.clock) })
+  const options = await serverOptions(argsOf(paths, state), { file: (name) => createConfigFile(name, tools.clock) })
+  const store = await openStore(
+    withLiveCertificates(options.storage.etcd, () => etcdPki),
+    paths.store,
+    tools,
+  )
   const encryption = await encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') })
   const externalSigner = await signerFromOptions(options, tools)
   const explainer = createExplainer()
-  const ownKubelets = createOwnKubelets()
-  const processes = createProcessList(paths.processes)
+  const watches = { scheduler: createComponentWatch('scheduler', tools.clock), controllerManager: createComponentWatch('controller-manager', tools.clock) }
+  const ownKubelets = createOwnKubelets(isReplicated(state) ? { file: paths.kubelets, clock: tools.clock } : undefined)
+  const processes = createProcessList(files.processes)
   const dialer = state.network && createClusterDialer({ namespace: controlNetwork(state.network, state.id).namespace, self: ownProgram(), tools, processes })
   const parts = { tools, log: tools.log.with('apiserver'), pki, store, encryption, externalSigner }
-  const server = serverOf(options, parts, { state, explainer, ownKubelets, dialer })
+  const server = serverOf(options, parts, { state, name, explainer, ownKubelets, dialer, watches })
+  const resourceMetrics = offerGroups(server, tools, ownKubelets)
   // The API server stops after the components: their last requests need a cache that follows the store.
   const serving = new AbortController()
   const running = Promise.all([
@@ -60,26 +93,27 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
     runTogether(dialer ? [dialer.component] : [], tools, serving.signal),
   ])
   const servingTls = () => servingTlsOf(pki, options)
-  const addresses = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
-  const listeners = await Promise.all(addresses.map((host) => server.listen({ ...options.secureServing.listen, host, port: state.port, tls: servingTls() })))
+  const onBridge = state.network && advertisedAddressOf(state, name)
+  const places = [{ host: '127.0.0.1', port: own.port }, ...(onBridge ? [{ host: onBridge, port: state.port }] : [])]
+  const listeners = await Promise.all(places.map((place) => server.listen({ ...options.secureServing.listen, ...place, tls: servingTls() })))
   certificates.onLook(() => {
     for (const listener of listeners) listener.setTls(servingTls())
   })
   certificates.onLook(() => refreshKubeconfigs(paths, pki, tools))
   process.on('SIGHUP', certificates.look)
   followCertificates(certificateFiles(options), certificates.look, tools.log, signal)
-  await Promise.race([server.started, running, once(signal)])
-  const logs = logRotation(
-    logsOf(paths, state).map(({ file }) => file),
-    tools,
-  )
+  await Promise.race([server.started, running, aborted(signal)])
+  const logs = logRotation(rotatedLogs(paths, state, name), tools, rotationOf(state))
   // The API is served before the code of the components is read.
   const { controlPlane, nodes } = await import('./serverComponents.ts')
   const components = [
-    ...(await controlPlane(server, tools, { pki, explainer, state })),
-    ...(await nodes(server, { tools, state, paths, certificates, ownKubelets, verbosity, processes })),
+    ...(await controlPlane(server, tools, { pki, explainer, state, name, watches })),
+    nodes(server, { tools, state, paths, name, certificates, ownKubelets, verbosity, processes }),
+    ...ownKubelets.components,
+    resourceMetrics,
     certificates.component,
     logs,
+    ...(isLocal(store) ? [storeSocket(store, paths, tools)] : []),
   ]
   await runTogether(components, tools, signal)
   await server.announceShutdown()
@@ -89,10 +123,34 @@ export async function runServer(clusterDir: string, verbosity: number, signal: A
   await store.close()
 }
 
+/** Two processes must not move one log aside: each server takes its own, the first one those of the others, too. */
+function rotatedLogs(paths: ClusterPaths, state: ClusterState, name: string): string[] {
+  const servers = serversOf(state)
+  const others = new Set(servers.filter((one) => one.name !== name).map((one) => one.name))
+  const all = servers[0]?.name === name ? logsOf(paths, state).filter(({ source }) => !others.has(source)) : [{ file: paths.server(name).log }]
+  return all.map(({ file }) => file)
+}
+
+function rotationOf(state: ClusterState): LogRotationOptions {
+  const { maxMebibytes, maxFiles } = limitsOf(state, {})
+  return { maxBytes: maxMebibytes * 2 ** 20, maxBackups: maxFiles }
+}
+
+/** A supervisor that was killed while it started this process may not have written it down. @throws Error when another server runs */
+async function takePidFile(pidFile: string, { clock }: ProcessTools): Promise<void> {
+  const other = await runningProcess(pidFile)
+  if (other && other.pid !== process.pid) throw new Error(`process ${other.pid} is the server of this cluster already`)
+  await rememberProcess(pidFile, process.pid, clock)
+}
+
 /**
  * The API server's flags of a local cluster, before its user's own: nodes join with bootstrap tokens and may change only their own objects.
  */
 const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugins=NodeRestriction']
+
+function argsOf(paths: ClusterPaths, state: ClusterState): string[] {
+  return [...ownArgs, ...(state.etcd ? etcdServerArgs(paths, state.etcd) : []), ...historyArgs(state), ...(state.apiServerArgs ?? [])]
+}
 
 function servingTlsOf(pki: Pki, options: ServerOptions): ServingTls {
   return tlsFromOptions(options, pki.apiserver, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
@@ -108,37 +166,41 @@ async function refreshKubeconfigs(paths: ClusterPaths, pki: Pki, { clock, log }:
   }
 }
 
-function once(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-}
-
 interface LocalParts {
   readonly state: ClusterState
+  readonly name: string
   readonly explainer: Explainer
   readonly ownKubelets: OwnKubelets
   readonly dialer: ClusterDialer | undefined
+  readonly watches: ComponentWatches
 }
 
-function serverOf(options: ServerOptions, parts: ApiServerParts, { state, explainer, ownKubelets, dialer }: LocalParts): ApiServer {
+function serverOf(options: ServerOptions, parts: ApiServerParts, { state, name, explainer, ownKubelets, dialer, watches }: LocalParts): ApiServer {
   const address = state.network ? gatewayOf(state.network) : externalAddress()
+  const advertised = advertisedAddressOf(state, name) ?? address
+  // Without real nodes the servers listen on loopback alone.
+  const joinHost = state.network ? gatewayOf(state.network) : '127.0.0.1'
   const { pki } = parts
   const plan = addressPlanOf(state)
   const own = new Set(state.nodes.map(({ name }) => name))
   return assembleApiServer(options, parts, {
     serviceCidr: plan.serviceCidr,
+    hostName: isReplicated(state) ? `${os.hostname()}-${name}` : undefined,
     reach: (reader) => createClusterReach({ ranges: plan, reader, dial: dialer?.dial, isOwn: (name) => own.has(name) }),
     externalAddress: address && `${address}:${state.port}`,
     postStartHooks: [
       (transport, signal) => ensureAddonAccess(createClient(transport), signal),
+      (transport, signal) => ensureMetricsReader(createClient(transport), signal),
       (transport, signal) => ensureKubeletAccess(createClient(transport), signal),
-      (transport, signal) => ensureClusterInfo(createClient(transport), `https://${address ?? '127.0.0.1'}:${state.port}`, pki.ca.cert, signal),
+      (transport, signal) => ensureLocalPathAccess(createClient(transport), signal),
+      (transport, signal) => createDefaultStorageClassOnce(createClient(transport), signal),
+      (transport, signal) => ensureJoinAccess(createClient(transport), plan, signal),
+      (transport, signal) => ensureClusterInfo(createClient(transport), `https://${joinHost}:${state.port}`, pki.ca.cert, signal),
     ],
     pages: [schedulingPage(explainer)],
+    components: Object.values(watches),
     config: {
-      advertised: () => (address ? { address, port: state.port } : undefined),
+      advertised: () => (advertised ? { address: advertised, port: state.port } : undefined),
       proxyClient: pki.frontProxyClient,
       kubelet: live(() => ({
         ...pki.apiserverKubeletClient,
@@ -148,6 +210,22 @@ function serverOf(options: ServerOptions, parts: ApiServerParts, { state, explai
       })),
     },
   })
+}
+
+/** Offers the groups that this process computes; @returns the component that samples the nodes for metrics.k8s.io */
+function offerGroups(server: ApiServer, { clock, log, metrics }: ProcessTools, ownKubelets: OwnKubelets): Component {
+  const { reader, kubelets } = server
+  const { group, component } = createResourceMetricsApi({
+    objects: reader,
+    kubelets,
+    measureOwn: ownKubelets.measure,
+    clock,
+    log: log.with('metrics'),
+    metrics,
+  })
+  server.addGroup(group)
+  server.addGroup(nodeViewGroup(nodeViews, { reader, kubelets, clock }))
+  return component
 }
 
 /**

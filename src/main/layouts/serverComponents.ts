@@ -2,6 +2,8 @@
  * The other components of a local cluster's server process (L5): controllers, scheduler and simulated nodes, and the components that keep the agents,
  * routes and ports of real nodes. A module of its own, so that the API can be served before this code is read. Upstream has processes for them.
  */
+import os from 'node:os'
+import path from 'node:path'
 import type { ApiServer } from '#apiserver/apiServer'
 import { secretTokens } from '#apiserver/authn/secretTokens'
 import type { UserInfo } from '#apiserver/core/request'
@@ -11,90 +13,128 @@ import { serviceCIDRs } from '#client/builtIn'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { createEventRecorder } from '#client/eventRecorder'
-import { bootstrapSigner } from '#controllers/bootstrap/signer'
-import { tokenCleaner } from '#controllers/bootstrap/tokenCleaner'
 import { createControllerManager } from '#controllers/framework/manager'
 import { controllers, turnableFeatures } from '#controllers/index'
 import { createExec } from '#host/exec'
 import { inNetworkNamespace } from '#host/netns'
+import { createPortHolders } from '#host/portHolder'
 import { createNodeRoutes } from '#network/nodeRoutes'
 import { schedulerConfigOf } from '#scheduler/config/configuration'
 import type { Explainer } from '#scheduler/explain/explainer'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { readOptions } from '../apiserver/options/readOptions.ts'
+import type { ComponentWatch } from '../component/componentHealth.ts'
 import { hostPaths } from '../component/hostPaths.ts'
+import type { Fence, LeaseSettings } from '../component/leading.ts'
+import { leadingComponent } from '../component/leadingComponent.ts'
+import { defaultLease, type GivenLease, leaseOf } from '../component/options/leaderElection.ts'
 import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
-import { type AddressPlan, addressPlanOf } from '../localCluster/addressPlan.ts'
+import { defragmentation } from '../etcd/defragmentation.ts'
+import { addressPlanOf } from '../localCluster/addressPlan.ts'
+import { clustersByApiPort } from '../localCluster/apiPorts.ts'
 import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
+import { isReplicated, leaseIdentityOf, leasesByWork } from '../localCluster/controlPlanes.ts'
 import { type LivePki, live } from '../pki/livePki.ts'
 import type { Pki } from '../pki/pki.ts'
 import { controlNetwork } from '../vnode/clusterNetwork.ts'
 import { createAgents, renewAgentCertificates } from './agents.ts'
+import { controllerArgs } from './controllerArgs.ts'
 import { controlRoutes } from './controlRoutes.ts'
+import { createIngressAddon } from './ingress/ingressAddon.ts'
 import { createLocalPorts } from './localPorts.ts'
 import type { OwnKubelets } from './ownKubelets.ts'
+import { createPortForwarder } from './portForwarder.ts'
 import type { ProcessList } from './processList.ts'
-import { ownProgram, type ProcessTools } from './processTools.ts'
+import { ownProgram, type ProcessTools, runTogether } from './processTools.ts'
 import { createSimulatedNodes } from './simulatedNodes.ts'
 
 /** A component's way into the API: in process, under its own name. */
-function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools) {
-  const client = createClient(server.transport(user, user.name))
+function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools, fence: Fence) {
+  const client = fence(createClient(server.transport(user, user.name)))
   return { client, informers: createSharedInformerFactory(client, tools) }
 }
 
 const authenticated = 'system:authenticated'
-/** The controllers' flags of a local cluster, before its user's own; as kubeadm does, bootstrap tokens sign the cluster's description and expire. */
-const ownControllerArgs = ({ clusterCidr, serviceCidr }: AddressPlan) => [
-  `--controllers=*,${bootstrapSigner.name},${tokenCleaner.name}`,
-  '--allocate-node-cidrs=true',
-  `--cluster-cidr=${clusterCidr}`,
-  `--service-cluster-ip-range=${serviceCidr}`,
-]
-
 interface ControlPlaneParts {
   readonly pki: Pki
   readonly explainer: Explainer
   readonly state: ClusterState
+  /** This server's. */
+  readonly name: string
+  readonly watches: ComponentWatches
+}
+
+/** The watches over the components whose health the API shows. */
+export interface ComponentWatches {
+  readonly scheduler: ComponentWatch
+  readonly controllerManager: ComponentWatch
 }
 
 /** Controllers and scheduler, by the flags that the cluster was made with. @throws Error when one of them cannot be read. */
-export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, explainer, state }: ControlPlaneParts): Promise<Component[]> {
+export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, explainer, state, name, watches }: ControlPlaneParts): Promise<Component[]> {
   const context = { file: (name: string) => createConfigFile(name, tools.clock) }
   const {
     controllers: told,
     volumes,
     signing,
     features,
-  } = await readOptions(localControllerGroups, [...ownControllerArgs(addressPlanOf(state)), ...(state.controllerManagerArgs ?? [])], context)
-  const { scheduler, features: schedulerFeatures } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
+    lease: controllersLease,
+  } = await readOptions(localControllerGroups, controllerArgs(addressPlanOf(state), state.controllerManagerArgs ?? []), context)
+  const { scheduler, lease: schedulerLease, features: schedulerFeatures } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
   // The process has one set of metrics: the API server's features are in it.
   const warnings = [...featureGateWarnings(features, turnableFeatures), ...featureGateWarnings(schedulerFeatures)]
   for (const warning of new Set(warnings)) tools.log.warn(warning)
-  const scheduling = createClient(server.transport({ name: 'system:kube-scheduler', groups: [authenticated] }, 'system:kube-scheduler'))
-  const controlling = createClient(server.transport({ name: 'system:kube-controller-manager', groups: [authenticated] }, 'kube-controller-manager'))
+  const clientAs = (user: string, userAgent: string) => createClient(server.transport({ name: user, groups: [authenticated] }, userAgent))
+  const scheduling = clientAs('system:kube-scheduler', 'system:kube-scheduler')
+  const controlling = clientAs('system:kube-controller-manager', 'kube-controller-manager')
   const clientFor = (serviceAccount: string) => {
-    const name = `system:serviceaccount:kube-system:${serviceAccount}`
+    const account = `system:serviceaccount:kube-system:${serviceAccount}`
     const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system', authenticated]
-    return createClient(server.transport({ name, groups }, `kube-controller-manager/${serviceAccount}`))
+    return createClient(server.transport({ name: account, groups }, `kube-controller-manager/${serviceAccount}`))
   }
+  const managing = (fence: Fence) =>
+    createControllerManager(
+      { ...tools, client: fence(controlling), clientFor: (account) => fence(clientFor(account)), log: tools.log.with('controllers') },
+      controllers,
+      {
+        ...told.options,
+        ...volumes,
+        featureGates: features,
+        hostPaths,
+        controllers: told.controllers,
+        rootCa: told.options.rootCa ?? pki.ca.cert,
+        clusterSigning: signing.signing ?? { durationMs: signing.durationMs, authorityOf: () => pki.ca },
+        serviceAccountToken: secretTokens(told.serviceAccountKey ?? pki.serviceAccountKey),
+      },
+    )
+  const place = { ...tools, log: tools.log.with('scheduler'), explainer }
+  const placing = (fence: Fence) => schedulerComponent(fence(scheduling), place, schedulerConfigOf(scheduler.configuration, scheduler.plugins))
+  const common = { tools, identity: leaseIdentityOf(state, name, os.hostname()) }
+  const onController = {
+    ...common,
+    name: leasesByWork.controllers,
+    client: clientAs('system:kube-controller-manager', 'kube-controller-manager/leader-election'),
+  }
+  const onScheduler = { ...common, name: leasesByWork.scheduler, client: clientAs('system:kube-scheduler', 'kube-scheduler/leader-election') }
+  const controllerLease = localLease(state, controllersLease, defaultLease(leasesByWork.controllers))
+  const placingLease = localLease(state, schedulerLease, scheduler.configuration.leaderElection)
   return [
-    createControllerManager({ ...tools, client: controlling, clientFor, log: tools.log.with('controllers') }, controllers, {
-      ...told.options,
-      ...volumes,
-      featureGates: features,
-      hostPaths,
-      controllers: told.controllers,
-      rootCa: told.options.rootCa ?? pki.ca.cert,
-      clusterSigning: signing.signing ?? { durationMs: signing.durationMs, authorityOf: () => pki.ca },
-      serviceAccountToken: secretTokens(told.serviceAccountKey ?? pki.serviceAccountKey),
-    }),
-    schedulerComponent(scheduling, { ...tools, log: tools.log.with('scheduler'), explainer }, schedulerConfigOf(scheduler.configuration, scheduler.plugins)),
+    watches.controllerManager.watch(leadingComponent({ ...onController, lease: controllerLease }, (fence, signal) => managing(fence).run(signal))),
+    watches.scheduler.watch(leadingComponent({ ...onScheduler, lease: placingLease }, (fence, signal) => placing(fence).run(signal))),
   ]
 }
 
-interface NodesOptions {
+const ingressManager: UserInfo = { name: 'system:skiff:ingress', groups: ['system:masters', authenticated] }
+
+/** With one server nothing asks for a lease unless a flag says so. @throws Error when several servers would act at once */
+function localLease(state: ClusterState, given: GivenLease, byDefault: Parameters<typeof leaseOf>[1]): LeaseSettings {
+  const lease = leaseOf(given, { ...byDefault, leaderElect: isReplicated(state) })
+  if (isReplicated(state) && !lease.leaderElect) throw new Error('--leader-elect=false: the controllers and schedulers of all servers would act at once')
+  return lease
+}
+
+export interface NodesOptions {
   readonly tools: ProcessTools
   readonly state: ClusterState
   readonly paths: ClusterPaths
@@ -102,34 +142,61 @@ interface NodesOptions {
   readonly ownKubelets: OwnKubelets
   readonly verbosity: number
   readonly processes: ProcessList
+  /** This server's. */
+  readonly name: string
+}
+
+/** The nodes of the cluster, which one of its servers runs at a time. */
+export function nodes(server: ApiServer, options: NodesOptions): Component {
+  const { tools, state, name, ownKubelets } = options
+  const client = createClient(server.transport({ name: 'system:skiff:nodes', groups: ['system:masters', authenticated] }, 'skiff-nodes/leader-election'))
+  const lease = { ...defaultLease(leasesByWork.nodes), leaderElect: isReplicated(state) }
+  const identity = leaseIdentityOf(state, name, os.hostname())
+  return leadingComponent({ name: leasesByWork.nodes, client, tools, lease, identity }, async (fence, signal) => {
+    const appliers: (() => Promise<void> | void)[] = []
+    const components = await nodesNow(server, options, fence, (apply) => void appliers.push(apply))
+    const forget = options.certificates.onLook(async () => {
+      for (const apply of appliers) await apply()
+    })
+    try {
+      await ownKubelets.publish()
+      await runTogether(components, tools, signal)
+    } finally {
+      forget()
+      ownKubelets.clear()
+    }
+  })
 }
 
 /** Simulated nodes run here; real ones have an agent process each, and need routes and ports on the host. */
-export async function nodes(server: ApiServer, { tools, state, paths, certificates, ownKubelets, verbosity, processes }: NodesOptions): Promise<Component[]> {
-  const { pki, onLook } = certificates
+async function nodesNow(server: ApiServer, options: NodesOptions, fence: Fence, onLook: (apply: () => Promise<void> | void) => void): Promise<Component[]> {
+  const { tools, state, paths, certificates, ownKubelets, verbosity, processes } = options
+  const { pki } = certificates
   const { clusterDns, clusterDomain, serviceCidr } = addressPlanOf(state)
   const simulated = await createSimulatedNodes({
     names: state.simulatedNodes,
     tools,
     ownKubelets,
-    transportOf: (name) => server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'),
+    clientOf: (name) => fence(createClient(server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'))),
     clusterDns,
     clusterDomain,
     tainted: state.nodes.length > 0,
     serving: live(() => ({ cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert })),
     onServingRenewed: onLook,
   })
-  if (!state.network) return simulated
-  const routing = accessAs(server, { name: 'system:skiff:routes', groups: ['system:masters', authenticated] }, tools)
-  const forwarding = accessAs(server, { name: 'system:skiff:local-ports', groups: ['system:masters', authenticated] }, tools)
+  const ofHost = state.etcd ? [...simulated, defragmentation(paths, tools)] : simulated
+  if (!state.network) return ofHost
+  const routing = accessAs(server, { name: 'system:skiff:routes', groups: ['system:masters', authenticated] }, tools, fence)
+  const forwarding = accessAs(server, { name: 'system:skiff:local-ports', groups: ['system:masters', authenticated] }, tools, fence)
   const { prefix } = state.network
   const isOnLink = (address: string) => address.startsWith(`${prefix}.`)
   const { namespace } = controlNetwork(state.network, state.id)
   const addedRanges = routing.informers.of(serviceCIDRs)
   const agents = { paths, state, ca: pki.ca, self: ownProgram(), verbosity, tools, processes }
   onLook(() => renewAgentCertificates(agents))
+  const forwarder = createPortForwarder({ namespace, cluster: state.name, self: ownProgram(), tools, processes })
   return [
-    ...simulated,
+    ...ofHost,
     ...createAgents(agents),
     createNodeRoutes(
       { ...tools, informers: routing.informers, log: tools.log.with('routes'), exec: createExec(inNetworkNamespace(namespace)) },
@@ -142,9 +209,14 @@ export async function nodes(server: ApiServer, { tools, state, paths, certificat
         ...forwarding,
         log: tools.log.with('localPorts'),
         events: createEventRecorder({ ...tools, client: forwarding.client }, { component: 'local-ports' }),
+        forwarder,
+        holderOf: createPortHolders(tools.clock),
+        clustersByApiPort: () => clustersByApiPort(path.resolve(paths.dir, '../..')),
       },
-      { isReal: isOnLink },
+      { cluster: state.name, isReal: isOnLink },
     ),
+    forwarder.component,
+    createIngressAddon({ ...agents, client: accessAs(server, ingressManager, tools, fence).client, onLook }),
     { name: 'local port informers', run: (signal) => forwarding.informers.run(signal) },
   ]
 }

@@ -2,14 +2,13 @@
  * Simulated nodes (L5): the same kubelet over a runtime that starts no processes, many in one process. Each serves logs and exec on its own loopback port.
  */
 import type { Component } from '#base/component'
-import { createClient } from '#client/clientOverTransport'
-import type { Transport } from '#client/transport'
+import type { Client } from '#client/client'
 import { createKubelet } from '#kubelet/kubelet'
-import { withCsiNode } from '#kubelet/runtime/simulated/csiNode'
 import { simulatedMachine, simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer } from '#kubelet/server/kubeletServer'
+import { createResourceSampler } from '#kubelet/server/stats/resourceSample'
 import { freePort } from '../localCluster/freePort.ts'
 import type { OwnKubelets } from './ownKubelets.ts'
 import type { ProcessTools } from './processTools.ts'
@@ -19,8 +18,8 @@ export interface SimulatedNodesOptions {
   readonly tools: ProcessTools
   /** Records the loopback port of each kubelet for the API server. */
   readonly ownKubelets: OwnKubelets
-  /** A transport to the API with the identity of that node. */
-  transportOf(nodeName: string): Transport
+  /** A client with the identity of that node. */
+  clientOf(nodeName: string): Client
   readonly clusterDns: string
   readonly clusterDomain: string
   /** The cluster has real nodes too: only pods that tolerate the taint are scheduled here. */
@@ -39,7 +38,7 @@ const listensOn = '127.0.0.1'
 
 async function simulatedNode(options: SimulatedNodesOptions, nodeName: string, address: string): Promise<Component[]> {
   const { tools } = options
-  const client = createClient(options.transportOf(nodeName))
+  const client = options.clientOf(nodeName)
   const log = tools.log.with('kubelet', { node: nodeName })
   const port = await freePort()
   options.ownKubelets.add(nodeName, { address, port, listensOn })
@@ -64,10 +63,11 @@ async function simulatedNode(options: SimulatedNodesOptions, nodeName: string, a
       syncFrequencyMs: 0,
     },
   )
+  options.ownKubelets.addMeter(nodeName, createResourceSampler(kubelet.view, tools.clock))
   const server = createKubeletServer(
     { view: kubelet.view, auth: apiAuth(client, tools.clock, nodeName), clock: tools.clock, log },
     { address: listensOn, port, ...options.serving },
   )
   options.onServingRenewed(() => server.setTls(options.serving))
-  return [withCsiNode(kubelet, { client, clock: tools.clock, log }, nodeName), server]
+  return [kubelet, server]
 }

@@ -1,24 +1,32 @@
 /**
- * Keeps one child process running (L5): starts it again when it ends, after a pause that grows while it ends soon, and ends it with this process.
+ * Keeps one process running (L5): starts it again when it ends, after a pause that grows while it ends soon, and ends it with this process.
  * The caller defines the process, its start and its end. Upstream's counterpart: systemd with Restart=always.
  */
 import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
+import { type EventEmitter, once } from 'node:events'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
 import { createBackoff } from '#client/backoff'
 
-export interface SupervisedProcess {
+/** A child, or a process that follows another one that is no child of ours. Emits `exit` once, when the process has ended. */
+export interface FollowedProcess extends EventEmitter {
+  readonly pid?: number | undefined
+  /** Null while it runs; undefined when it has ended and only its parent knows how. */
+  readonly exitCode: number | null | undefined
+  readonly signalCode: NodeJS.Signals | null
+}
+
+export interface SupervisedProcess<P extends FollowedProcess = ChildProcess> {
   /** Starts the process. Undefined while something that it needs is missing: start() is called again soon. */
-  start(): Promise<ChildProcess | undefined>
+  start(): Promise<P | undefined>
   /** Called for the first of several starts in a row that returned undefined. */
   onMissing(): void
   /** Called when the process is there; the process may have ended by then. */
-  onStarted(child: ChildProcess): Promise<void>
+  onStarted(child: P): Promise<void>
   /** Called when the process has ended, by itself unless `stopped`. */
-  onEnded(child: ChildProcess, stopped: boolean): Promise<void>
-  /** Asks the process to end; resolves when it has. */
-  end(child: ChildProcess, ended: Promise<unknown>): Promise<void>
+  onEnded(child: P, stopped: boolean): Promise<void>
+  /** Asks the process to end; resolves when it has. For a process that outlives this one, it does nothing. */
+  end(child: P, ended: Promise<unknown>): Promise<void>
 }
 
 /** One that ran for a minute was healthy: the next start is not held back. */
@@ -26,8 +34,12 @@ const restarts = { initialMs: 500, maxMs: 10_000, factor: 2, jitter: 0, resetAft
 /** A start that returns undefined is cheap: look often, so that the process starts soon after the missing part is back. */
 const missingPauseMs = 500
 
-/** Resolves when `signal` has aborted and the process has ended. @throws Error when the process cannot be started at all. */
-export async function superviseProcess(supervised: SupervisedProcess, deps: { clock: Clock; random: Random }, signal: AbortSignal): Promise<void> {
+/** Resolves when `signal` has aborted and end() has resolved. @throws Error when the process cannot be started at all. */
+export async function superviseProcess<P extends FollowedProcess>(
+  supervised: SupervisedProcess<P>,
+  deps: { clock: Clock; random: Random },
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, random } = deps
   const nextPauseMs = createBackoff(clock, random, restarts)
   const pause = (ms: number) => clock.sleep(ms, signal).catch(() => {})
@@ -41,7 +53,7 @@ export async function superviseProcess(supervised: SupervisedProcess, deps: { cl
   }
 }
 
-async function follow(supervised: SupervisedProcess, child: ChildProcess, signal: AbortSignal): Promise<void> {
+async function follow<P extends FollowedProcess>(supervised: SupervisedProcess<P>, child: P, signal: AbortSignal): Promise<void> {
   const ended = new Promise<unknown>((resolve) => child.once('exit', resolve))
   try {
     await supervised.onStarted(child)
@@ -54,6 +66,6 @@ async function follow(supervised: SupervisedProcess, child: ChildProcess, signal
   await supervised.onEnded(child, signal.aborted)
 }
 
-function hasEnded(child: ChildProcess): boolean {
+function hasEnded(child: FollowedProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null
 }

@@ -2,6 +2,7 @@
 import https from 'node:https'
 import { text } from 'node:stream/consumers'
 import type { Clock } from '#base/clock'
+import { parseTime } from '#base/time'
 import { CommandError } from '#cli/exitCodes'
 import type { KeyPair } from '../pki/certificates.ts'
 
@@ -15,8 +16,9 @@ export interface ApiProbe {
   get(path: string): Promise<ProbeAnswer | undefined>
   /** The same for a POST of JSON. */
   post(path: string, body: unknown): Promise<ProbeAnswer | undefined>
-  /** Repeats until `done` says so; CommandError 'timeout' naming what was awaited. */
-  until<T>(what: string, deadlineMs: number, done: () => Promise<T | undefined>): Promise<T>
+  delete(path: string): Promise<ProbeAnswer | undefined>
+  /** Repeats until `done` says so; CommandError 'timeout' naming what was awaited, and `missing` at the end. */
+  until<T>(what: string, deadlineMs: number, done: () => Promise<T | undefined>, missing?: () => Promise<string>): Promise<T>
   close(): void
 }
 
@@ -24,7 +26,7 @@ const pollMs = 20
 
 export function createApiProbe(port: number, ca: string, admin: KeyPair, clock: Clock): ApiProbe {
   const agent = new https.Agent({ keepAlive: true, ca, cert: admin.cert, key: admin.key })
-  const send = (method: 'GET' | 'POST', path: string, body?: string): Promise<ProbeAnswer | undefined> =>
+  const send = (method: 'GET' | 'POST' | 'DELETE', path: string, body?: string): Promise<ProbeAnswer | undefined> =>
     new Promise((resolve) => {
       const headers = body === undefined ? {} : { 'content-type': 'application/json' }
       const request = https.request({ host: '127.0.0.1', port, method, path, agent, headers, timeout: 5000 }, (response) => {
@@ -40,12 +42,15 @@ export function createApiProbe(port: number, ca: string, admin: KeyPair, clock: 
   return {
     get: (path) => send('GET', path),
     post: (path, body) => send('POST', path, JSON.stringify(body)),
-    until: async (what, deadlineMs, done) => {
+    delete: (path) => send('DELETE', path),
+    until: async (what, deadlineMs, done, missing = async () => '') => {
       const deadline = clock.monotonicMs() + deadlineMs
       for (;;) {
         const result = await done()
         if (result !== undefined) return result
-        if (clock.monotonicMs() > deadline) throw new CommandError('timeout', `${what} did not happen within ${Math.round(deadlineMs / 1000)} s`)
+        if (clock.monotonicMs() > deadline) {
+          throw new CommandError('timeout', `${what} did not happen within ${Math.round(deadlineMs / 1000)} s${await missing()}`)
+        }
         await clock.sleep(pollMs)
       }
     },
@@ -53,22 +58,46 @@ export function createApiProbe(port: number, ca: string, admin: KeyPair, clock: 
   }
 }
 
-interface NodeList {
-  items: { metadata: { name: string }; status?: { conditions?: { type: string; status: string }[]; addresses?: { type: string; address: string }[] } }[]
+interface NodeCondition {
+  readonly type: string
+  readonly status: string
+  readonly message?: string
+  readonly lastHeartbeatTime?: string
 }
 
-/** Nodes by name: ready or not. */
-export async function nodeReadiness(probe: ApiProbe): Promise<Map<string, { ready: boolean; address: string }>> {
+interface NodeList {
+  readonly items: readonly {
+    readonly metadata: { readonly name: string }
+    readonly status?: { readonly conditions?: readonly NodeCondition[]; readonly addresses?: readonly { readonly type: string; readonly address: string }[] }
+  }[]
+}
+
+export interface NodeReadiness {
+  readonly ready: boolean
+  /** When the kubelet last wrote its condition, in milliseconds since the epoch; 0: never. */
+  readonly heartbeatMs: number
+  /** What the condition says. */
+  readonly message: string
+  readonly address: string
+}
+
+/** Nodes by name: ready or not, and since when that is known. */
+export async function nodeReadiness(probe: ApiProbe): Promise<Map<string, NodeReadiness>> {
   const answer = await probe.get('/api/v1/nodes')
   if (answer?.status !== 200) return new Map()
   const { items } = JSON.parse(answer.body) as NodeList
   return new Map(
-    items.map(({ metadata, status }) => [
-      metadata.name,
-      {
-        ready: status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ?? false,
-        address: status?.addresses?.find((address) => address.type === 'InternalIP')?.address ?? '',
-      },
-    ]),
+    items.map(({ metadata, status }) => {
+      const condition = status?.conditions?.find(({ type }) => type === 'Ready')
+      return [
+        metadata.name,
+        {
+          ready: condition?.status === 'True',
+          heartbeatMs: parseTime(condition?.lastHeartbeatTime ?? '') ?? 0,
+          message: condition?.message ?? '',
+          address: status?.addresses?.find((address) => address.type === 'InternalIP')?.address ?? '',
+        },
+      ]
+    }),
   )
 }

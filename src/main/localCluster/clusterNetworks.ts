@@ -8,11 +8,21 @@ import type { Clock } from '#base/clock'
 import { CommandError } from '#cli/exitCodes'
 import type { Exec } from '#host/exec'
 import { withLockFile } from '#host/lockFile'
-import { type ClusterNetwork, controlNetwork, ensureBridge, ensureControlNetwork, gatewayOf, removeBridge, removeNodeNetwork } from '../vnode/clusterNetwork.ts'
+import {
+  type ClusterNetwork,
+  controlNetwork,
+  ensureBridge,
+  ensureBridgeAddress,
+  ensureControlNetwork,
+  gatewayOf,
+  removeBridge,
+  removeNodeNetwork,
+} from '../vnode/clusterNetwork.ts'
 import { bridgeAlias, rangesOfHost } from '../vnode/hostRanges.ts'
 import { type AskedRanges, type ClusterRanges, chooseRanges, type NetworkRanges, overlapping, RangeRefused, type TakenRange } from '../vnode/ranges.ts'
 import { addressPlanOf } from './addressPlan.ts'
 import { type ClusterState, clusterPaths, readState } from './clusterState.ts'
+import { advertisedAddressOf, isReplicated, serversOf } from './controlPlanes.ts'
 
 export interface NetworkDeps {
   readonly clock: Clock
@@ -94,6 +104,7 @@ export async function ensureClusterNetwork({ exec }: NetworkDeps, state: Cluster
     })
   }
   await ensureBridge(exec, network, bridgeAlias(name, addressPlanOf(state)))
+  for (const { name: server } of isReplicated(state) ? serversOf(state) : []) await ensureBridgeAddress(exec, network, advertisedAddressOf(state, server) ?? '')
   await ensureControlNetwork(exec, network, controlNetwork(network, id))
 }
 

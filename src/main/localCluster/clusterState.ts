@@ -1,10 +1,14 @@
 /** What a local cluster is made of, on disk (L5): one folder per cluster, one JSON file that says what it consists of. */
 import { createHash } from 'node:crypto'
 import path from 'node:path'
+import { messageOf } from '#base/messageOf'
+import { CommandError } from '#cli/exitCodes'
 import { makePrivateDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
+import { type EtcdPlan, etcdMemberPaths } from '../etcd/members.ts'
 import { type ClusterNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
 import type { ClusterRanges } from '../vnode/ranges.ts'
 import { addressPlanOf } from './addressPlan.ts'
+import { advertisedAddressOf, isReplicated, type ServerPlan, serversOf } from './controlPlanes.ts'
 
 export interface RealNode {
   readonly name: string
@@ -16,6 +20,17 @@ export interface AskedFor {
   readonly simulatedNodes: number
   /** As it was decided then. */
   readonly runtime: 'containerd' | 'simulated'
+  /** Members of an etcd of its own; absent: none. */
+  readonly etcd?: number | undefined
+  /** Servers; absent: one. */
+  readonly controlPlanes?: number | undefined
+}
+
+export interface LogLimits {
+  /** A log that has become larger is moved aside. */
+  readonly maxMebibytes: number
+  /** How many files that were moved aside are kept. */
+  readonly maxFiles: number
 }
 
 export interface KubeconfigPlace {
@@ -24,11 +39,18 @@ export interface KubeconfigPlace {
   readonly previousContext: string
 }
 
+/** The format of a cluster's directory that this version writes. It reads all formats up to this one. */
+export const newestFormat = 1
+
 export interface ClusterState {
+  /** Absent in a cluster of the first format. A version that changes what lies in the directory raises it. */
+  readonly format?: number | undefined
   readonly name: string
   /** Four hexadecimal digits that mark everything the cluster makes on the host. */
   readonly id: string
   readonly port: number
+  /** Several servers, with a balancer on `port`. Absent: one server, on `port` itself. */
+  readonly servers?: readonly ServerPlan[] | undefined
   readonly nodes: readonly RealNode[]
   readonly simulatedNodes: readonly string[]
   /** Only with real nodes. */
@@ -36,12 +58,19 @@ export interface ClusterState {
   /** Where pods and services get addresses from; absent in a cluster that was made before clusters had ranges of their own. */
   readonly ranges?: ClusterRanges | undefined
   readonly verbosity: number
+  readonly logLimits?: LogLimits | undefined
+  /** The values of --history and --history-size; absent: history is kept for the compaction interval. */
+  readonly history?: { readonly age?: string | undefined; readonly size?: string | undefined } | undefined
   /** kube-apiserver's flags. */
   readonly apiServerArgs?: readonly string[] | undefined
   /** kube-controller-manager's. */
   readonly controllerManagerArgs?: readonly string[] | undefined
   /** kube-scheduler's. */
   readonly schedulerArgs?: readonly string[] | undefined
+  /** Ingresses are served. False: they were once, and what was made for that is removed. */
+  readonly ingress?: boolean | undefined
+  /** Its own etcd, which stores the objects. Absent: a file in its folder does, or an etcd that the API server's flags name. */
+  readonly etcd?: EtcdPlan | undefined
   /** What the cluster was made with; what it became may differ, as simulated nodes do from the real ones that the host could not run. */
   readonly asked?: AskedFor | undefined
   /** Where its entry stands, so that it can be renewed there and taken out again. */
@@ -55,11 +84,29 @@ export interface ClusterPaths {
   readonly state: string
   readonly pki: string
   readonly store: string
-  readonly serverLog: string
-  readonly serverPid: string
+  /** Where the server gives snapshots of the store, to the owner of the folder. */
+  readonly storeSocket: string
+  readonly supervisorLog: string
+  readonly supervisorPid: string
+  /** When and how the server and the nodes ended unasked, for people. */
+  readonly crashes: string
+  /** How often, for `status`. */
+  readonly restarts: string
+  readonly balancerLog: string
+  readonly balancerPid: string
+  /** The ports of simulated nodes' kubelets. */
+  readonly kubelets: string
+  /** Held by the server that makes or renews certificates. */
+  readonly pkiLock: string
+  server(name: string): ServerPaths
+  node(name: string): string
+}
+
+export interface ServerPaths {
+  readonly log: string
+  readonly pid: string
   /** Pids of what the server started. */
   readonly processes: string
-  node(name: string): string
 }
 
 /** Where a cluster keeps its files. */
@@ -71,20 +118,40 @@ export function clusterPaths(home: string, name: string): ClusterPaths {
     state: path.join(dir, 'cluster.json'),
     pki: path.join(dir, 'pki'),
     store: path.join(dir, 'store'),
-    serverLog: path.join(dir, 'server.log'),
-    serverPid: path.join(dir, 'server.pid'),
-    processes: path.join(dir, 'processes.json'),
+    storeSocket: path.join(dir, 'store.sock'),
+    supervisorLog: path.join(dir, 'supervisor.log'),
+    supervisorPid: path.join(dir, 'supervisor.pid'),
+    crashes: path.join(dir, 'crashes.log'),
+    restarts: path.join(dir, 'restarts.json'),
+    balancerLog: path.join(dir, 'balancer.log'),
+    balancerPid: path.join(dir, 'balancer.pid'),
+    kubelets: path.join(dir, 'kubelets.json'),
+    pkiLock: path.join(dir, 'pki.lock'),
+    server: (server) => ({
+      log: path.join(dir, `${server}.log`),
+      pid: path.join(dir, `${server}.pid`),
+      processes: path.join(dir, server === 'server' ? 'processes.json' : `${server}.processes.json`),
+    }),
     node: (node) => path.join(dir, 'nodes', node),
   }
 }
 
 /** The logs of Skiff's own processes, by what writes them. */
-export function logsOf(paths: ClusterPaths, { nodes }: Pick<ClusterState, 'nodes'>): readonly { readonly source: string; readonly file: string }[] {
+export function logsOf(
+  paths: ClusterPaths,
+  state: Pick<ClusterState, 'nodes' | 'etcd' | 'servers' | 'port'>,
+): readonly { readonly source: string; readonly file: string }[] {
+  const { nodes, etcd } = state
   return [
-    { source: 'server', file: paths.serverLog },
+    ...serversOf(state).map(({ name }) => ({ source: name, file: paths.server(name).log })),
+    ...(isReplicated(state) ? [{ source: 'balancer', file: paths.balancerLog }] : []),
+    { source: 'supervisor', file: paths.supervisorLog },
+    ...(etcd?.members ?? []).map(({ name }) => ({ source: name, file: etcdMemberPaths(paths, name).log })),
     ...nodes.flatMap((node) => [
       { source: node.name, file: path.join(paths.node(node.name), 'agent.log') },
+      { source: `${node.name}/ingress`, file: path.join(paths.node(node.name), 'ingress.log') },
       { source: `${node.name}/containerd`, file: path.join(paths.node(node.name), 'containerd.log') },
+      { source: `${node.name}/init`, file: path.join(paths.node(node.name), 'init.log') },
     ]),
   ]
 }
@@ -100,9 +167,32 @@ export function clusterId(home: string, name: string): string {
   return createHash('sha256').update(`${home}\0${name}`).digest('hex').slice(0, 4)
 }
 
+/** Undefined when there is no cluster. @throws CommandError when the file is damaged, or a newer version wrote it */
 export async function readState(paths: ClusterPaths): Promise<ClusterState | undefined> {
   const text = await readTextIfExists(paths.state)
-  return text ? (JSON.parse(text) as ClusterState) : undefined
+  if (text === undefined) return undefined
+  const name = path.basename(paths.dir)
+  let state: Partial<ClusterState>
+  try {
+    state = JSON.parse(text)
+    if (typeof state !== 'object' || state === null || state.name !== name || !Array.isArray(state.nodes)) throw new Error('it does not describe this cluster')
+  } catch (error) {
+    throw new CommandError('internal', `${paths.state} is damaged: ${messageOf(error)}`, {
+      hint: `put the file back as it was, or remove the cluster with its data: skiff delete ${name}`,
+      cause: error,
+    })
+  }
+  const { format = 1 } = state
+  if (format > newestFormat) {
+    throw new CommandError(
+      'unmetPrerequisite',
+      `cluster "${name}" has the data format ${format}, and this version of Skiff reads formats up to ${newestFormat}`,
+      {
+        hint: `run it with the version that made it or a newer one: npx skiff@latest start ${name}`,
+      },
+    )
+  }
+  return state as ClusterState
 }
 
 export async function writeState(paths: ClusterPaths, state: ClusterState): Promise<void> {
@@ -121,8 +211,12 @@ export function servingHosts(state: ClusterState): readonly string[] {
     '::1',
     addressPlanOf(state).apiClusterIp,
     ...(state.network ? [gatewayOf(state.network)] : []),
+    ...(isReplicated(state) ? serversOf(state).flatMap(({ name }) => advertisedAddressOf(state, name) ?? []) : []),
   ]
 }
+
+/** The variable that marks the processes of a cluster: they inherit the path of its directory from the supervisor. Containers do not. */
+export const markVariable = 'SKIFF_CLUSTER_DIR'
 
 /** cgroup of a node, relative to each hierarchy's root. */
 export function nodeCgroup(state: ClusterState, node: RealNode): string {

@@ -4,7 +4,7 @@ import type { Clock } from '#base/clock'
 import type { UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
 import { type ClusterPaths, type ClusterState, writeState } from './clusterState.ts'
-import { runningProcess } from './processes.ts'
+import { runsServer } from './runningServers.ts'
 
 export type ComponentArgs = Pick<UpOptions, 'apiServerArgs' | 'controllerManagerArgs' | 'schedulerArgs'>
 
@@ -50,7 +50,7 @@ const flagOf = (component: string) => `--${component}-arg`
 export async function withComponentArgs(paths: ClusterPaths, state: ClusterState, given: ComponentArgs): Promise<ClusterState> {
   const others = keys.filter((key) => given[key] && JSON.stringify(given[key]) !== JSON.stringify(state[key] ?? []))
   if (others.length === 0) return state
-  if (await runningProcess(paths.serverPid)) {
+  if (await runsServer(paths, state)) {
     throw new CommandError('alreadyExists', `cluster "${state.name}" runs with other ${others.map((key) => flagOf(components[key])).join(', ')} flags`, {
       hint: `stop it first (skiff stop ${state.name}): the next start takes the new ones`,
     })

@@ -1,4 +1,4 @@
-/** TCP ports of the loopback address (L5): a free one, and whether one is free. */
+/** TCP ports of the loopback address (L5): a free one, and why one cannot be had. */
 import { once } from 'node:events'
 import net from 'node:net'
 
@@ -11,16 +11,16 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Whether the port can be bound now; the answer may be old a moment later. */
-export async function isPortFree(port: number): Promise<boolean> {
+/** Why the port cannot be bound now; undefined when it can. The answer may be old a moment later. */
+export async function portObstacle(port: number): Promise<'inUse' | 'notAllowed' | undefined> {
   const server = net.createServer()
   try {
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
-  } catch {
-    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES' ? 'notAllowed' : 'inUse'
   }
   server.close()
   await once(server, 'close')
-  return true
+  return undefined
 }

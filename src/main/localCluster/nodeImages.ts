@@ -13,13 +13,28 @@ export async function loadImages(exec: Exec, paths: ClusterPaths, state: Cluster
   const loaded: LoadedImage[] = []
   for (const { node, ctr } of await realNodes(paths, state)) {
     for (const file of files) {
-      const output = await progress.step(`Loading ${file} into ${node}`, () => check(exec, 'ctr', [...ctr, 'images', 'import', file]))
+      const output = await progress.step(`Loading ${file} into ${node}`, () => importFile(exec, ctr, file))
       const names = [...output.matchAll(/^unpacking (\S+) \(/gm)].map((match) => match[1] ?? '')
       if (names.length === 0) throw new CommandError('internal', `${file} holds no named image`, { hint: 'docker save NAME:TAG -o FILE keeps the name' })
       loaded.push({ node, names })
     }
   }
   return loaded
+}
+
+/** @throws CommandError with containerd's reason, such as that of a file that is no tar or was cut off */
+async function importFile(exec: Exec, ctr: readonly string[], file: string): Promise<string> {
+  const args = [...ctr, 'images', 'import', file]
+  const result = await exec.run('ctr', args)
+  if (result.code === 0) return result.stdout
+  const reason = result.stderr
+    .trim()
+    .split('\n')
+    .at(-1)
+    ?.replace(/^ctr: /, '')
+  throw new CommandError('internal', `${file} cannot be loaded: ${reason || `ctr ended with ${result.code}`}`, {
+    hint: 'it has to be a docker-archive or an OCI tar, as docker save NAME:TAG -o FILE writes it',
+  })
 }
 
 /** Named images of every real node; names by digest are left out. */

@@ -12,6 +12,14 @@ const nothing: UpOptions = {
   podCidr: undefined,
   serviceCidr: undefined,
   verbosity: undefined,
+  logMaxSize: undefined,
+  logMaxFiles: undefined,
+  history: undefined,
+  historySize: undefined,
+  autostart: undefined,
+  ingress: undefined,
+  etcd: undefined,
+  controlPlanes: undefined,
   apiServerArgs: undefined,
   controllerManagerArgs: undefined,
   schedulerArgs: undefined,
@@ -29,7 +37,7 @@ const state: ClusterState = {
 
 const same: { name: string; options: Partial<UpOptions> }[] = [
   { name: 'nothing', options: {} },
-  { name: 'what it was made with', options: { nodes: 2, simulatedNodes: 0, runtime: 'simulated', port: 40_000 } },
+  { name: 'what it was made with', options: { nodes: 2, simulatedNodes: 0, runtime: 'simulated', port: 40_000, controlPlanes: 1 } },
   { name: 'any runtime and any port', options: { runtime: 'auto', port: 0 } },
   { name: 'another verbosity, which is the next start’s', options: { verbosity: 9 } },
 ]
@@ -38,6 +46,7 @@ for (const { name, options } of same) test(`a cluster that is asked for ${name} 
 const others: { options: Partial<UpOptions>; text: string }[] = [
   { options: { nodes: 3 }, text: '--nodes 3 was asked for, it was made with 2' },
   { options: { simulatedNodes: 2 }, text: '--simulated-nodes 2 was asked for, it was made with 0' },
+  { options: { controlPlanes: 3 }, text: '--control-planes 3 was asked for, it was made with 1' },
   { options: { runtime: 'containerd' }, text: '--runtime containerd was asked for, it was made with simulated' },
   {
     options: { port: 1, nodes: 1 },

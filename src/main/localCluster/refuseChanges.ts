@@ -12,6 +12,8 @@ export function refuseChanges(state: ClusterState, options: UpOptions): void {
     ...differs('--nodes', options.nodes, asked?.nodes),
     ...differs('--simulated-nodes', options.simulatedNodes, asked?.simulatedNodes),
     ...differs('--runtime', options.runtime === 'auto' ? undefined : options.runtime, asked?.runtime),
+    ...differs('--etcd', options.etcd, asked?.etcd ?? 0),
+    ...differs('--control-planes', options.controlPlanes, asked?.controlPlanes ?? 1),
     ...differs('--port', options.port === 0 ? undefined : options.port, port),
     ...differs('--pod-cidr', options.podCidr, clusterCidr),
     ...differs('--service-cidr', options.serviceCidr, serviceCidr),

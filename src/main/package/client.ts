@@ -1,5 +1,5 @@
 /**
- * What the package publishes as skiff/client (L5): the client library, with a connection to whatever cluster the kubeconfig names.
+ * What the package publishes as skiff-kubernetes/client (L5): the client library, with a connection to whatever cluster the kubeconfig names.
  * docs/client.md shows it at work.
  */
 export type * as admissionregistrationV1 from '#api/gen/types/admissionregistration.v1'

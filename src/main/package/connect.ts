@@ -1,5 +1,5 @@
 /**
- * From a kubeconfig to a client, for programs of their own (L5; part of skiff/client): the machine's files, environment, clock and chance, and
+ * From a kubeconfig to a client, for programs of their own (L5; part of skiff-kubernetes/client): the machine's files, environment, clock and chance, and
  * programs that give credentials. Inside Skiff clients are made by the layouts.
  */
 import { spawn } from 'node:child_process'

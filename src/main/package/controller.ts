@@ -1,5 +1,5 @@
 /**
- * What the package publishes as skiff/controller (L5): controllers of one's own, over skiff/client. docs/client.md shows a whole one.
+ * What the package publishes as skiff-kubernetes/controller (L5): controllers of one's own, over skiff-kubernetes/client. docs/client.md shows a whole one.
  */
 export {
   type ControllerDefinition,

@@ -2,13 +2,13 @@
  * Makes certificates (L5): a self-signed authority and what it signs, ECDSA P-256. The X.509 library is loaded only when something
  * has to be made, because a start with existing files should not pay for it.
  */
-import type { webcrypto } from 'node:crypto'
+import { createPrivateKey, KeyObject, type webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 
 export interface KeyPair {
   /** PEM. */
   readonly cert: string
-  /** PEM, PKCS #8. */
+  /** PEM; new ones are SEC 1, as upstream writes them. */
   readonly key: string
 }
 
@@ -46,7 +46,7 @@ export async function createAuthority(commonName: string, nowMs: number, validDa
 export async function renewAuthority(authority: KeyPair, nowMs: number, validDays: number): Promise<KeyPair> {
   const x509 = await x509Library()
   const old = new x509.X509Certificate(authority.cert)
-  const privateKey = await crypto.subtle.importKey('pkcs8', pemBytes(authority.key), algorithm, true, ['sign'])
+  const privateKey = await crypto.subtle.importKey('pkcs8', pkcs8(authority.key), algorithm, true, ['sign'])
   const keys = { privateKey, publicKey: await old.publicKey.export(algorithm, ['verify']) }
   return signItself(old.subjectName.getField('CN')[0] ?? '', keys, nowMs, validDays)
 }
@@ -66,14 +66,14 @@ async function signItself(commonName: string, keys: webcrypto.CryptoKeyPair, now
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   })
-  return { cert: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+  return { cert: certificate.toString('pem'), key: exportKey(keys.privateKey) }
 }
 
 /** A certificate and key signed by the authority. Each organization is an attribute of its own, as Kubernetes reads groups. */
 export async function issueCertificate(authority: KeyPair, request: CertificateRequest, nowMs: number): Promise<KeyPair> {
   const x509 = await x509Library()
   const issuer = new x509.X509Certificate(authority.cert)
-  const signingKey = await crypto.subtle.importKey('pkcs8', pemBytes(authority.key), algorithm, false, ['sign'])
+  const signingKey = await crypto.subtle.importKey('pkcs8', pkcs8(authority.key), algorithm, false, ['sign'])
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const usages = [
     ...(request.usage === 'server' ? [] : [x509.ExtendedKeyUsage.clientAuth]),
@@ -97,16 +97,16 @@ export async function issueCertificate(authority: KeyPair, request: CertificateR
       ...(hosts.length > 0 ? [new x509.SubjectAlternativeNameExtension(hosts)] : []),
     ],
   })
-  return { cert: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+  return { cert: certificate.toString('pem'), key: exportKey(keys.privateKey) }
 }
 
 /** A key whose certificate is signed elsewhere. */
 export async function newKey() {
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
-  return { keys, algorithm, pem: await exportKey(keys.privateKey) }
+  return { keys, algorithm, pem: exportKey(keys.privateKey) }
 }
 
-/** A key for signing ServiceAccount tokens: PEM, PKCS #8. */
+/** A key for signing ServiceAccount tokens: PEM. */
 export async function createSigningKey(): Promise<string> {
   return (await newKey()).pem
 }
@@ -117,11 +117,11 @@ function serialNumber(): string {
   return Buffer.from(bytes).toString('hex')
 }
 
-async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
-  const der = Buffer.from(await crypto.subtle.exportKey('pkcs8', key)).toString('base64')
-  return `-----BEGIN PRIVATE KEY-----\n${der.replace(/(.{64})(?=.)/g, '$1\n')}\n-----END PRIVATE KEY-----\n`
+/** SEC 1 names the key's kind in the PEM's heading: some clients, such as fabric8, take a key without it for RSA. Upstream: client-go/util/keyutil. */
+function exportKey(key: webcrypto.CryptoKey): string {
+  return KeyObject.from(key).export({ type: 'sec1', format: 'pem' }).toString()
 }
 
-function pemBytes(pem: string): Buffer {
-  return Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64')
+function pkcs8(pem: string): Buffer {
+  return createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' })
 }

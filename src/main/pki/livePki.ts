@@ -12,8 +12,8 @@ import type { Pki } from './pki.ts'
 export interface LivePki {
   /** Always the newest: read from it when it is needed, do not copy. */
   readonly pki: Pki
-  /** Runs after every look, whether anything changed or not, so it must be cheap and change nothing twice. */
-  onLook(apply: () => Promise<void> | void): void
+  /** `apply` runs after every look, whether anything changed or not, so it must be cheap and change nothing twice. @returns ends that */
+  onLook(apply: () => Promise<void> | void): () => void
   /** Renews due certificates soon, and calls the appliers. */
   look(): void
   /** Looks regularly. */
@@ -25,7 +25,7 @@ const lookEveryMs = 12 * 3_600_000
 /** `load` gives the certificates as they are to be now, as ensurePki does. */
 export function createLivePki(first: Pki, load: () => Promise<Pki>, { clock, log }: { readonly clock: Clock; readonly log: Logger }): LivePki {
   let current = first
-  const appliers: (() => Promise<void> | void)[] = []
+  const appliers = new Set<() => Promise<void> | void>()
   let wake = () => {}
   const pair = (name: (typeof pairs)[number]): KeyPair => live(() => current[name])
   const look = async () => {
@@ -44,7 +44,10 @@ export function createLivePki(first: Pki, load: () => Promise<Pki>, { clock, log
       admin: pair('admin'),
       serviceAccountKey: first.serviceAccountKey,
     },
-    onLook: (apply) => void appliers.push(apply),
+    onLook: (apply) => {
+      appliers.add(apply)
+      return () => void appliers.delete(apply)
+    },
     look: () => wake(),
     component: {
       name: 'certificates',

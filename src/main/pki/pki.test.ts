@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { createAuthority, issueCertificate, renewAuthority } from './certificates.ts'
 import { ensureNodeCertificates, ensurePki, forgetLeaves, readCertificates } from './pki.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
@@ -100,3 +101,13 @@ test('certificates are listed with their end and authority, and leaves can be re
     assert.equal(second.ca.cert, first.ca.cert)
     for (const name of ['apiserver', 'admin', 'frontProxyClient', 'apiserverKubeletClient'] as const) assert.notEqual(second[name].cert, first[name].cert)
   }))
+
+test('EXP-07 private keys are SEC 1, and an authority whose key is PKCS #8 signs and is renewed', async () => {
+  const authority = await createAuthority('kubernetes', now, 10)
+  const older = { ...authority, key: createPrivateKey(authority.key).export({ type: 'pkcs8', format: 'pem' }).toString() }
+  assert.match(older.key, /^-----BEGIN PRIVATE KEY-----\n/)
+  const { cert, key } = await issueCertificate(older, { commonName: 'someone', usage: 'client', validDays: 1 }, now)
+  assert.ok(new X509Certificate(cert).verify(new X509Certificate(authority.cert).publicKey))
+  assert.ok(new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+  for (const pem of [authority.key, key, (await renewAuthority(older, now, 20)).key]) assert.match(pem, /^-----BEGIN EC PRIVATE KEY-----\n/)
+})

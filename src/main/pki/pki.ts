@@ -5,7 +5,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { makePrivateFile, writeFileAtomic } from '#host/files'
+import { makeDirectory, makePrivateFile, writeFileAtomic } from '#host/files'
 import { type CertificateRequest, createAuthority, createSigningKey, issueCertificate, type KeyPair, renewAuthority } from './certificates.ts'
 
 export interface Pki {
@@ -23,7 +23,7 @@ export interface Pki {
   readonly serviceAccountKey: string
 }
 
-/** What the API server is to kubelets. It has no group: RBAC grants it kubelets' API, as ClusterRole system:kubelet-api-admin says. */
+/** The user as which the API server calls kubelets. It has no group: ClusterRole system:kubelet-api-admin grants it their API. */
 export const kubeletClientUser = 'kube-apiserver-kubelet-client'
 
 const authorityDays = 3650
@@ -31,9 +31,9 @@ const leafDays = 365
 
 /** Loads the PKI from `dir`, making or renewing what is missing, too old or lacks one of `hosts`. */
 export async function ensurePki(dir: string, hosts: readonly string[], nowMs: number): Promise<Pki> {
-  await fs.mkdir(dir, { recursive: true, mode: 0o700 })
-  const ca = await authority(dir, 'ca', 'kubernetes', nowMs)
-  const frontProxyCa = await authority(dir, 'front-proxy-ca', 'front-proxy-ca', nowMs)
+  await makeDirectory(dir, 0o700)
+  const ca = await ensureAuthority(dir, 'ca', 'kubernetes', nowMs)
+  const frontProxyCa = await ensureAuthority(dir, 'front-proxy-ca', 'front-proxy-ca', nowMs)
   const leaf = (name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>) => ensureLeaf(dir, name, by, request, nowMs)
   const [apiserver, apiserverKubeletClient, frontProxyClient, admin, serviceAccountKey] = await Promise.all([
     leaf('apiserver', ca, { commonName: 'kube-apiserver', usage: 'server', hosts }),
@@ -47,7 +47,7 @@ export async function ensurePki(dir: string, hosts: readonly string[], nowMs: nu
 
 /** The kubelet's client and serving certificates of one node: identity system:node:<name>. */
 export async function ensureNodeCertificates(dir: string, ca: KeyPair, nodeName: string, hosts: readonly string[], nowMs: number) {
-  await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+  await makeDirectory(dir, 0o700)
   const [client, serving] = await Promise.all([
     ensureLeaf(dir, 'kubelet-client', ca, { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'], usage: 'client' }, nowMs),
     ensureLeaf(dir, 'kubelet', ca, { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'], usage: 'server', hosts }, nowMs),
@@ -60,14 +60,16 @@ export async function ensureClientCertificate(dir: string, ca: KeyPair, name: st
   return ensureLeaf(dir, name, ca, { commonName, organizations, usage: 'client' }, nowMs)
 }
 
-async function authority(dir: string, name: string, commonName: string, nowMs: number): Promise<KeyPair> {
+/** The authority in `dir`, made or renewed where it must be. */
+export async function ensureAuthority(dir: string, name: string, commonName: string, nowMs: number): Promise<KeyPair> {
   const found = await readPair(dir, name)
   if (found && isFresh(found.cert, nowMs)) return found
   const made = found ? await renewAuthority(found, nowMs, authorityDays) : await createAuthority(commonName, nowMs, authorityDays)
   return writePair(dir, name, made)
 }
 
-async function ensureLeaf(dir: string, name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>, nowMs: number): Promise<KeyPair> {
+/** A certificate of the authority for this request: the one in `dir` while it is right, else a new one. */
+export async function ensureLeaf(dir: string, name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>, nowMs: number): Promise<KeyPair> {
   const found = await readPair(dir, name)
   if (found && isFresh(found.cert, nowMs) && isSignedBy(found.cert, by.cert) && names(found.cert, request) && covers(found.cert, request.hosts ?? []))
     return found

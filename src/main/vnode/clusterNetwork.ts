@@ -24,6 +24,11 @@ export function gatewayOf(network: ClusterNetwork): string {
   return `${network.prefix}.1`
 }
 
+/** The address of one of several API servers on the bridge, by its index from 0. Those of nodes begin at 10. */
+export function serverAddressOf({ prefix }: ClusterNetwork, index: number): string {
+  return `${prefix}.${3 + index}`
+}
+
 /** Names and address of the node with this index (0 for the first). */
 export function nodeNetwork(network: ClusterNetwork, clusterId: string, index: number): NodeNetwork {
   return { namespace: `skiff-${clusterId}-${index}`, address: `${network.prefix}.${10 + index}`, hostInterface: `sk${clusterId}n${index}` }
@@ -40,6 +45,11 @@ export async function ensureBridge(exec: Exec, network: ClusterNetwork, alias: s
   const lines = [`link add ${network.bridge} type bridge`, `addr add ${gatewayOf(network)}/24 dev ${network.bridge}`, `link set ${network.bridge} up`, '']
   await check(exec, 'ip', ['-batch', '-'], { input: lines.join('\n') })
   await check(exec, 'ip', ['link', 'set', 'dev', network.bridge, 'alias', alias])
+}
+
+/** Gives the bridge one more address; does nothing when it has it. */
+export async function ensureBridgeAddress(exec: Exec, { bridge }: ClusterNetwork, address: string): Promise<void> {
+  await check(exec, 'ip', ['addr', 'replace', `${address}/24`, 'dev', bridge])
 }
 
 /** Makes a node's namespace and its link to the bridge; does nothing when they are there. Its default route leads to the host. */

@@ -1,11 +1,10 @@
 /**
- * The flags that say which admission plugins run, and the file with their configurations (L5).
+ * The flags that choose the admission plugins, and the file with their configurations (L5).
  * Upstream: apiserver/pkg/server/options/admission.go, pkg/admission/config.go, pkg/kubeapiserver/options/admission.go (v1.36).
  */
 import path from 'node:path'
 import { decodeConfiguration } from '#api/configuration/decode'
 import { anything, kind, list as listOf, text as string, struct } from '#api/configuration/schemas'
-import { limitedResourcesOf } from '#apiserver/admission/limitedResources'
 import {
   checkPolicyFile,
   eventLimits,
@@ -18,6 +17,7 @@ import { usualTolerationSeconds } from '#apiserver/admission/plugins/defaultTole
 import type { ImagePolicySettings } from '#apiserver/admission/plugins/imagePolicyWebhook'
 import { admissionPlugins } from '#apiserver/admission/plugins/index'
 import { podSecurityConfiguration } from '#apiserver/admission/podSecurity/configuration'
+import { limitedResourcesOf } from '#apiserver/admission/quota/limitedResources'
 import { type AdmissionSettings, noAdmissionFlags } from '#apiserver/admission/settings'
 import { type IdentityOf, webhookIdentities } from '#apiserver/admission/webhook/identities'
 import { createRealClock } from '../../realClock.ts'

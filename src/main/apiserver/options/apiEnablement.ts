@@ -62,7 +62,7 @@ function disabledResources(config: Readonly<Record<string, string>>): ReadonlySe
   return new Set(disabled.map(({ group, version, resource }) => resourceKey(group, version, resource)))
 }
 
-/** What is wrong with a pair, or what it says. */
+/** The preference that a pair of --runtime-config expresses; a text when the pair is invalid: the error. */
 function preferenceOf(key: string, value: string): Preference | string {
   const enabled = value === '' || /^(1|t|true)$/i.test(value)
   const pattern = kindsOfVersion[key]

@@ -2,10 +2,12 @@
  * The flags of authentication (L5).
  * Upstream: pkg/kubeapiserver/options/authentication.go, apiserver/pkg/server/options/authentication.go (v1.36).
  */
+
 import { type AuthenticationSettings, defaultIssuer, type RequestHeaderSettings, type ServiceAccountSettings } from '#apiserver/authn/settings'
 import { parseTokenFile } from '#apiserver/authn/tokenFile'
 import { signingKey, verificationKeys } from '#apiserver/tokens/keys'
 import { noLog } from '#base/log'
+import { certificateBlocks } from '#base/pem'
 import { duration, type FlagValues, flag, list, text, texts, UsageError } from './flags.ts'
 import { authoritiesOf, type Followed, readFollowed, readNamed, usable } from './namedFiles.ts'
 import { jwtOptions, oidcFaults, oidcFlags } from './oidc.ts'
@@ -125,10 +127,9 @@ async function serviceAccountSettings(values: Values, context: OptionContext): P
 
 const overlapping =
   '--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; --requestheader-allowed-names must be specified to ensure regular client certificates cannot set authenticating proxy headers for arbitrary users'
-const certificate = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 function overlap(one: string, other: string): boolean {
-  const bodies = (pem: string) => (pem.match(certificate) ?? []).map((block) => block.replace(/\s/g, ''))
+  const bodies = (pem: string) => certificateBlocks(pem).map((block) => block.replace(/\s/g, ''))
   const known = new Set(bodies(one))
   return bodies(other).some((body) => known.has(body))
 }

@@ -1,5 +1,5 @@
 /**
- * The flags that say who is asked what users may do (L5): modes, or a configuration file with the whole list.
+ * The flags that choose the authorizers (L5): a list of modes, or a configuration file.
  * Upstream: pkg/kubeapiserver/options/authorization.go (v1.36), with the default modes of kubeadm.
  */
 import { statSync } from 'node:fs'

@@ -13,9 +13,9 @@ export interface Flag<T> {
   readonly default: T
   /** The value as /flagz shows it. */
   format(value: T): string
-  /** `before`: what the same flag, given earlier, came to. @throws Error that says what is wrong with the text */
+  /** `before`: the value so far, when the flag is given more than once. @throws Error that says what is wrong with the text */
   parse(text: string, before: T | undefined): T
-  /** What the flag means when it stands without a value. */
+  /** The value of a flag that is given without one. */
   readonly bare?: string | undefined
 }
 

@@ -32,7 +32,7 @@ export const optionGroups = {
   other,
 } as const
 
-/** Those of a server that runs alone, without a cluster around it. */
+/** The groups of a server that runs as a process by itself, without a cluster around it. */
 export const aloneGroups = { serving, ...optionGroups, logs, metrics } as const
 
 export type ServerOptions = OptionsOf<typeof optionGroups>

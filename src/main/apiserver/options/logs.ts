@@ -1,4 +1,4 @@
-/** What a component's log says, and in which form (L5). Upstream: component-base/logs/api/v1 (v1.36). */
+/** The flags of a component's log (L5): verbosity and format. Upstream: component-base/logs/api/v1 (v1.36). */
 import { duration, flag, text, UsageError, whole } from './flags.ts'
 import { optionGroup } from './optionGroup.ts'
 

@@ -1,5 +1,6 @@
-/** Files that flags name (L5), and what is made of them: what is wrong with either is a fault of the command line. */
+/** Reads files that flags name (L5). A file that cannot be read or used is an error of the command line. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { certificateBlocks } from '#base/pem'
 import { UsageError } from './flags.ts'
 import type { OptionContext } from './optionGroup.ts'
 
@@ -22,7 +23,7 @@ export function usable<T>(make: () => T): T {
   }
 }
 
-/** What files say while the server runs: what was made of the newest texts that make sense together. */
+/** A value made of files, which is made again while the server runs whenever they change and are valid together. */
 export interface Followed<T> {
   readonly value: T
   /** Calls `changed` for every new value, and `refused` for a text that cannot be used; the previous value then stays. */
@@ -60,13 +61,13 @@ export async function readFollowed<T>(
 
 /** Certificates of authorities, PEM. @throws Error when the text holds no certificate, or one that cannot be read */
 export function authoritiesOf([text = '']: readonly string[]): string {
-  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  const blocks = certificateBlocks(text)
   if (blocks.length === 0) throw new Error('data does not contain any valid RSA or ECDSA certificates')
   for (const block of blocks) new X509Certificate(block)
   return text
 }
 
-/** A certificate and its key, PEM. @throws Error when they are none, or not each other's, as while only one of two files is new */
+/** A certificate and its key, PEM. @throws Error when one cannot be parsed or the key is another certificate's, as while only one of the files is new */
 export function pairOf([cert = '', key = '']: readonly string[]): { readonly cert: string; readonly key: string } {
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) throw new Error('tls: private key does not match public key')
   return { cert, key }

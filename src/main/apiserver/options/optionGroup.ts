@@ -1,5 +1,5 @@
 /**
- * One heading of kube-apiserver's flags (L5), and what they come to. A group is one file and one line in index.ts.
+ * The flags below one heading of kube-apiserver's --help, and the settings made of them (L5). A group is one file and one line in index.ts.
  * Upstream: the option structs of k8s.io/apiserver/pkg/server/options and pkg/kubeapiserver/options.
  */
 import type { ConfigFile } from '#apiserver/core/configFile'
@@ -16,7 +16,7 @@ export interface OptionGroup<F extends Flags, Settings> {
   /** As --help heads it: `Authentication`. */
   readonly name: string
   readonly flags: F
-  /** What the flags say, checked together and with the files they name. @throws UsageError with every fault */
+  /** The settings, from the values of all flags of the group and the files that they name. @throws UsageError with every fault */
   settings(values: FlagValues<F>, context: OptionContext): Promise<Settings> | Settings
 }
 

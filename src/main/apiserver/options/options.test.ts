@@ -35,6 +35,42 @@ test('one error names the faults of all groups of flags', async () => {
   )
 })
 
+test('ETC-19 --etcd-servers names the cluster that stores the objects, --etcd-prefix where, and files its authorities and our certificate', async () => {
+  const files = { file: (path: string) => ({ read: async () => `text of ${path}` }) as never }
+  const all = ['--etcd-servers=https://a:2379,https://b:2379', '--etcd-prefix=/x', '--etcd-cafile=ca', '--etcd-certfile=cert', '--etcd-keyfile=key']
+  assert.deepEqual((await serverOptions(all, files)).storage.etcd, {
+    endpoints: ['https://a:2379', 'https://b:2379'],
+    prefix: '/x',
+    tls: { ca: 'text of ca', cert: 'text of cert', key: 'text of key' },
+    mediaType: 'application/vnd.kubernetes.protobuf',
+  })
+  const inYaml = await serverOptions(['--etcd-servers=https://a:2379', '--storage-media-type=application/yaml'], files)
+  assert.equal(inYaml.storage.etcd?.mediaType, 'application/yaml')
+  await assert.rejects(serverOptions(['--storage-media-type=text/plain'], files), (error) => {
+    const allowed = 'application/json, application/yaml, application/vnd.kubernetes.protobuf'
+    assert.deepEqual((error as UsageError).faults, [`--storage-media-type "text/plain" invalid, allowed values: ${allowed}`])
+    return true
+  })
+  await assert.rejects(serverOptions(['--etcd-servers=a:2379', '--etcd-keyfile=key'], files), (error) => {
+    assert.deepEqual((error as UsageError).faults, [
+      '--etcd-servers: "a:2379" must be http://HOST:PORT or https://HOST:PORT',
+      '--etcd-certfile and --etcd-keyfile must be set together',
+    ])
+    return true
+  })
+})
+
+test('HA-01 the reconciler of endpoints is one of three, and the number of servers is positive', async () => {
+  assert.equal((await serverOptions([], noFiles)).reach.endpointReconciler, 'lease')
+  await assert.rejects(serverOptions(['--endpoint-reconciler-type=gossip', '--apiserver-count=0'], noFiles), (error) => {
+    assert.deepEqual((error as UsageError).faults, [
+      '--endpoint-reconciler-type: "gossip" is none of master-count, lease, none',
+      "--apiserver-count should be a positive number, but value '0' provided",
+    ])
+    return true
+  })
+})
+
 test('what an etcd, clouds and proxies are asked for is taken as kubeadm and envtest write it, and refused where it asks for what is not there', async () => {
   const { storage, reach } = await serverOptions(
     [
@@ -45,24 +81,33 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
       '--kubelet-preferred-address-types=Hostname,InternalIP',
       '--service-node-port-range=31000+99',
       '--emulated-version=kube=1.36',
+      '--endpoint-reconciler-type=master-count',
+      '--apiserver-count=3',
     ],
     noFiles,
   )
   assert.deepEqual(
     [storage, reach],
     [
-      { eventTtlSeconds: 600, compactionIntervalMs: 300_000 },
-      { kubeletAddressTypes: ['Hostname', 'InternalIP'], nodePorts: [31_000, 31_099], rejectForwardingRedirects: true },
+      { eventTtlSeconds: 600, compactionIntervalMs: 300_000, history: undefined, etcd: undefined },
+      {
+        endpointReconciler: 'master-count',
+        serverCount: 3,
+        kubeletAddressTypes: ['Hostname', 'InternalIP'],
+        nodePorts: [31_000, 31_099],
+        rejectForwardingRedirects: true,
+      },
     ],
   )
   await assert.rejects(
     serverOptions(
-      ['--etcd-servers=http://127.0.0.1:2379', '--allow-privileged=false', '--kubelet-preferred-address-types=IP', '--tracing-config-file=f'],
+      ['--etcd-cafile=ca', '--etcd-servers-overrides=/events#x', '--allow-privileged=false', '--kubelet-preferred-address-types=IP', '--tracing-config-file=f'],
       noFiles,
     ),
     (error) => {
       assert.deepEqual((error as UsageError).faults, [
-        '--etcd-servers: this server keeps its objects itself, below --data-dir: leave it out',
+        '--etcd-servers-overrides: one cluster stores all resources: leave it out',
+        '--etcd-cafile must be set with --etcd-servers',
         '--kubelet-preferred-address-types: "IP" is no type of address: use Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP',
         '--allow-privileged=false is not there: let the Pod Security level of a namespace be baseline or restricted',
         '--tracing-config-file is not there: leave it out',
@@ -73,4 +118,14 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
   for (const range of ['0-10', '10-5', '70000', 'x', '65000+1000']) {
     await assert.rejects(serverOptions([`--service-node-port-range=${range}`], noFiles), /expected a range of ports/)
   }
+})
+
+test('X5 --history and --history-size set how much history is kept, each with a default of the other', async () => {
+  const historyOf = async (...args: string[]) => (await serverOptions(args, noFiles)).storage.history
+  assert.deepEqual(await historyOf('--history=24h'), { keepMs: 86_400_000, maxBytes: 400 * 2 ** 20 })
+  assert.deepEqual(await historyOf('--history-size=10Mi'), { keepMs: 720 * 3_600_000, maxBytes: 10 * 2 ** 20 })
+  await assert.rejects(historyOf('--history=5s', '--history-size=4k'), (error) => {
+    assert.deepEqual((error as UsageError).faults, ['--history must be 0, or from 1m to 720h', '--history-size "4k" must be at least 1Mi, such as 400Mi'])
+    return true
+  })
 })

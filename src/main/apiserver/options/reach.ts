@@ -3,6 +3,7 @@ import { duration, type Flag, flag, list, text, UsageError, whole } from './flag
 import { optionGroup } from './optionGroup.ts'
 
 const addressTypes = ['Hostname', 'InternalDNS', 'InternalIP', 'ExternalDNS', 'ExternalIP']
+const reconcilers = ['master-count', 'lease', 'none'] as const
 const noProxies = 'Only empty: the server goes to all it calls by itself'
 
 export const reach = optionGroup({
@@ -10,8 +11,10 @@ export const reach = optionGroup({
   flags: {
     'aggregator-reject-forwarding-redirect': flag('Answer 502 where an extension API server answers with a redirect', true),
     'allow-privileged': flag('Only true: the policies of namespaces say which pods may ask for privileges', true),
+    'apiserver-count': whole('How many API servers there are, for --endpoint-reconciler-type=master-count', 1),
     'egress-selector-config-file': text(noProxies),
     'enable-aggregator-routing': flag("Accepted, without effect: extension API servers are reached by their services' endpoints"),
+    'endpoint-reconciler-type': text(`How API servers learn of each other for the endpoints of the kubernetes service: ${reconcilers.join(', ')}`, 'lease'),
     'kubelet-preferred-address-types': list('The types of nodes’ addresses, in the order in which they are tried', [
       'InternalIP',
       'ExternalIP',
@@ -25,15 +28,21 @@ export const reach = optionGroup({
   },
   settings(values) {
     const types = values['kubelet-preferred-address-types']
+    const reconciler = reconcilers.find((one) => one === (values['endpoint-reconciler-type'] || 'lease'))
+    const count = values['apiserver-count']
     const unknown = types.filter((type) => !addressTypes.includes(type))
     const faults = [
       ...unknown.map((type) => `--kubelet-preferred-address-types: "${type}" is no type of address: use ${addressTypes.join(', ')}`),
       ...(values['allow-privileged'] ? [] : ['--allow-privileged=false is not there: let the Pod Security level of a namespace be baseline or restricted']),
       ...(values['egress-selector-config-file'] === '' ? [] : ['--egress-selector-config-file is not there: the server goes to all it calls by itself']),
       ...(values['kubernetes-service-node-port'] === 0 ? [] : ['--kubernetes-service-node-port is not there: only 0']),
+      ...(reconciler ? [] : [`--endpoint-reconciler-type: "${values['endpoint-reconciler-type']}" is none of ${reconcilers.join(', ')}`]),
+      ...(count > 0 ? [] : [`--apiserver-count should be a positive number, but value '${count}' provided`]),
     ]
     if (faults.length > 0) throw new UsageError(faults)
     return {
+      endpointReconciler: reconciler ?? 'lease',
+      serverCount: count,
       kubeletAddressTypes: types,
       nodePorts: values['service-node-port-range'],
       rejectForwardingRedirects: values['aggregator-reject-forwarding-redirect'],

@@ -1,5 +1,5 @@
 /**
- * The flags that say how the port listens and speaks TLS and HTTP/2 (L5). The names of versions and suites are tlsNames.ts's matter.
+ * The flags of the secure port (L5): address, certificates, TLS and HTTP/2. tlsNames.ts knows the names of TLS versions and cipher suites.
  * Upstream: apiserver/pkg/server/options/serving.go, component-base/cli/flag/curves_flag.go, namedcertkey_flag.go (v1.36).
  */
 import type { ListenOptions } from '#apiserver/server/listener'

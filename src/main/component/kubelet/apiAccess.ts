@@ -13,7 +13,7 @@ import type { CredentialSource } from '#client/credentials'
 import { createHttpTransport } from '#client/httpTransport'
 import { type RateLimit, rateLimitedTransport } from '#client/rateLimitedTransport'
 import { meteredTransport } from '#client/restMetrics'
-import { writeFileAtomic } from '#host/files'
+import { makeDirectory, writeFileAtomic } from '#host/files'
 import { standaloneClient } from '#kubelet/sources/standaloneClient'
 import type { ProcessTools } from '../../layouts/processTools.ts'
 import { requestCertificate, type WantedCertificate } from '../../pki/certificateRequest.ts'
@@ -48,7 +48,7 @@ export async function bootstrap({ nodeName, kubeconfig, bootstrapKubeconfig, sto
     const pair = await requestCertificate(access.client('kubelet-bootstrap'), wantedClientCertificate(nodeName), clock, signal)
     await store.update(pair, clock.now())
     const { server, tls } = access.transport
-    await fs.mkdir(path.dirname(kubeconfig), { recursive: true, mode: 0o700 })
+    await makeDirectory(path.dirname(kubeconfig), 0o700)
     await writeFileAtomic(kubeconfig, kubeconfigText(server, tls?.ca?.toString(), store.currentPath), 0o600)
     log.info('Wrote the kubeconfig', { file: kubeconfig })
   } finally {

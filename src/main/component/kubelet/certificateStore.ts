@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { writeFileAtomic } from '#host/files'
+import { makeDirectory, writeFileAtomic } from '#host/files'
 import { pairOf } from '../../apiserver/options/namedFiles.ts'
 import type { KeyPair } from '../../pki/certificates.ts'
 
@@ -34,7 +34,7 @@ export function createCertificateStore(directory: string, name: string): Certifi
       }
     },
     async update({ cert, key }, nowMs) {
-      await fs.mkdir(directory, { recursive: true, mode: 0o700 })
+      await makeDirectory(directory, 0o700)
       const stamp = new Date(nowMs).toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '-')
       const file = `${name}-${stamp}.pem`
       await writeFileAtomic(path.join(directory, file), `${cert.trim()}\n${key.trim()}\n`, 0o600)

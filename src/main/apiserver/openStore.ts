@@ -1,0 +1,55 @@
+/** Opens the store that the flags of an API server name (L5): an etcd cluster, or a file of the server's own. */
+import path from 'node:path'
+import { lockFile } from '#host/fileLock'
+import type { LocalStore, Store } from '#store/store'
+import type { ProcessTools } from '../layouts/processTools.ts'
+import type { EtcdSettings } from './options/storage.ts'
+
+/** Time for another process that is ending to close the store. */
+const waitForOtherMs = 15_000
+
+/** @param directory of the server's own store; it exists. @throws Error when the store cannot be opened, or etcd does not answer */
+export async function openStore(etcd: EtcdSettings | undefined, directory: string, tools: ProcessTools): Promise<Store> {
+  if (!etcd) return openLocalStore(directory, tools)
+  const { openEtcdStore } = await import('#store/drivers/etcd/etcdStore')
+  const { clock, random, log } = tools
+  return openEtcdStore({ ...etcd, clock, random, log: log.with('store') })
+}
+
+export function storeFile(directory: string): string {
+  return path.join(directory, 'data.mdb')
+}
+
+/** Whether the store is in this process, and not an etcd. */
+export function isLocal(store: Store): store is LocalStore {
+  return 'snapshot' in store
+}
+
+/** Locks the store in a directory, which exists. @returns the function that ends that @throws Error when another process holds it */
+export function lockStore(directory: string, { log }: Pick<ProcessTools, 'log'>): Promise<() => void> {
+  const file = storeFile(directory)
+  return lockFile(`${file}-holder`, {
+    waitMs: waitForOtherMs,
+    onWait: (pid) => log.warn('Another process has the store open; waiting', { file, pid }),
+    refuse: (pid) => new Error(`another process${pid === undefined ? '' : ` (pid ${pid})`} has the store ${file} open: end it, or use another directory`),
+  })
+}
+
+/**
+ * Opens the store in a directory, which exists, and locks it until the store is closed: two processes would give revisions twice.
+ * @throws Error when another process holds the store, or it cannot be opened
+ */
+export async function openLocalStore(directory: string, tools: Pick<ProcessTools, 'clock' | 'log'>, quotaBytes?: number): Promise<LocalStore> {
+  const file = storeFile(directory)
+  const { clock, log } = tools
+  const [release, { openLmdbStore }] = await Promise.all([lockStore(directory, tools), import('#store/drivers/lmdb')])
+  try {
+    const store = await openLmdbStore({ path: file, clock, log: log.with('store'), quotaBytes })
+    const close = store.close.bind(store)
+    store.close = () => close().finally(release)
+    return store
+  } catch (error) {
+    release()
+    throw error
+  }
+}

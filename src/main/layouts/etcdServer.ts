@@ -1,0 +1,106 @@
+/**
+ * The embedded store as an etcd server (L5): `skiff etcd serve`, one member, in the foreground. Clients of etcd's API v3, such as etcdctl and API servers, use
+ * it like etcd. Upstream: etcd server/embed, server/etcdmain.
+ */
+import { createHash } from 'node:crypto'
+import { aborted } from '#base/orAborted'
+import { type GrpcDocument, type GrpcServer, serveGrpc } from '#grpc/grpcServer'
+import { makePrivateDirectory } from '#host/files'
+import type { Alarms } from '#store/serve/alarms'
+import { etcdVersion } from '#store/serve/api'
+import { autoCompaction } from '#store/serve/autoCompaction'
+import { etcdServices } from '#store/serve/etcdApi'
+import type { LocalStore } from '#store/store'
+import { openLocalStore } from '../apiserver/openStore.ts'
+import { UsageError } from '../apiserver/options/flags.ts'
+import { logs } from '../apiserver/options/logs.ts'
+import type { OptionsOf } from '../apiserver/options/readOptions.ts'
+import { runInForeground } from '../component/foreground.ts'
+import { etcdServing } from '../component/options/etcdServing.ts'
+import { type ProcessTools, processTools, runTogether } from './processTools.ts'
+
+const groups = { etcd: etcdServing, logs } as const
+
+/** Resolves with the exit code when the signal has stopped it, or at once when the flags cannot be used. */
+export function runEtcdServer(args: readonly string[], signal: AbortSignal): Promise<number> {
+  const about = 'The store of Skiff as an etcd server (API v3, one member), in the foreground.'
+  return runInForeground({ command: 'etcd serve', about, needs: '', groups, run: serve }, args, signal)
+}
+
+/** More than a request, as etcd allows for its encoding. Upstream: grpcOverheadBytes. */
+const overheadBytes = 512 * 1024
+
+async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof groups>, signal: AbortSignal): Promise<void> {
+  const tools = processTools('etcd', logSettings)
+  await makePrivateDirectory(options.dataDir)
+  const store = await openLocalStore(options.dataDir, tools, options.quotaBytes)
+  const servers: GrpcServer[] = []
+  try {
+    const ids = { memberId: idOf(`member ${options.name}`), clusterId: idOf(`cluster ${options.clientUrls.join(',')}`) }
+    const { services, alarms } = etcdServices({ ...options, ...ids, store, clock: tools.clock, temporaryFolder: options.dataDir })
+    for (const { host, port, isSecure } of options.listeners) {
+      const server = await serveGrpc(host, port, {
+        services,
+        maxRequestBytes: options.maxRequestBytes + overheadBytes,
+        maxConcurrentStreams: options.maxConcurrentStreams,
+        documents: (path) => documentOf(path, { store, alarms, tools }),
+        tls: isSecure ? options.tls : undefined,
+      }).catch((error: Error) => {
+        throw new UsageError([`--listen-client-urls: ${error.message}`])
+      })
+      servers.push(server)
+      tools.log.info('Serving client traffic', { address: `${server.host}:${server.port}`, isSecure })
+      if (!isSecure && !/^(127\.|::1$)/.test(host)) tools.log.warn('Clients of this address need no certificate, and read and write every key', { host })
+    }
+    const compactors = options.autoCompaction ? [autoCompaction({ store, clock: tools.clock, log: tools.log }, options.autoCompaction)] : []
+    await runTogether(compactors, tools, signal)
+    await aborted(signal)
+  } finally {
+    await Promise.allSettled(servers.map((server) => server.close()))
+    await store.close()
+  }
+}
+
+/** The same after each start; below 2^53, so that it is exact in JavaScript. */
+function idOf(text: string): number {
+  return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, 13), 16)
+}
+
+interface Served {
+  readonly store: LocalStore
+  readonly alarms: Alarms
+  readonly tools: ProcessTools
+}
+
+const plain = (status: number, body: string): GrpcDocument => ({ status, contentType: 'text/plain; charset=utf-8', body })
+const json = (status: number, body: object): GrpcDocument => ({ status, contentType: 'application/json', body: JSON.stringify(body) })
+
+/** Upstream: etcd server/etcdserver/api/etcdhttp. */
+async function documentOf(path: string, { store, alarms, tools }: Served): Promise<GrpcDocument> {
+  const [alarm] = alarms.active()
+  switch (path.split('?')[0]) {
+    case '/health':
+      return alarm ? json(503, { health: 'false', reason: `ALARM ${alarm}` }) : json(200, { health: 'true', reason: '' })
+    case '/livez':
+    case '/readyz':
+      return plain(200, 'ok\n')
+    case '/version':
+      return json(200, { etcdserver: etcdVersion, etcdcluster: etcdVersion.replace(/\d+$/, '0') })
+    case '/metrics':
+      return { status: 200, contentType: tools.metrics.contentType, body: `${await storeMetrics(store)}${tools.metrics.render()}` }
+    default:
+      return plain(404, '404 page not found\n')
+  }
+}
+
+async function storeMetrics(store: LocalStore): Promise<string> {
+  const { totalBytes, liveBytes } = await store.size()
+  const gauges: readonly (readonly [name: string, help: string, value: number])[] = [
+    ['etcd_server_has_leader', 'Whether a leader exists: always, as there is one member.', 1],
+    ['etcd_mvcc_db_total_size_in_bytes', 'Bytes of the store on the disk.', totalBytes],
+    ['etcd_mvcc_db_total_size_in_use_in_bytes', 'Bytes that live data needs.', liveBytes],
+    ['etcd_debugging_mvcc_current_revision', 'The newest revision.', store.latestRevision()],
+    ['etcd_debugging_mvcc_compact_revision', 'The revision of the last compaction.', store.compactRevision()],
+  ]
+  return gauges.map(([name, help, value]) => `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${name} ${value}\n`).join('')
+}

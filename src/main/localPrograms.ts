@@ -1,0 +1,35 @@
+/** What commands do to the user's machine besides clusters (L5): programs on the terminal, certificates and files for servers on localhost. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { constants, tmpdir } from 'node:os'
+import path from 'node:path'
+import type { Clock } from '#base/clock'
+import type { LocalPrograms } from '#cli/command'
+
+const validDays = 30
+
+export function createLocalPrograms(clock: Clock): LocalPrograms {
+  return {
+    run: (command, args, env) =>
+      new Promise((resolve, reject) => {
+        const child = spawn(command, [...args], { stdio: 'inherit', env: { ...process.env, ...env } })
+        child.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? resolve(undefined) : reject(error)))
+        child.once('close', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)))
+      }),
+    async certificate() {
+      const { createAuthority, issueCertificate } = await import('./pki/certificates.ts')
+      const authority = await createAuthority('skiff-localhost', clock.now(), validDays)
+      const { cert, key } = await issueCertificate(authority, { commonName: 'localhost', usage: 'server', hosts: ['127.0.0.1'], validDays }, clock.now())
+      return { cert, key, ca: authority.cert }
+    },
+    directory() {
+      const directory = mkdtempSync(path.join(tmpdir(), 'skiff-'))
+      process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
+      process.once('SIGTERM', () => process.exit(128 + constants.signals.SIGTERM))
+      return directory
+    },
+    exitWith(code) {
+      process.exitCode = code
+    },
+  }
+}
