@@ -1,5 +1,5 @@
 /**
- * A signal that follows others (L0): it aborts with the first source that does, at a deadline, or when its owner says so.
+ * A signal that follows others (L0): it aborts with the first source that does, at a deadline, or when its owner aborts it.
  * The owner disposes of the scope when its work ends, which removes every listener and timer. AbortSignal.any and AbortSignal.timeout do not
  * offer that: Node 20 may collect a signal made of both before its time is up, and keeps one with a listener until a source aborts.
  */

@@ -18,7 +18,7 @@ export function bareMap<T extends object>(entries: T): T {
   return Object.assign(new Constructor(), entries) as T
 }
 
-/** A map's own value. For objects that come decoded from JSON, which have a prototype. */
+/** A map's own value, for objects decoded from JSON, which have a prototype. */
 export function ownValue<V>(map: Readonly<Record<string, V>> | undefined, key: string): V | undefined {
   return map !== undefined && Object.hasOwn(map, key) ? map[key] : undefined
 }

@@ -7,11 +7,11 @@ import { commonNameOf, encodeKeptName, organizationsOf, readCertificateName, rea
 const bytes = (text: string) => Buffer.from(text, 'latin1')
 const masters = 'system:masters'
 const readable: readonly { name: string; subject: readonly CraftedAttributes[]; user?: string; groups?: readonly string[] }[] = [
-  { name: 'of no attribute', subject: [] },
-  { name: 'of an empty common name', subject: [[['CN', '']]] },
-  { name: 'of two common names: the last', subject: [[['CN', 'alice']], [['CN', 'system:node:x']]], user: 'system:node:x' },
+  { name: 'a subject without attributes', subject: [] },
+  { name: 'an empty common name', subject: [[['CN', '']]] },
+  { name: 'the last of two common names', subject: [[['CN', 'alice']], [['CN', 'system:node:x']]], user: 'system:node:x' },
   {
-    name: 'two common names side by side: the last',
+    name: 'the last of two common names in one set',
     subject: [
       [
         ['CN', 'alice'],
@@ -20,9 +20,9 @@ const readable: readonly { name: string; subject: readonly CraftedAttributes[]; 
     ],
     user: 'bob',
   },
-  { name: 'of a common name and an empty one: empty', subject: [[['CN', 'alice']], [['CN', '']]], user: '' },
+  { name: 'an empty common name after another one', subject: [[['CN', 'alice']], [['CN', '']]], user: '' },
   {
-    name: 'of organizations apart and side by side: all',
+    name: 'all organizations, in one set and in several',
     subject: [
       [['O', 'a']],
       [

@@ -12,7 +12,7 @@ export interface NameAttribute {
   readonly value: string | undefined
 }
 
-/** Attributes in order; those of one relative name count one by one. */
+/** Attributes in order; a relative name with several attributes adds each of them. */
 export type DistinguishedName = readonly NameAttribute[]
 
 export const nameType = {
@@ -99,7 +99,7 @@ export interface SubjectUser {
 const uidType = '1.3.6.1.4.1.57683.2'
 
 /**
- * The user of a client certificate, by the last common name. Undefined: it has no common name. A text: what is wrong with it.
+ * The user of a client certificate, by the last common name. Undefined when there is no common name; a string when it is invalid: the error.
  * Upstream: apiserver/pkg/authentication/request/x509 CommonNameUserConversion.
  */
 export function userOfCertificate(der: Uint8Array): SubjectUser | string | undefined {

@@ -17,7 +17,8 @@ export function greatest(values: Iterable<number>, atLeast = Number.NEGATIVE_INF
   return found
 }
 
-/** Adds all items to the end of `list`. */
-export function append<T>(list: T[], items: Iterable<T>): void {
+/** Adds all items to the end of `list`, and returns it. */
+export function append<T>(list: T[], items: Iterable<T>): T[] {
   for (const item of items) list.push(item)
+  return list
 }

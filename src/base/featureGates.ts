@@ -17,7 +17,7 @@ export interface FeatureGate {
   readonly locked: boolean
 }
 
-/** What was asked for, by name: `AllAlpha` and `AllBeta` stand for all of their stage that are not named. */
+/** The requested settings by name: `AllAlpha` and `AllBeta` set all gates of their stage that are not named. */
 export type FeatureGateSettings = Readonly<Record<string, boolean>>
 
 const named = (names: string) => names.trim().split(/\s+/)
@@ -127,7 +127,7 @@ export function featureEnabled(settings: FeatureGateSettings, name: string): boo
   return settings[name] ?? together[gate.stage] ?? gate.default
 }
 
-/** What is wrong with settings, in upstream's words; empty: nothing. */
+/** The faults of settings, in upstream's words; empty when there are none. */
 export function featureGateFaults(settings: FeatureGateSettings): string[] {
   const faults = Object.entries(settings).flatMap(([name, value]) => {
     const gate = featureGates.get(name)
@@ -158,7 +158,7 @@ export function featureGateWarnings(settings: FeatureGateSettings, followed: rea
 }
 
 /**
- * Says in the log and the metrics what the settings come to.
+ * Writes the resulting settings to the log and the metrics.
  * @param followed features that this component can turn; undefined: none
  */
 export function announceFeatures(

@@ -26,9 +26,30 @@ export function deepCopy<T>(value: T | DeepReadonly<T>): T {
   for (const key in value) {
     const own = (value as Record<string, unknown>)[key]
     const member = typeof own === 'object' ? deepCopy(own) : own
-    // Assigning to `__proto__` would set the prototype instead, whose members would then pass for the object's own.
-    if (key === '__proto__') Object.defineProperty(copy, key, { value: member, configurable: true, enumerable: true, writable: true })
-    else copy[key] = member
+    setMember(copy, key, member)
+  }
+  return copy as T
+}
+
+/** Assigning to `__proto__` would set the prototype instead, whose members would then pass for the object's own. */
+function setMember(copy: Record<string, unknown>, key: string, member: unknown): void {
+  if (key === '__proto__') Object.defineProperty(copy, key, { value: member, configurable: true, enumerable: true, writable: true })
+  else copy[key] = member
+}
+
+/** Members that are copied before others get a turn: some ten milliseconds. */
+const membersPerTurn = 10_000
+
+/** As {@link deepCopy}; pauses within objects of many members. */
+export function* deepCopyInSteps<T>(value: T | DeepReadonly<T>): Generator<undefined, T> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return deepCopy(value)
+  const copy: Record<string, unknown> = {}
+  let members = 0
+  for (const key in value) {
+    const own = (value as Record<string, unknown>)[key]
+    const member = typeof own === 'object' ? yield* deepCopyInSteps(own) : own
+    setMember(copy, key, member)
+    if (++members % membersPerTurn === 0) yield
   }
   return copy as T
 }

@@ -16,12 +16,12 @@ export interface Logger {
 }
 
 export interface VerboseLogger extends Pick<Logger, 'info'> {
-  /** False: it says nothing, and the caller need not collect what it would say. */
+  /** False: the message is dropped, so the caller need not collect its fields. */
   readonly enabled?: boolean | undefined
 }
 
 const silence = () => {}
 const silent: VerboseLogger = { info: silence, enabled: false }
 
-/** Says nothing: for tests, and for embedded clusters whose owner wants no output. */
+/** Logs nothing: for tests, and for embedded clusters without output. */
 export const noLog: Logger = { info: silence, warn: silence, error: silence, v: () => silent, with: () => noLog }

@@ -8,7 +8,7 @@ const filled = (capacity: number, ...keys: string[]) => {
   return cache
 }
 
-test('what was used longest ago is dropped first', () => {
+test('the least recently used entry is dropped first', () => {
   const cache = filled(2, 'a', 'b')
   assert.deepEqual(cache.get('a'), { key: 'a' })
   cache.set('c', { key: 'c' })
@@ -23,7 +23,7 @@ test('setting a key again replaces its value and makes it the newest', () => {
   assert.deepEqual([cache.get('a')?.key, cache.get('b'), cache.size], ['again', undefined, 2])
 })
 
-test('a deleted key is gone, and may come back', () => {
+test('a deleted key is absent and can be added again', () => {
   const cache = filled(2, 'a')
   assert.equal(cache.delete('a'), true)
   assert.equal(cache.delete('a'), false)

@@ -18,7 +18,7 @@ export class LruCache<K, V extends object> {
     return this.#entries.size
   }
 
-  /** What is kept, longest unused first. */
+  /** Entries, least recently used first. */
   values(): IterableIterator<V> {
     return this.#entries.values()
   }

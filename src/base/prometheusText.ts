@@ -1,4 +1,4 @@
-/** Prometheus' exposition format 0.0.4 (L0, pure): the one place that writes its lines. Where numbers come from is left to the callers. */
+/** Prometheus' exposition format 0.0.4 (L0, pure): the one place that writes its lines. Callers supply the numbers. */
 export interface FamilyHead {
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'histogram' | 'summary'

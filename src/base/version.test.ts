@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { goPlatform, skiffVersion } from './version.ts'
 
-test('API-32 the version in the code is that of the package', () => {
+test('API-32 the version in the code equals that of package.json', () => {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
   assert.equal(skiffVersion, version)
 })

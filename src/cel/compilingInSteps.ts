@@ -5,6 +5,7 @@
  */
 import type { CostEstimate } from './cost/model.ts'
 import type { CheckedExpression, CompileResult } from './environment.ts'
+import { patternSize } from './patternSize.ts'
 import { compiledPatternSize } from './regularExpression.ts'
 
 /** Nodes of syntax trees after which others get a turn. To check and plan one takes about 10 microseconds, and thrice as long in a process that has just started. */
@@ -31,7 +32,7 @@ interface Asked {
 /** Nodes that an instruction of a regular expression counts for. */
 const nodesPerInstruction = 1.5
 
-/** Compiles, and says what it has cost. */
+/** Compiles and returns the cost of it. */
 function measured(source: string, compile: () => CompileResult): { readonly result: CompileResult; readonly cost: number } {
   const patterns = compiledPatternSize()
   const result = compile()
@@ -107,9 +108,22 @@ class Checked implements Asked {
   }
 }
 
+/** Other work with a result. */
+class Done {
+  readonly source: string
+  readonly value: unknown
+
+  constructor(source: string, value: unknown) {
+    this.source = source
+    this.value = value
+  }
+
+  letGo(): void {}
+}
+
 class Recording {
   readonly #keepsPrograms: boolean
-  readonly #compiled: Asked[] = []
+  readonly #compiled: (Asked | Done)[] = []
   /** Those before it hold no trees, unless they were evaluated again. */
   #held = 0
   /** The expression that the work asks for next. */
@@ -128,8 +142,12 @@ class Recording {
     this.#done = 0
   }
 
+  get isShareDone(): boolean {
+    return this.#done >= share
+  }
+
   #pauseWhenDone(): void {
-    if (this.#repeats && this.#done >= share) throw new Pause()
+    if (this.#repeats && this.isShareDone) throw new Pause()
   }
 
   readonly #spend = (cost: number): void => {
@@ -149,32 +167,67 @@ class Recording {
     }
     return (this.#compiled[this.#position++] as Asked).result
   }
+
+  work<T>(name: string, cost: CostOf<T>, work: () => T): T {
+    const known = this.#compiled[this.#position]
+    if (known && known.source !== name) this.#repeats = false
+    if (!this.#repeats) return work()
+    if (!known) {
+      this.#pauseWhenDone()
+      const value = work()
+      this.#compiled.push(new Done(name, value))
+      this.#done += typeof cost === 'number' ? cost : cost(value)
+    }
+    return (this.#compiled[this.#position++] as Done).value as T
+  }
 }
+
+type CostOf<T> = number | ((result: T) => number)
 
 let current: Recording | undefined
 
 /**
- * Pauses after each share of compiled nodes. `work` is synchronous, without effects, and asks for the same expressions whenever it runs.
+ * Pauses after each share of compiled nodes, the last one included. `work` is synchronous, without effects, and asks for the same expressions whenever it runs.
  * @param keepsPrograms whether what it returns has programs that are run afterwards
  */
 export function* compilingInSteps<T>(work: () => T, { keepsPrograms = false } = {}): Generator<undefined, T> {
   const recording = new Recording(keepsPrograms)
   for (;;) {
     const outer = current
+    let result: { readonly value: T } | undefined
     recording.begin()
     current = recording
     try {
-      return work()
+      result = { value: work() }
     } catch (error) {
       if (!(error instanceof Pause)) throw error
     } finally {
       current = outer
     }
-    yield
+    if (!result) yield
+    else {
+      // What follows the work begins in a turn of its own.
+      if (recording.isShareDone) yield
+      return result.value
+    }
   }
 }
 
 /** Compiles, unless the running work has compiled it before a pause. */
 export function compileOnce(source: string, compile: () => CompileResult): CompileResult {
   return current ? current.compile(source, compile) : compile()
+}
+
+/**
+ * Does a part of the running work, unless it has been done before a pause.
+ * @param cost in nodes; a function where the result shows it
+ * @param work compiles no expression and has no part of its own: its result is recorded as a whole
+ */
+export function workOnce<T>(name: string, cost: CostOf<T>, work: () => T): T {
+  return current ? current.work(name, cost, work) : work()
+}
+
+/** What compiling a pattern costs, in nodes. */
+export function patternCost(pattern: string): number {
+  return perExpression + patternSize(pattern) * nodesPerInstruction
 }

@@ -37,7 +37,7 @@ export interface Reference {
   readonly overloads?: readonly string[] | undefined
 }
 
-/** Where variables come from. A Map will do; an implementation may compute values on first use. Undefined: no such variable. */
+/** The source of variables: a Map, or an implementation that computes values on first use. Undefined: no such variable. */
 export interface Activation {
   get(variable: string): Value | undefined
 }

@@ -50,8 +50,8 @@ export class JsonMap extends MapValue {
   }
 }
 
-/** A whole number as int. Numbers beyond the safe integers have lost digits when they were parsed; they stay what they are then. */
-export const jsonInt = (value: number): Value => (Number.isSafeInteger(value) ? value : int(BigInt(value)))
+/** A whole number as int. The parser makes bigints of those that doubles do not hold. */
+export const jsonInt = (value: number | bigint): Value => (typeof value === 'number' && Number.isSafeInteger(value) ? value : int(BigInt(value)))
 
 /** JSON of any shape. */
 export function dynamicValue(json: unknown): Value {
@@ -60,7 +60,8 @@ export function dynamicValue(json: unknown): Value {
     case 'boolean':
       return json
     case 'number':
-      return Number.isInteger(json) && Math.abs(json) < 2 ** 63 ? jsonInt(json) : new Double(json)
+      // An integer beyond these is a bigint, so this one was written as a fraction or with an exponent.
+      return Number.isSafeInteger(json) ? json : new Double(json)
     case 'bigint':
       return int(json)
     default:
@@ -73,8 +74,7 @@ export function dynamicValue(json: unknown): Value {
 
 /** A value as JSON: bytes in base64, times and durations as text. @throws EvaluationError for what JSON cannot hold. */
 export function toJson(value: Value): unknown {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number') return value
-  if (typeof value === 'bigint') return Number(value)
+  if (value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number' || typeof value === 'bigint') return value
   if (value instanceof Double) return value.value
   if (value instanceof Uint) return Number(value.value)
   if (value instanceof Uint8Array) return base64(value)

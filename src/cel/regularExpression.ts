@@ -10,7 +10,7 @@ import { EvaluationError } from './values.ts'
 /** Instructions of one pattern; the name of a domain with its 63-character labels takes 8,000. Upstream's limit is Go's, 3 million. */
 const maxPatternSize = 10_000
 /** Instructions of all patterns that one evaluation uses, whether they are remembered or compiled: the result does not depend on earlier evaluations. */
-const maxSizePerEvaluation = 15_000
+export const maxSizePerEvaluation = 15_000
 
 const tooLarge = 'error parsing regexp: expression too large'
 let compiledSize = 0

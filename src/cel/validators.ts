@@ -3,9 +3,12 @@
  * Upstream: cel-go cel/validator.go (v0.26), as Kubernetes enables it since 1.29.
  */
 import { bareMap } from '#base/bareMap'
+import { greatest } from '#base/extremes'
 import type { CheckedExpression, Issue } from './environment.ts'
-import { compileRegularExpression } from './regularExpression.ts'
+import { patternSize } from './patternSize.ts'
+import { compileRegularExpression, maxSizePerEvaluation } from './regularExpression.ts'
 import type { Expression } from './syntax/ast.ts'
+import { conditional } from './syntax/operators.ts'
 import { parseDuration, parseTimestamp } from './time.ts'
 import type { CelType } from './types.ts'
 import { dynType, formatType, isOptional, typesEqual } from './types.ts'
@@ -56,7 +59,26 @@ export function validate({ expression, types }: CheckedExpression): Issue[] {
     for (const child of children(node)) visit(child)
   }
   visit(expression)
+  const size = literalPatternSize(expression)
+  if (size > maxSizePerEvaluation)
+    issues.push({ message: `the patterns are too large: ${size} instructions, and an evaluation may use ${maxSizePerEvaluation}`, offset: expression.offset })
   return issues
+}
+
+/** Functions whose last argument is a pattern; the last two are of Kubernetes' library. */
+const patternFunctions: ReadonlySet<string> = new Set(['matches', 'find', 'findAll'])
+
+/** How many instructions the literal patterns have that one evaluation can use. It uses one branch of a conditional. */
+function literalPatternSize(node: Expression): number {
+  const parts = children(node)
+  if (node.kind !== 'call') return parts.reduce((sum, part) => sum + literalPatternSize(part), 0)
+  if (node.function === conditional) {
+    const [condition = 0, ...alternatives] = parts.map(literalPatternSize)
+    return condition + greatest(alternatives, 0)
+  }
+  const pattern = patternFunctions.has(node.function) ? node.args[node.target ? 0 : 1] : undefined
+  const own = pattern?.kind === 'literal' && typeof pattern.value === 'string' ? patternSize(pattern.value) : 0
+  return parts.reduce((sum, part) => sum + literalPatternSize(part), own)
 }
 
 function checkLiteral(name: string, argument: Expression | undefined, issues: Issue[]): void {

@@ -1,5 +1,5 @@
 /**
- * What the functions of Kubernetes' libraries cost, and those of the strings extension, which cel-go leaves to it (L1).
+ * Costs of the functions of Kubernetes' libraries and of the strings extension, for which cel-go has none (L1).
  * Kubernetes accepts or refuses CRDs by the estimates, so they must not drift. Upstream: apiserver/pkg/cel/library/cost.go (v1.36).
  */
 import type { CallCost, CallEstimate, CallEstimator, CallToEstimate, CostEstimate, EstimateNode } from '#cel/cost/model'

@@ -77,15 +77,17 @@ function declareValue(props: JSONSchemaProps, name: string): Declaration | undef
     case 'boolean':
       return scalar(boolType, 4, (json) => expect(json, typeof json === 'boolean', 'bool') as boolean)
     case 'number':
-      return scalar(doubleType, 1, (json) => new Double(expect(json, typeof json === 'number', 'float') as number))
+      return scalar(doubleType, 1, (json) => new Double(Number(expect(json, typeof json === 'number' || typeof json === 'bigint', 'float'))))
     case 'integer':
-      return scalar(intType, 1, (json) => jsonInt(expect(json, Number.isInteger(json), 'int') as number))
+      return scalar(intType, 1, (json) => jsonInt(expect(json, isWhole(json), 'int') as number | bigint))
     default:
       return undefined
   }
 }
 
 const scalar = (type: CelType, minSerializedSize: number, toValue: JsonConverter): Declaration => ({ type, maxElements: 0, minSerializedSize, toValue })
+
+const isWhole = (json: unknown): json is number | bigint => typeof json === 'bigint' || Number.isInteger(json)
 
 function expect(json: unknown, holds: boolean, wanted: string): unknown {
   if (holds) return json
@@ -102,7 +104,7 @@ function nullChecked(convert: JsonConverter, nullable: boolean): JsonConverter {
 
 function intOrString(json: unknown): Value {
   if (typeof json === 'string') return json
-  if (Number.isInteger(json)) return jsonInt(json as number)
+  if (isWhole(json)) return jsonInt(json)
   throw new EvaluationError('invalid data, expected XIntOrString value to be either a string or integer')
 }
 

@@ -7,6 +7,9 @@ import { authorizerType, authorizerValue, resourceCheckType, resourceCheckValue 
 import { jsonPatchLibrary } from './collections.ts'
 import { kubernetesEnvironment } from './environment.ts'
 
+/** 8,000 instructions. */
+const wide = 'x{1000}'.repeat(8)
+
 const environment = kubernetesEnvironment.extend({ libraries: [jsonPatchLibrary] })
 
 /** The value as JSON, or the message of what failed. */
@@ -102,6 +105,10 @@ const rows: Record<string, [expression: string, wanted: unknown][]> = {
     ['"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!".matches("^(a+)+$")', false],
     ['"x".matches("(?i)X") && !"ab".matches("^b") && "ab".matches("b")', true],
     ['"a".matches("[")', 'invalid matches argument'],
+    // An evaluation may use 15,000 instructions.
+    [`"a".matches("${wide}") || "a".matches("y${wide}")`, 'the patterns are too large: 16001 instructions, and an evaluation may use 15000'],
+    [`["a"].exists(x, x.matches("${wide}")) || "a".find("${wide}") == "a"`, 'the patterns are too large: 16000 instructions, and an evaluation may use 15000'],
+    [`"a" == "b" ? "a".matches("${wide}") : "a".matches("y${wide}")`, false],
   ],
   format: [
     ['format.dns1123Label().validate("my-name").hasValue()', false],

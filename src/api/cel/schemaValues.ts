@@ -2,6 +2,7 @@
  * Values of custom resources that follow more than JSON's rules (L1): objects with declared fields, and lists that are sets or maps,
  * which compare without order and merge when added. Upstream: apiserver/pkg/cel/common/valuesunstructured.go, maplist.go (v1.36).
  */
+
 import { ownValue } from '#base/bareMap'
 import { equal } from '#cel/equality'
 import type { JsonConverter } from '#cel/json'
@@ -10,9 +11,10 @@ import { describe } from '#cel/text'
 import type { Value } from '#cel/values'
 import { ArrayList, ListValue, MapValue, mapKey } from '#cel/values'
 import type { JSONSchemaProps } from '../gen/types/apiextensions.v1.ts'
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import { jsonEqual } from '../machinery/objects.ts'
 
-/** What an object must know of a field: its name in JSON, and how its value is made. */
+/** A declared field: its name in JSON and the function that wraps its value. */
 interface ReadableField {
   readonly name: string
   readonly declaration: { readonly toValue: JsonConverter }
@@ -69,7 +71,7 @@ export function listOf(props: JSONSchemaProps, convert: JsonConverter): (items: 
 
 /** The key of an item of a map list, as one text. */
 function keyOf(item: Value, keys: readonly string[]): string | undefined {
-  if (item instanceof DeclaredObject) return JSON.stringify(keys.map((key) => ownValue(item.json, key) ?? null))
+  if (item instanceof DeclaredObject) return stringifyExactly(keys.map((key) => ownValue(item.json, key) ?? null))
   return item instanceof MapValue ? JSON.stringify(keys.map((key) => mapKey(item.get(key) ?? null) ?? null)) : undefined
 }
 

@@ -102,7 +102,7 @@ function isUrl(text: string): boolean {
   }
 }
 
-/** Why the text is no request URI, as Go says it; undefined when it is one. */
+/** Go's error for text that is not a request URI; undefined when it is one. */
 export function urlFault(text: string): string | undefined {
   try {
     parseUrl(text, true)

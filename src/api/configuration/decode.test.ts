@@ -11,7 +11,7 @@ const kinds = [
   },
 ]
 
-test('YAML and JSON come to the same', () => {
+test('YAML and JSON decode to the same configuration', () => {
   const value = { apiVersion: 'x.io/v1beta1', kind: 'Thing', items: [{ name: 'a', active: true }] }
   const yaml = 'apiVersion: x.io/v1beta1\nkind: Thing\nitems:\n- name: a\n  active: true\n'
   for (const content of [yaml, JSON.stringify(value)])

@@ -20,7 +20,7 @@ export interface DecodedConfiguration {
   readonly value: Readonly<Record<string, unknown>>
 }
 
-/** @throws Error with every fault of the strict decoder, or that says why the text cannot be read at all */
+/** @throws Error with every fault of the strict decoder, or with the reason why the text does not parse */
 export function decodeConfiguration(content: string, kinds: readonly ConfigurationKind[]): DecodedConfiguration {
   if (content === '') throw new Error('empty config data')
   const { value, duplicates } = parse(content)

@@ -5,7 +5,7 @@ import { builtInGroupVersions, builtInResources } from './resources.ts'
 
 const groups = discoveryGroups(builtInGroupVersions(), builtInResources())
 
-test('API-14 the groups come in the order of their priorities', () => {
+test('API-14 discovery lists groups in the order of their priorities', () => {
   assert.deepEqual(
     groups.map(({ group, versions }) => `${group}:${versions.map(({ version }) => version).join(',')}`),
     [

@@ -47,6 +47,8 @@ export interface StorageFacts {
   /** Group and version that stored objects are written in: events are core/v1 under both groups, HPAs autoscaling/v2. */
   readonly group: string
   readonly version: string
+  /** Upstream's version in etcd, where it is older than `version`, so that the release before can read it. */
+  readonly writtenVersion?: string | undefined
 }
 
 export interface GroupVersionFacts {
@@ -106,6 +108,10 @@ function resourceFacts(row: ResourceRow): ResourceFacts {
       parameters: (sub.p ?? []).map(([name, type]) => ({ name, type })),
     })),
     ...(row.del === 1 ? { returnsDeletedObject: true } : {}),
-    ...(row.prefix === undefined ? {} : { storage: { prefix: row.prefix, group: row.sg ?? row.g, version: row.sv ?? row.v }, storageVersionHash: row.hash }),
+    ...(row.prefix === undefined ? {} : { storage: storageFacts(row, row.prefix), storageVersionHash: row.hash }),
   }
+}
+
+function storageFacts({ g, v, sg = g, sv = v, wv }: ResourceRow, prefix: string): StorageFacts {
+  return { prefix, group: sg, version: sv, ...(wv === undefined ? {} : { writtenVersion: wv }) }
 }

@@ -60,6 +60,8 @@ export interface ResourceRow {
   readonly prefix?: string
   readonly sg?: string
   readonly sv?: string
+  /** Version in which upstream writes it to etcd, where that is not `sv`. */
+  readonly wv?: string
   readonly hash?: string
 }
 

@@ -13,7 +13,7 @@ function containersOf({ spec }: Frozen<Pod>): AnyContainer[] {
 
 const named = (...names: readonly (string | undefined)[]): string[] => names.filter((name): name is string => name !== undefined && name !== '')
 
-/** The secrets that containers, volumes and pulling images need. Names may come twice. */
+/** The secrets that containers, volumes and image pulls need. A name may appear twice. */
 export function podSecretNames(pod: Frozen<Pod>): string[] {
   const names: string[] = []
   const add = (name: string | undefined) => void (name && names.push(name))
@@ -39,7 +39,7 @@ function volumeSecretNames(volume: Frozen<Volume>): string[] {
   )
 }
 
-/** The config maps that containers and volumes need. Names may come twice. */
+/** The config maps that containers and volumes need. A name may appear twice. */
 export function podConfigMapNames(pod: Frozen<Pod>): string[] {
   const names: string[] = []
   const add = (name: string | undefined) => void (name && names.push(name))
@@ -93,7 +93,7 @@ export function persistentVolumeSecrets({ spec }: Frozen<PersistentVolume>): Sec
   )
 }
 
-/** The first kind of object that a pod refers to, as upstream says it; undefined: it needs the API for nothing. */
+/** The first kind of API object that a pod refers to, in upstream's words; undefined when it refers to none. */
 export function referencedResource(pod: Frozen<Pod>): string | undefined {
   if (pod.spec?.serviceAccountName) return 'serviceaccounts'
   if (podSecretNames(pod).length > 0) return 'secrets'

@@ -13,10 +13,12 @@ export type ResourceAmounts = Record<string, number>
 type ResourceList = Readonly<Record<string, string>>
 
 export interface PodResourcesOptions {
-  /** Count what the kubelet has allocated where that is more than the spec says: pods in the middle of a resize. */
+  /** Count allocated resources where they exceed the spec: the kubelet is still resizing the pod. */
   readonly useStatusResources?: boolean | undefined
+  /** With useStatusResources: only of containers, spec.resources count as they are. */
+  readonly ignorePodLevelStatus?: boolean | undefined
   readonly excludeOverhead?: boolean | undefined
-  /** Ignore spec.resources: only what the containers say. */
+  /** Ignore spec.resources and count the containers' resources alone. */
   readonly skipPodLevelResources?: boolean | undefined
   /** What a container counts as that does not ask for a resource at all. */
   readonly missingRequests?: Readonly<ResourceAmounts> | undefined
@@ -54,7 +56,7 @@ export function podRequests(pod: Frozen<Pod>, options: PodResourcesOptions = {})
   const requests = aggregate(pod, requestsOf)
   if (!options.skipPodLevelResources && pod.spec.resources?.requests) {
     const own = amountsOf(pod.spec.resources.requests)
-    const { resources, allocatedResources } = (options.useStatusResources && pod.status) || {}
+    const { resources, allocatedResources } = (options.useStatusResources && !options.ignorePodLevelStatus && pod.status) || {}
     const counted = resources ? effective(pod, own, resources.requests, allocatedResources) : own
     for (const name in own) if (isPodLevelResource(name)) requests[name] = counted[name] ?? 0
   }

@@ -54,7 +54,7 @@ const structs = once(
     new Map([...shapes()].map(([id, fields]): [string, KnownStruct] => [id, { fields: fields.map(withAbsent), zero: zeroText({ is: 'struct', name: id }) }])),
 )
 
-/** Writes the dump piece by piece: that of a large template is many times the template's size. */
+/** Writes the dump piece by piece: the dump of a large template is many times the template's size. */
 export function dumpPodTemplate(template: unknown, write: Write): void {
   write('(v1.PodTemplateSpec)')
   dumpStruct(template, 'core.PodTemplateSpec', write)
@@ -115,7 +115,7 @@ function dumpStruct(value: unknown, id: string, write: Write): void {
   write(`${text}}`)
 }
 
-/** Without the value's own type: the field says it, or the list or map that the value is in. */
+/** Without the value's own type: the field, list or map around it determines the type. */
 function dumpValue(value: unknown, type: GoType, write: Write): void {
   if (type.is === 'struct') dumpStruct(value, type.name, write)
   else if (type.is === 'slice') dumpSlice((value ?? []) as readonly unknown[], type.of, write)

@@ -1,4 +1,4 @@
-/** The hashes are those of ComputeHash and HashControllerRevision of Kubernetes v1.36.3, after a round trip of the template through protobuf. */
+/** ComputeHash and HashControllerRevision of Kubernetes v1.36.3 gave these hashes, after a round trip of the template through protobuf. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { podTemplateHash } from './podTemplateHash.ts'

@@ -16,7 +16,7 @@ export type QuotaAmounts = Readonly<Record<string, number>>
 const countedByName = ['pods', 'services', 'replicationcontrollers', 'resourcequotas', 'secrets', 'configmaps', 'persistentvolumeclaims']
 const bareNames = ['cpu', 'memory', 'ephemeral-storage']
 
-/** What is not stored, and events. Upstream: pkg/quota/v1/install/registry.go. */
+/** Resources that quotas never count: virtual ones and events. Upstream: pkg/quota/v1/install/registry.go. */
 const ignored: ReadonlySet<string> = new Set([
   '/bindings',
   '/componentstatuses',
@@ -53,8 +53,8 @@ function isCharged({ metadata, status }: Frozen<Pod>, nowMs: number | undefined)
   return nowMs <= (parseTime(deletionTimestamp) ?? nowMs) + deletionGracePeriodSeconds * 1000
 }
 
-/** A pod in the middle of a resize holds what it has and what it wants. */
-const resizing = { useStatusResources: true }
+/** During a resize a pod holds the larger of its allocated and its desired resources; its spec.resources count as they are, as upstream's do. */
+const resizing = { useStatusResources: true, ignorePodLevelStatus: true }
 
 function podUsage(pod: Frozen<Pod>, nowMs: number | undefined): Record<string, number> {
   if (!isCharged(pod, nowMs)) return {}
@@ -104,10 +104,10 @@ function resourceClaimUsage({ spec }: Frozen<ResourceClaim>): Record<string, num
   return usage
 }
 
-/** What `All` may come to: no claim is given more. Upstream: AllocationResultsMaxSize. */
+/** Most devices that a request for `All` can get. Upstream: AllocationResultsMaxSize. */
 const mostDevicesOfClaim = 32
 
-/** Those of the quota resource names that objects of this resource can use something of. */
+/** The quota resource names that objects of this resource can consume. */
 export function quotaNamesOf({ group, resource }: GroupResource, names: readonly string[]): string[] {
   const count = `count/${resource}${group ? `.${group}` : ''}`
   return names.filter((name) => {

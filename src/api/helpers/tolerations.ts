@@ -38,7 +38,7 @@ class WidestTolerations {
     else if (there.length === 1 && secondsOf(one) === secondsOf(widest) && !semanticEqual(one, widest)) there.push(one)
   }
 
-  /** Those of them that include the toleration. */
+  /** The tolerations of the list that include the given one. */
   including(one: Frozen<Toleration>): Frozen<Toleration>[] {
     const { key = '', effect = '' } = one
     const groups = new Set([groupOf(one)])

@@ -77,7 +77,7 @@ export function isFullyBound({ metadata, spec }: Frozen<PersistentVolumeClaim>):
   return Boolean(spec?.volumeName) && metadata.annotations?.[volumeAnnotations.bindCompleted] !== undefined
 }
 
-/** Whether the volume is meant for this claim: by name, and by uid where the volume says one. */
+/** Whether the volume is meant for this claim: by name, and by uid if the volume has one. */
 export function isBoundToClaim({ spec }: Frozen<PersistentVolume>, { metadata }: Frozen<PersistentVolumeClaim>): boolean {
   const ref = spec?.claimRef
   return ref !== undefined && ref.name === metadata.name && ref.namespace === metadata.namespace && (!ref.uid || ref.uid === metadata.uid)

@@ -1,4 +1,4 @@
-/** The columns that `kubectl get` shows of every kind; a star marks those of `-o wide` alone. Upstream: pkg/printers/internalversion/printers.go (v1.36). */
+/** The columns that `kubectl get` shows of every kind; a star marks columns of `-o wide`. Upstream: pkg/printers/internalversion/printers.go (v1.36). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { strategies } from './index.ts'

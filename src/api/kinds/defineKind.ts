@@ -1,5 +1,5 @@
 /**
- * What a kind's own file says (L1): only what OpenAPI cannot. Names, versions, verbs, scope, short names, categories and shapes come
+ * The contents of a kind's own file (L1): only what OpenAPI cannot express. Names, versions, verbs, scope, short names, categories and shapes come
  * from gen/; a kind without a file is served by the generic rules alone.
  * The registry runs the members in one fixed order, which is upstream's (pkg/registry/rest/create.go, update.go):
  * decode + defaults → managed fields → mutating admission → prepareForCreate|Update → validate|validateUpdate → warnings →
@@ -48,7 +48,7 @@ export interface Column<T> {
   readonly priority?: number | undefined
   readonly description?: string | undefined
   /** The cell. Type date: return the RFC 3339 time; the table prints the age upstream's way. Null shows as an empty cell. */
-  readonly value: (obj: Frozen<T>, nowMs: number) => string | number | boolean | undefined | null
+  readonly value: (obj: Frozen<T>, nowMs: number) => string | number | bigint | boolean | undefined | null
 }
 
 /** Rules of a subresource that is a view of the same object: status, approval, resize, ephemeralcontainers, finalize. */
@@ -68,11 +68,11 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   readonly allowCreateOnUpdate?: boolean | undefined
   /** PUT without a resourceVersion is allowed (upstream AllowUnconditionalUpdate). Default true, as most of upstream's. */
   readonly allowUnconditionalUpdate?: boolean | undefined
-  /** Field paths (dotted) that no manager comes to own through the main endpoint. Default: the status, if it has an endpoint of its own. */
+  /** Dotted field paths that no manager can own through the main endpoint. Default: the status, if the kind has a status subresource. */
   readonly resetFields?: readonly string[] | undefined
   /** The printer columns after upstream's printers/internalversion; absent: Name and Age. */
   readonly columns?: readonly Column<T>[] | undefined
-  /** Computed defaults of one version; constants come from the schema. `version` is the one the client spoke. */
+  /** Computed defaults of one version; constants come from the schema. `version` is the version of the request. */
   defaults?(obj: T, version: string): void
   /** Some of these defaults bring what is outside of the spec out of the spec: a write of the status needs the spec for them. */
   readonly defaultsReadSpec?: boolean | undefined
@@ -115,14 +115,14 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   readonly generation?: boolean | undefined
   /** Custom resources without a status subresource: their status is content like any other. */
   readonly generationCountsStatus?: boolean | undefined
-  /** A change of labels is one of the generation too (EndpointSlice, whose labels say what it is of). */
+  /** A change of labels raises the generation, too (EndpointSlice, whose labels name its Service). */
   readonly generationCountsLabels?: boolean | undefined
   /** Changes an object that is about to be marked as deleted, the first time: finalizers, conditions. */
   prepareForDelete?(obj: T, nowMs: number): void
   /** A deletion that takes more than the finalizers of the metadata (Namespace). */
   readonly termination?:
     | {
-        /** Whether other finalizers than those of the metadata keep a deleted object. */
+        /** Whether finalizers outside the metadata keep a deleted object. */
         isHeld(obj: Frozen<T>): boolean
         /** Makes the status show the deletion. Returns false when it shows it already. */
         show(obj: T): boolean

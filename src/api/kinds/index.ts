@@ -140,7 +140,7 @@ export function strategyFor(group: string, kind: string): KindStrategy | undefin
   return byGroupKind.get(`${group}/${kind}`)
 }
 
-/** The registry calls each strategy only with objects of its own kind, which the list's type cannot say. */
+/** The registry calls each strategy only with objects of its own kind; the list's type cannot express that. */
 function erased<T extends KubeObject>(strategy: KindStrategy<T>): KindStrategy {
   return strategy as unknown as KindStrategy
 }

@@ -118,7 +118,7 @@ test('priority classes: system names are reserved, values stay', () => {
   ])
 })
 
-test('API-17 every listable resource has columns of its own', () => {
+test('API-17 every listable resource defines its columns', () => {
   const missing = builtInResources()
     .filter((resource) => resource.verbs.includes('list') && !strategyFor(resource.group, resource.kind)?.columns)
     .map((resource) => `${resource.group}/${resource.kind}`)

@@ -162,7 +162,7 @@ test('a horizontal pod autoscaler survives v1 and back', () => {
     apiVersion: 'autoscaling/v2',
     spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } },
   })
-  // The CPU percentage comes back last, as upstream's does.
+  // The CPU percentage is the last metric after the conversion, as upstream's is.
   ;(v2.spec as { metrics: object[] }).metrics.unshift(memory)
   const v1 = strategy?.convert?.(v2, 'v2', 'v1') as unknown as Loose
   assert.equal((v1.spec as { targetCPUUtilizationPercentage?: number }).targetCPUUtilizationPercentage, 80)

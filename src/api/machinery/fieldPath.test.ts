@@ -7,7 +7,7 @@ const missing = fieldError.required(FieldPath.of('spec').child('name'))
 const wrong = fieldError.invalid(FieldPath.of('spec', 'list').index(1).key('k'), 3, 'must be 4')
 const cause = { reason: 'FieldValueRequired', message: 'Required value', field: 'spec.name' }
 
-test('the message of a refused object says each thing once, the causes as often as it was found', () => {
+test('the message of a refused object lists each error once, the causes each time it was found', () => {
   const once = invalid(of, 'd', [missing, missing])
   assert.equal(once.message, 'Deployment.apps "d" is invalid: spec.name: Required value')
   assert.deepEqual(once.details?.causes, [cause, cause])
@@ -15,7 +15,7 @@ test('the message of a refused object says each thing once, the causes as often 
   assert.equal(two.message, 'Deployment.apps "d" is invalid: [spec.name: Required value, spec.list[1][k]: Invalid value: 3: must be 4]')
 })
 
-test('API-02 a validation is stopped when an object has more than 20,000 faults, and the answer says that there are at least so many', () => {
+test('API-02 a validation stops after 20,000 faults of an object, and the answer reports at least that many', () => {
   let looked = 0
   const faults = limitedFaults((root) =>
     Array.from({ length: 100_000 }, (_, i) => {

@@ -1,6 +1,7 @@
 /**
  * Field paths and field errors (L1), as validation reports them. Upstream: apimachinery/pkg/util/validation/field (v1.36).
  */
+import { stringifyExactly } from './exactIntegers.ts'
 import { StatusError } from './status.ts'
 
 /**
@@ -105,7 +106,7 @@ export interface FieldError {
 export function printValue(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value)
   if (value === undefined || value === null) return 'null'
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return typeof value === 'object' ? stringifyExactly(value) : String(value)
 }
 
 const withDetail = (head: string, detail: string) => (detail ? `${head}: ${detail}` : head)
@@ -155,7 +156,7 @@ const mostCharacters = 1_000_000
  */
 export function invalid(of: { group: string; kind: string }, name: string, all: readonly FieldError[]): StatusError {
   const causes: { reason: FieldErrorType; message: string; field: string }[] = []
-  // The message says each thing once; the causes repeat what several checks have found.
+  // The message lists each error once; the causes repeat errors that several checks found.
   const texts = new Set<string>()
   let characters = 0
   for (const { type, field, body } of all) {

@@ -15,7 +15,7 @@ export interface FieldSelector {
   readonly isEmpty: boolean
   /** `get` returns a field's value; every term must hold. */
   matches(get: (field: string) => string): boolean
-  /** The value that the field must equal, when a term says so: lets a LIST by name become a GET. */
+  /** The value that the field must equal, if a term demands one: turns a LIST by name into a GET. */
   requiresExactMatch(field: string): string | undefined
   toString(): string
 }

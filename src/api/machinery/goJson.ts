@@ -2,6 +2,7 @@
  * JSON as Go's encoder writes an untyped object (L1): members sorted by name, the characters that are special in HTML and JavaScript escaped.
  * Where a hash or a comparison is made of the text, it must be Go's. Upstream: encoding/json.
  */
+import { stringifyExactly } from './exactIntegers.ts'
 
 /** Sorts at each level: a JavaScript object lists the names that are numbers first. */
 export function goJson(value: unknown): string {
@@ -13,5 +14,5 @@ export function goJson(value: unknown): string {
 }
 
 function escaped(value: unknown): string {
-  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return stringifyExactly(value).replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -2,10 +2,12 @@
  * JSON as the API server reads it (L1): a fast parse, and, when asked for, the paths of duplicate fields. Malformed input is refused in
  * Go's words. Upstream: sigs.k8s.io/json and apimachinery/pkg/runtime/serializer/json (v1.36).
  *
- * Numbers become doubles. Integers that a double cannot hold exactly are refused where the schema says integer (schema/decode.ts); in
- * free-form parts of an object they are rounded.
+ * Numbers become doubles, and int64 integers that no double holds become bigints (./exactIntegers.ts), as upstream's decoder keeps int64s. Fields of
+ * built-in kinds refuse them (schema/decode.ts): components compute with these as doubles.
  */
 import { messageOf } from '#base/messageOf'
+import { exactNumber, hasLongInteger, longDigits } from './exactIntegers.ts'
+import { getOwn, isObject, type JsonObject } from './objects.ts'
 
 /** As deep as upstream's parser goes. */
 const maxDepth = 10_000
@@ -27,22 +29,43 @@ export class JsonSyntaxError extends Error {
 }
 
 /**
+ * JSON.parse, but long integers keep their digits. For JSON that is known to be of ordinary depth.
+ * @param onLong is called with a value that may have long integers
+ * @throws SyntaxError
+ */
+export function parseExactly(input: Uint8Array | string, onLong: (value: unknown) => void = () => {}): unknown {
+  const text = textOf(input)
+  const parsed: unknown = JSON.parse(text)
+  if (!hasLongInteger(input)) return parsed
+  const { value } = new Scanner(text, true).scan(parsed)
+  onLong(value)
+  return value
+}
+
+function textOf(input: Uint8Array | string): string {
+  return typeof input === 'string' ? input : Buffer.from(input.buffer, input.byteOffset, input.byteLength).toString('utf8')
+}
+
+/**
  * Parses a whole JSON document.
  * @param options.duplicates also look for duplicate fields (fieldValidation Warn and Strict): a second, slower pass.
  * @throws JsonSyntaxError
  */
 export function parseJson(input: Uint8Array | string, options: { duplicates?: boolean } = {}): ParsedJson {
-  const text = typeof input === 'string' ? input : Buffer.from(input.buffer, input.byteOffset, input.byteLength).toString('utf8')
+  const text = textOf(input)
   if (tooDeep(text)) throw new JsonSyntaxError('exceeded max depth')
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
-    new Scanner(text, false).scan()
+    new Scanner(text, false).scan(undefined)
     // V8 refuses what the scanner accepts: never seen, but the caller must get an error.
     throw new JsonSyntaxError(messageOf(error))
   }
-  return { value, duplicates: options.duplicates ? new Scanner(text, true).scan() : [] }
+  const isLong = hasLongInteger(input)
+  if (!options.duplicates && !isLong) return { value, duplicates: [] }
+  const scanned = new Scanner(text, true).scan(isLong ? value : undefined)
+  return { value: isLong ? scanned.value : value, duplicates: options.duplicates ? scanned.duplicates : [] }
 }
 
 function tooDeep(text: string): boolean {
@@ -62,7 +85,10 @@ function tooDeep(text: string): boolean {
   return false
 }
 
-/** Walks a document without building it: finds duplicates, or says in Go's words where it is malformed. */
+/**
+ * Walks a document next to the value that was parsed from it: finds duplicates and puts long integers into the value exactly, or throws Go's error with the
+ * place where the document is malformed.
+ */
 class Scanner {
   readonly #text: string
   /** The text is known to be JSON: strings need no look at each character. */
@@ -77,12 +103,12 @@ class Scanner {
     this.#isValid = isValid
   }
 
-  /** @returns the paths of duplicate fields, in document order. */
-  scan(): readonly string[] {
-    this.#value()
+  /** @param parsed what the native parser made of the text, changed in place; undefined when only duplicates matter. @returns the paths of duplicate fields in document order */
+  scan(parsed: unknown): ParsedJson {
+    const value = this.#value(parsed)
     this.#space()
     if (this.#position < this.#text.length) this.#fail('after top-level value')
-    return this.#duplicates
+    return { value, duplicates: this.#duplicates }
   }
 
   /** The character code here, past white space; NaN at the end. */
@@ -99,20 +125,22 @@ class Scanner {
     throw new JsonSyntaxError(`invalid character ${quoteCharacter(this.#text[this.#position] ?? '')} ${context}`)
   }
 
-  #value(): void {
+  /** @param parsed the value at this place, where the last of duplicate fields stands in for all. @returns it with exact integers */
+  #value(parsed: unknown): unknown {
     if (this.#path.length > maxDepth) throw new JsonSyntaxError('exceeded max depth')
     const c = this.#space()
     if (c === code.quote) this.#string()
-    else if (c === code.openBrace) this.#object()
-    else if (c === code.openBracket) this.#array()
-    else if (c === code.minus || isDigit(c)) this.#number()
+    else if (c === code.openBrace) this.#object(isObject(parsed) ? parsed : undefined)
+    else if (c === code.openBracket) this.#array(Array.isArray(parsed) ? parsed : undefined)
+    else if (c === code.minus || isDigit(c)) return this.#number(parsed)
     else if (c === code.t) this.#literal('true')
     else if (c === code.f) this.#literal('false')
     else if (c === code.n) this.#literal('null')
     else this.#fail('looking for beginning of value')
+    return parsed
   }
 
-  #object(): void {
+  #object(members: JsonObject | undefined): void {
     const seen = new Set<string>()
     this.#position++
     if (this.#space() === code.closeBrace) {
@@ -127,7 +155,9 @@ class Scanner {
       if (seen.add(key).size === known) this.#duplicates.push(pathText(this.#path))
       if (this.#space() !== code.colon) this.#fail('after object key')
       this.#position++
-      this.#value()
+      const member = members && getOwn(members, key)
+      const exact = this.#value(member)
+      if (members && exact !== member) members[key] = exact
       this.#path.pop()
       const c = this.#space()
       if (c === code.closeBrace) break
@@ -137,7 +167,7 @@ class Scanner {
     this.#position++
   }
 
-  #array(): void {
+  #array(items: unknown[] | undefined): void {
     this.#position++
     if (this.#space() === code.closeBracket) {
       this.#position++
@@ -145,7 +175,9 @@ class Scanner {
     }
     for (let index = 0; ; index++) {
       this.#path.push(index)
-      this.#value()
+      const item = items?.[index]
+      const exact = this.#value(item)
+      if (items && exact !== item) items[index] = exact
       this.#path.pop()
       const c = this.#space()
       if (c === code.closeBracket) break
@@ -190,13 +222,15 @@ class Scanner {
     }
   }
 
-  #number(): void {
+  #number(parsed: unknown): unknown {
+    const start = this.#position
     if (this.#code() === code.minus) {
       this.#position++
       if (!isDigit(this.#code())) this.#fail('in numeric literal')
     }
     if (this.#code() === code.zero) this.#position++
     else this.#digits()
+    const end = this.#position
     if (this.#code() === code.point) {
       this.#position++
       if (!isDigit(this.#code())) this.#fail('after decimal point in numeric literal')
@@ -208,6 +242,7 @@ class Scanner {
       if (!isDigit(this.#code())) this.#fail('in exponent of numeric literal')
       this.#digits()
     }
+    return this.#position - start < longDigits ? parsed : exactNumber(this.#text.slice(start, this.#position), end === this.#position, parsed)
   }
 
   #code(): number {

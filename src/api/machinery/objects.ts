@@ -1,4 +1,5 @@
 /** Own properties only (L1): patches name keys freely, and `__proto__` is an ordinary key to Kubernetes. */
+import { stringifyExactly } from './exactIntegers.ts'
 
 export type JsonObject = Record<string, unknown>
 
@@ -38,7 +39,7 @@ export function jsonKey(value: unknown): unknown {
 /** JSON with sorted members. */
 function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`
-  if (!isObject(value)) return JSON.stringify(value) ?? 'null'
+  if (!isObject(value)) return stringifyExactly(value) ?? 'null'
   const members = Object.keys(value).sort()
   return `{${members.map((key) => `${JSON.stringify(key)}:${canonicalText(value[key])}`).join()}}`
 }

@@ -84,7 +84,7 @@ export function canonicalQuantity(input: QuantityInput): string {
   return formatQuantity(parseQuantity(input))
 }
 
-/** Negative, zero or positive, as a sort function wants it. */
+/** Negative, zero or positive, as sort functions return it. */
 export function compareQuantities(a: QuantityInput, b: QuantityInput): number {
   const [left, right] = [parseQuantity(a), parseQuantity(b)]
   if (farApart(left, right)) return compareMagnitudes(left, right)

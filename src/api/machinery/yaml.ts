@@ -18,9 +18,10 @@ import {
   strTag,
   YAMLException,
 } from 'js-yaml'
+import { asLongInteger } from './exactIntegers.ts'
 import { JsonSyntaxError, parseJson } from './json.ts'
 
-/** Input that is not YAML; the message is that of sigs.k8s.io/yaml: "error converting YAML to JSON: yaml: line 2: …". */
+/** Input that is not YAML; the message equals sigs.k8s.io/yaml's: "error converting YAML to JSON: yaml: line 2: …". */
 export class YamlSyntaxError extends Error {
   constructor(message: string) {
     super(`error converting YAML to JSON: yaml: ${message}`)
@@ -28,30 +29,39 @@ export class YamlSyntaxError extends Error {
   }
 }
 
-const intTag = defineScalarTag<number>('tag:yaml.org,2002:int', {
+const intTag = defineScalarTag<number | bigint>('tag:yaml.org,2002:int', {
   implicit: true,
   implicitFirstChars: [...'+-0123456789'],
   resolve: resolveInteger,
-  identify: (data: unknown) => Number.isInteger(data),
-  represent: (data: number) => (Math.abs(data) < 1e21 ? BigInt(data).toString() : goFloat(data)),
+  identify: (data: unknown) => typeof data === 'bigint' || Number.isInteger(data),
+  represent: (data: number | bigint) => (typeof data === 'bigint' || Math.abs(data) < 1e21 ? BigInt(data).toString() : goFloat(data)),
 })
 
 const floatTag = defineScalarTag<number>('tag:yaml.org,2002:float', {
   implicit: true,
   implicitFirstChars: [...'+-.0123456789'],
-  resolve: (source) => (/^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/.test(source) ? Number(source) : NOT_RESOLVED),
+  resolve: resolveFloat,
   identify: (data: unknown) => typeof data === 'number',
   represent: goFloat,
 })
 
 /** Go's integer literals with base 0: 0x1f, 0b1, 0o17, 017, and underscores between digits. */
-function resolveInteger(source: string): number | typeof NOT_RESOLVED {
+function resolveInteger(source: string): number | bigint | typeof NOT_RESOLVED {
   const match = /^([-+]?)(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]+|0|[1-9][0-9_]*)$/.exec(source)
   if (!match) return NOT_RESOLVED
   const digits = (match[2] ?? '').replaceAll('_', '').toLowerCase()
   const value = /^0[0-7]/.test(digits) ? Number.parseInt(digits, 8) : Number(digits)
   if (!Number.isFinite(value)) return NOT_RESOLVED
-  return match[1] === '-' ? -value : value
+  const isNegative = match[1] === '-'
+  if (Number.isSafeInteger(value)) return isNegative ? -value : value
+  const exact = BigInt(digits.replace(/^0(?=[0-7])/, '0o'))
+  return asLongInteger(isNegative ? -exact : exact) ?? (isNegative ? -value : value)
+}
+
+/** A number that no double can hold is a text, as in go-yaml. */
+function resolveFloat(source: string): number | typeof NOT_RESOLVED {
+  if (!/^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/.test(source)) return NOT_RESOLVED
+  return Number.isFinite(Number(source)) ? Number(source) : NOT_RESOLVED
 }
 
 function goFloat(value: number): string {
@@ -60,7 +70,7 @@ function goFloat(value: number): string {
 
 const kubernetesSchema = new Schema([nullYaml11Tag, boolYaml11Tag, intTag, floatTag, mergeTag, strTag, seqTag, mapTag])
 
-/** More nodes than this per character of the source can only come from aliases. */
+/** Only aliases can produce more nodes than this per character of the source. */
 const maxNodes = (sourceLength: number) => 10_000 + 2 * sourceLength
 
 /**

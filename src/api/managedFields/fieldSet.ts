@@ -5,6 +5,9 @@
  * Upstream: structured-merge-diff/v6/fieldpath (v1.36).
  */
 
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
+import { parseExactly } from '../machinery/json.ts'
+
 export interface FieldSet {
   readonly [element: string]: FieldSet
 }
@@ -160,10 +163,10 @@ export function printElement(element: string): string {
     case 'f:':
       return `.${text}`
     case 'k:': {
-      const key = JSON.parse(text) as Record<string, unknown>
+      const key = parseExactly(text) as Record<string, unknown>
       const members = Object.keys(key)
         .sort()
-        .map((name) => `${name}=${JSON.stringify(key[name])}`)
+        .map((name) => `${name}=${stringifyExactly(key[name])}`)
       return `[${members.join(',')}]`
     }
     case 'v:':

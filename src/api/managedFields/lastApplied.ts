@@ -2,8 +2,10 @@
  * The annotation in which kubectl's client-side apply keeps the configuration (L1), where kubectl moves to server-side apply and back.
  * Upstream: apimachinery/pkg/util/managedfields/internal/lastapplied*.go (v1.36).
  */
+
 import type { DeepReadonly } from '#base/frozen'
 import { goJson } from '../machinery/goJson.ts'
+import { parseExactly } from '../machinery/json.ts'
 import type { KubeObject } from '../machinery/meta.ts'
 import { annotationsFit } from '../machinery/objectMeta.ts'
 import type { Schema } from '../schema/schema.ts'
@@ -19,7 +21,7 @@ export function allowedByLastApplied(live: DeepReadonly<KubeObject>, conflicts: 
   if (annotation === undefined || annotation === '') return false
   let configuration: unknown
   try {
-    configuration = JSON.parse(annotation)
+    configuration = parseExactly(annotation)
   } catch {
     // kubectl did not write it: it proves nothing.
     return false

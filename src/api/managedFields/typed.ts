@@ -3,6 +3,7 @@
  * Without a schema (free-form parts of custom resources) maps are granular and lists atomic.
  * Upstream: structured-merge-diff/v6/typed (v1.36).
  */
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import { isObject, type JsonObject } from '../machinery/objects.ts'
 import { perSchema } from '../schema/perSchema.ts'
 import type { Schema } from '../schema/schema.ts'
@@ -44,18 +45,18 @@ function isEntry(schema: Schema | undefined, name: string): boolean {
 
 /** The path element of a list item: `k:{"name":"x"}` for lists of type map, `v:"x"` for sets. */
 export function itemElement(item: unknown, index: number, schema: Schema | undefined): string {
-  if (schema?.listType === 'set') return `v:${JSON.stringify(item)}`
+  if (schema?.listType === 'set') return `v:${stringifyExactly(item)}`
   const keys = schema?.listMapKeys
   if (keys === undefined || !isObject(item)) return `i:${index}`
   if (keys.length === 1) {
     const name = keys[0] as string
     const value = keyValue(item, name, schema)
-    return value === undefined ? `i:${index}` : `k:{${JSON.stringify(name)}:${JSON.stringify(value)}}`
+    return value === undefined ? `i:${index}` : `k:{${JSON.stringify(name)}:${stringifyExactly(value)}}`
   }
   const parts: string[] = []
   for (const name of [...keys].sort()) {
     const value = keyValue(item, name, schema)
-    if (value !== undefined) parts.push(`${JSON.stringify(name)}:${JSON.stringify(value)}`)
+    if (value !== undefined) parts.push(`${JSON.stringify(name)}:${stringifyExactly(value)}`)
   }
   return parts.length === 0 ? `i:${index}` : `k:{${parts.join(',')}}`
 }

@@ -126,7 +126,7 @@ function* itemsOf(key: string, input: OpenApiInput, definition: DefinitionOf): G
 }
 
 function lookUp({ extras = [] }: OpenApiInput): DefinitionOf {
-  const known = new Map(extras.map(({ name, kind }) => [`${kind.group}/${kind.version}/${kind.kind}`, name]))
+  const known = new Map(extras.flatMap(({ name, kind }) => (kind ? [[`${kind.group}/${kind.version}/${kind.kind}`, name] as const] : [])))
   return (group, version, kind) =>
     known.get(`${group}/${version}/${kind}`) ?? (schemaFor(group, version, kind) ? definitionOf(group, version, kind) : undefined)
 }

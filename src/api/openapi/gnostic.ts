@@ -2,8 +2,10 @@
  * The OpenAPI v2 document as protobuf (L1): what older kubectl reads for `explain` and for validation.
  * One table of messages and one walk. Upstream: google/gnostic-models openapiv2 (OpenAPIv2.proto), as used by kube-openapi.
  */
+
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { bareMap } from '#base/bareMap'
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import type { DocumentEntry, EntryMember } from './document.ts'
 import type { JsonSchema } from './schemas.ts'
 
@@ -207,7 +209,7 @@ function writeSingle(writer: BinaryWriter, number: number, kind: Kind, value: un
       break
     case 'any':
       // JSON is YAML.
-      nested(writer, number, () => writer.tag(2, WireType.LengthDelimited).string(`${JSON.stringify(value)}\n`))
+      nested(writer, number, () => writer.tag(2, WireType.LengthDelimited).string(`${stringifyExactly(value)}\n`))
       break
     default:
       nested(writer, number, () => writeMessage(writer, kind, value as JsonSchema))

@@ -2,6 +2,7 @@
  * Schemas as OpenAPI v2 and v3 show them (L1), from the compiled schema: references for named definitions, Kubernetes' list and map
  * markers, and texts from outside. Upstream: kube-openapi/pkg/builder, pkg/builder3 (v1.36).
  */
+import { ownValue } from '#base/bareMap'
 import type { GroupVersionKind } from '../machinery/meta.ts'
 import { marksOf, schemaOfDefinition } from '../schema/builtIn.ts'
 import type { Field, Schema } from '../schema/schema.ts'
@@ -11,12 +12,15 @@ export type JsonSchema = Record<string, unknown>
 /** Texts live outside the code: undefined where there is none. */
 export type Describe = (definition: string, field?: string) => string | undefined
 
-/** A named schema that is not built in: a CRD's kind. */
+/** A named schema that is not built in: it describes a CRD's kind, or a kind that the server computes. */
 export interface ExtraDefinition {
   readonly name: string
   readonly schema: Schema
-  readonly kind: GroupVersionKind
-  /** Says it in its own words, beyond what the compiled schema knows. Absent: the compiled schema is written. */
+  /** Absent: a part of other definitions. */
+  readonly kind?: GroupVersionKind | undefined
+  /** Descriptions of the definition, under '', and of its fields, for when no texts are loaded. */
+  readonly texts?: Readonly<Record<string, string>> | undefined
+  /** Writes more than the compiled schema holds. Absent: the compiled schema is written. */
   write?(writer: DefinitionWriter): JsonSchema
 }
 
@@ -57,8 +61,8 @@ export class SchemaWriter {
     const extra = this.#extras.get(name)
     const schema = extra ? extra.schema : schemaOfDefinition(name)
     const marks = marksOf(name)
-    const kinds = extra ? [extra.kind] : (marks?.kinds ?? [])
-    const description = this.#describe(name)
+    const kinds = extra ? (extra.kind ? [extra.kind] : []) : (marks?.kinds ?? [])
+    const description = this.#text(name)
     const own = extra?.write?.({ version: this.#version, describe: this.#describe, reference: (other) => this.reference(other) })
     return {
       ...(description === undefined ? {} : { description }),
@@ -67,6 +71,10 @@ export class SchemaWriter {
       ...(marks?.mapType ? { 'x-kubernetes-map-type': marks.mapType } : {}),
       ...(marks?.unions ? { 'x-kubernetes-unions': marks.unions } : {}),
     }
+  }
+
+  #text(definition: string, field?: string): string | undefined {
+    return this.#describe(definition, field) ?? ownValue(this.#extras.get(definition)?.texts, field ?? '')
   }
 
   /** The content of a schema, without its own name. */
@@ -98,6 +106,8 @@ export class SchemaWriter {
         return this.#version === 'v2' ? { type: 'string', format } : { oneOf: [{ type: 'integer' }, { type: 'string' }], format }
       case 'quantity':
         return this.#version === 'v2' ? { type: 'string' } : { oneOf: [{ type: 'string' }, { type: 'number' }] }
+      case 'duration':
+        return { type: 'string' }
       case 'micro-time':
         return { type: 'string', format: 'date-time' }
       case 'raw-extension':
@@ -121,7 +131,7 @@ export class SchemaWriter {
 
   #property(field: Field, owner: string): JsonSchema {
     const { schema } = field
-    const description = this.#describe(owner, field.name)
+    const description = this.#text(owner, field.name)
     return {
       ...(description === undefined ? {} : { description }),
       ...(schema.definition === undefined ? this.#body(schema, owner) : this.#named(schema.definition, field)),

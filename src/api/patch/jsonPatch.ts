@@ -2,7 +2,9 @@
  * JSON Patch, RFC 6902 (L1), with the liberties of the library that upstream uses: negative indices, `replace` and `test` of the whole
  * document, indices with leading zeros. Upstream: gopkg.in/evanphx/json-patch.v4, apiserver/pkg/endpoints/handlers/patch.go (v1.36).
  */
+
 import { deepCopy } from '#base/frozen'
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import { getOwn, isObject, type JsonObject, jsonEqual, setOwn } from '../machinery/objects.ts'
 import { badRequest, StatusError } from '../machinery/status.ts'
 import { EditedLists } from './editedLists.ts'
@@ -119,7 +121,7 @@ function applyOperation(holder: Holder, operation: JsonPatchOperation, state: { 
     case 'copy': {
       const value = get(holder, 'copy', required(operation, 'from') as string)
       holder.lists.settle(value)
-      state.copied += JSON.stringify(value)?.length ?? 0
+      state.copied += stringifyExactly(value)?.length ?? 0
       if (state.copied > maxCopyBytes) {
         throw new StatusError(
           'RequestEntityTooLarge',

@@ -144,7 +144,7 @@ function mergeList(current: readonly unknown[], patch: readonly unknown[], schem
   return order === undefined ? ordered : reorder(ordered, left.length === current.length ? current : merged.slice(0, current.length), order, schema)
 }
 
-/** Obeys the `$patch` items of a list: what is left of the current items, and the ordinary items of the patch. */
+/** Carries out the `$patch` items of a list. @returns the current items that remain, and the ordinary items of the patch */
 function applyItemDirectives(current: readonly unknown[], patch: readonly unknown[], mergeKey: string): { left: unknown[]; items: JsonObject[] } {
   const doomed = new Set<unknown>()
   const items: JsonObject[] = []

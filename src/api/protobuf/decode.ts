@@ -2,9 +2,12 @@
  * Protobuf message → JSON object, in one pass over the schema (L1). Zero values that Go writes for absent fields are dropped again, so the
  * object is what the same client would have sent as JSON. Unknown field numbers are skipped, as Go does.
  */
+
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { messageOf } from '#base/messageOf'
 import { formatMicroTime, formatTime } from '#base/time'
+import { formatDuration } from '../machinery/duration.ts'
+import { parseExactly } from '../machinery/json.ts'
 import { type JsonObject, setOwn } from '../machinery/objects.ts'
 import { schemaOfDefinition } from '../schema/builtIn.ts'
 import type { Field, Schema } from '../schema/schema.ts'
@@ -60,14 +63,14 @@ function readField(reader: BinaryReader, wire: WireType, field: Field, object: J
     object[name] = list
     const element = schema.element ?? schema
     if (wire === WireType.LengthDelimited && (element.type === 'integer' || element.type === 'boolean')) {
-      for (const end = endOf(reader); reader.pos < end; ) list.push(readValue(reader, element, depth))
-    } else list.push(readValue(reader, element, depth) ?? zeroItem(element))
+      for (const end = endOf(reader); reader.pos < end; ) list.push(readValue(reader, element, depth, name))
+    } else list.push(readValue(reader, element, depth, name) ?? zeroItem(element))
   } else if (schema.type === 'map') {
     const map = (object[name] ?? {}) as JsonObject
     object[name] = map
     readEntry(reader, map, schema.element ?? schema, depth)
   } else {
-    const value = readValue(reader, schema, depth)
+    const value = readValue(reader, schema, depth, name)
     if (value !== undefined && !isDropped(value, field)) object[name] = value
   }
 }
@@ -110,13 +113,15 @@ function readWrapped(reader: BinaryReader, schema: Schema, depth: number): unkno
   return list
 }
 
-function readValue(reader: BinaryReader, schema: Schema, depth: number): unknown {
+/** @param name of the field that holds the value, for errors */
+function readValue(reader: BinaryReader, schema: Schema, depth: number, name = ''): unknown {
   switch (schema.type) {
     case 'string':
       return readString(reader, schema)
     case 'integer': {
-      const value = Number(reader.int64())
-      if (!Number.isSafeInteger(value)) throw new ProtobufError(`integer out of range: ${value}`)
+      const exact = reader.int64()
+      const value = Number(exact)
+      if (!Number.isSafeInteger(value)) throw new ProtobufError(`the integer ${exact} of field ${name} is out of range`)
       return value
     }
     case 'boolean':
@@ -138,6 +143,8 @@ function readString(reader: BinaryReader, schema: Schema): unknown {
       return Buffer.from(reader.bytes()).toString('base64')
     case 'quantity':
       return readMembers(reader).get(1) ?? '0'
+    case 'duration':
+      return formatDuration(Number(readMembers(reader).get(1) ?? 0) / 1e6)
     case 'date-time':
     case 'micro-time': {
       const members = readMembers(reader)
@@ -191,7 +198,7 @@ function readAny(reader: BinaryReader, schema: Schema, depth: number): unknown {
 function parseText(bytes: Uint8Array): unknown {
   if (bytes.length === 0) return undefined
   try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'))
+    return parseExactly(bytes)
   } catch (error) {
     throw new ProtobufError('raw extension does not hold JSON', error)
   }

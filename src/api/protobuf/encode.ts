@@ -1,6 +1,9 @@
 /** JSON object → protobuf message, in one pass over the schema (L1). Absent fields are left out: Go reads them as zero. */
+
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { parseTime } from '#base/time'
+import { parseDuration } from '../machinery/duration.ts'
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import type { JsonObject } from '../machinery/objects.ts'
 import { schemaOfDefinition } from '../schema/builtIn.ts'
 import type { Schema } from '../schema/schema.ts'
@@ -77,6 +80,13 @@ function writeString(writer: BinaryWriter, number: number, value: unknown, schem
     case 'quantity':
       writer.fork().tag(1, WireType.LengthDelimited).string(String(value)).join()
       break
+    case 'duration':
+      writer
+        .fork()
+        .tag(1, WireType.Varint)
+        .int64(Math.round((parseDuration(value as string) ?? 0) * 1e6))
+        .join()
+      break
     case 'date-time':
     case 'micro-time': {
       if (value === null) {
@@ -106,7 +116,7 @@ function writeString(writer: BinaryWriter, number: number, value: unknown, schem
 }
 
 function writeAny(writer: BinaryWriter, value: unknown, schema: Schema): void {
-  const json = () => writer.tag(1, WireType.LengthDelimited).string(JSON.stringify(value))
+  const json = () => writer.tag(1, WireType.LengthDelimited).string(stringifyExactly(value))
   switch (unionOf(schema)) {
     case 'orArray':
       if (Array.isArray(value)) for (const item of value) writeValue(writer, 2, item, schemaOfDefinition(jsonSchemaProps))

@@ -2,8 +2,10 @@
  * Objects in Kubernetes' protobuf form (L1): the magic `k8s\0` and a runtime.Unknown that names the kind, and the frames of a watch.
  * Upstream: apimachinery/pkg/runtime/serializer/protobuf (v1.36).
  */
+
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { messageOf } from '#base/messageOf'
+import { parseExactly } from '../machinery/json.ts'
 import type { JsonObject } from '../machinery/objects.ts'
 import { schemaOfDefinition } from '../schema/builtIn.ts'
 import type { Schema } from '../schema/schema.ts'
@@ -46,6 +48,17 @@ export function openEnvelope(bytes: Uint8Array): Envelope {
   return envelope
 }
 
+/** The apiVersion that an envelope names, without reading its content; undefined when the bytes are no envelope. */
+export function apiVersionOf(bytes: Uint8Array): string | undefined {
+  try {
+    const reader = new BinaryReader(bytes.subarray(4))
+    const [number] = reader.tag()
+    return number === 1 ? typeMeta(reader.bytes()).apiVersion : undefined
+  } catch {
+    return undefined
+  }
+}
+
 function typeMeta(bytes: Uint8Array): { apiVersion: string; kind: string } {
   const reader = new BinaryReader(bytes)
   const meta = { apiVersion: '', kind: '' }
@@ -65,7 +78,7 @@ function typeMeta(bytes: Uint8Array): { apiVersion: string; kind: string } {
  */
 export function decodeProtobuf(bytes: Uint8Array, schemaOf: (apiVersion: string, kind: string) => Schema | undefined): JsonObject {
   const { apiVersion, kind, raw, contentType } = openEnvelope(bytes)
-  if (contentType === 'application/json') return JSON.parse(Buffer.from(raw).toString('utf8')) as JsonObject
+  if (contentType === 'application/json') return parseExactly(raw) as JsonObject
   const schema = schemaOf(apiVersion, kind)
   if (schema === undefined) throw new ProtobufError(`no kind "${kind}" is registered for version "${apiVersion}" in the protobuf scheme`)
   return { kind, apiVersion, ...decodeMessage(raw, schema) }

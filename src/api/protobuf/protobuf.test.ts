@@ -141,6 +141,20 @@ test('zero values are dropped unless the field is a pointer or never omitted', (
   assert.deepEqual(decodeMessage(writer.finish(), known('apps/v1', 'Deployment')), { spec: { replicas: 0 } })
 })
 
+test('API-16 an integer that no double holds is refused with its digits and its field', () => {
+  const spec = new BinaryWriter()
+  spec.tag(4, WireType.Varint).int64('9007199254740993')
+  const writer = new BinaryWriter()
+  writer.tag(2, WireType.LengthDelimited).bytes(spec.finish())
+  const message = 'the integer 9007199254740993 of field terminationGracePeriodSeconds is out of range'
+  assert.throws(() => decodeMessage(writer.finish(), known('v1', 'Pod')), new ProtobufError(message))
+})
+
+test('API-16 a free-form part keeps the digits of an int64', () => {
+  const revision = { apiVersion: 'apps/v1', kind: 'ControllerRevision', metadata: {}, revision: 1, data: { n: 9007199254740993n } }
+  assert.deepEqual(decodeProtobuf(encodeProtobuf(revision, known('apps/v1', 'ControllerRevision')), schemaOf), revision)
+})
+
 test('unknown field numbers are skipped, broken input is refused', () => {
   const writer = new BinaryWriter()
   writer.tag(999, WireType.LengthDelimited).string('future').tag(2, WireType.LengthDelimited).fork().tag(1, WireType.LengthDelimited).string('k').join()

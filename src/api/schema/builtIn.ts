@@ -22,6 +22,8 @@ const leaves: Readonly<Record<string, Schema>> = bareMap({
   t: { type: 'string', format: 'date-time', definition: `${meta}.Time` },
   m: { type: 'string', format: 'micro-time', definition: `${meta}.MicroTime` },
   q: { type: 'string', format: 'quantity', definition: 'io.k8s.apimachinery.pkg.api.resource.Quantity' },
+  // In no built-in kind: the kinds of computed groups find it by its definition.
+  u: { type: 'string', format: 'duration', definition: `${meta}.Duration` },
   x: { type: 'string', format: 'int-or-string', definition: 'io.k8s.apimachinery.pkg.util.intstr.IntOrString' },
   r: { type: 'any', format: 'raw-extension', definition: 'io.k8s.apimachinery.pkg.runtime.RawExtension', preserveUnknownFields: true },
   f: { type: 'any', format: 'fields-v1', definition: `${meta}.FieldsV1`, preserveUnknownFields: true, mapType: 'atomic' },

@@ -123,8 +123,9 @@ function decodeValue(value: unknown, schema: Schema, place: Place | undefined, c
     case 'boolean':
       return typeof value === 'boolean' ? value : mismatch(value, schema, place)
     case 'number':
-      return typeof value === 'number' ? value : mismatch(value, schema, place)
+      return decodeNumber(value, schema, place)
     case 'any':
+      if (schema.format !== 'fields-v1') refuseTooLarge(value, place)
       return value
   }
 }
@@ -218,9 +219,9 @@ const canonical = /^[1-9]\d{0,2}(Ki|Mi|Gi|Ti|k|M|G|T)?$/
 
 function decodeQuantity(value: unknown): string {
   if (typeof value === 'string' && canonical.test(value)) return value
-  if (typeof value !== 'string' && typeof value !== 'number') throw new DecodeError(quantityFault)
+  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint') throw new DecodeError(quantityFault)
   try {
-    return canonicalQuantity(typeof value === 'string' ? value.trim() : value)
+    return canonicalQuantity(typeof value === 'number' ? value : String(value).trim())
   } catch (error) {
     if (error instanceof QuantityError) throw new DecodeError(error.message)
     throw error
@@ -279,7 +280,36 @@ function checkBase64(text: string): string {
   throw new DecodeError(`illegal base64 data at input byte ${at}`)
 }
 
+/** A field that upstream holds as float64 takes an integer of any length. */
+function decodeNumber(value: unknown, schema: Schema, place: Place | undefined): number {
+  if (typeof value !== 'number' && typeof value !== 'bigint') return mismatch(value, schema, place)
+  refuseTooLarge(value, place)
+  return Number(value)
+}
+
+/** @throws DecodeError naming the first number that no float64 can hold; the parser makes Infinity of it, which has no JSON. */
+export function refuseTooLarge(value: unknown, place?: Place): void {
+  const found = infiniteIn(value, place, false)
+  if (!found) return
+  throw new DecodeError(`json: cannot unmarshal number into Go value of type float64: ${pathOf(infiniteIn(value, place, true)?.place)} is beyond its range`)
+}
+
+/** The first infinite number. Most values have none, so only the second look notes the places that lead to it. */
+function infiniteIn(value: unknown, place: Place | undefined, notesPlaces: boolean): { readonly place: Place | undefined } | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : { place }
+  if (typeof value !== 'object' || value === null) return undefined
+  const isList = Array.isArray(value)
+  for (const key in value) {
+    const member = (value as Record<string, unknown>)[key]
+    if (typeof member !== 'object' && typeof member !== 'number') continue
+    const found = infiniteIn(member, notesPlaces ? { parent: place, key: isList ? Number(key) : key } : place, notesPlaces)
+    if (found) return found
+  }
+  return undefined
+}
+
 function decodeInteger(value: unknown, schema: Schema, place: Place | undefined): number {
+  if (typeof value === 'bigint') throw new DecodeError(intoField(`number ${value}`, place, goType(schema)), converterFault(value, schema))
   if (typeof value !== 'number') return mismatch(value, schema, place)
   if (!Number.isSafeInteger(value) || (schema.format === 'int32' && !fitsInt32(value))) {
     throw new DecodeError(intoField(`number ${Number.isInteger(value) ? BigInt(value) : value}`, place, goType(schema)), converterFault(value, schema))
@@ -318,6 +348,7 @@ function converterFault(value: unknown, schema: Schema): string {
 /** What Go calls the kind of a value that was read from JSON. */
 function goKind(value: unknown): string {
   if (Array.isArray(value)) return 'slice'
+  if (typeof value === 'bigint') return 'int64'
   if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64'
   if (typeof value === 'boolean') return 'bool'
   return typeof value === 'string' ? 'string' : 'map'
@@ -333,6 +364,7 @@ function intoField(what: string, place: Place | undefined, type: string): string
 /** What Go's JSON decoder calls the kind of a value. */
 export function goValue(value: unknown): string {
   if (Array.isArray(value)) return 'array'
+  if (typeof value === 'bigint') return 'number'
   return typeof value === 'boolean' ? 'bool' : typeof value
 }
 

@@ -2,8 +2,11 @@
  * Applies the constant defaults of a schema (L1): `+default` markers of built-in kinds, `default` of CRDs. Computed defaults are the kinds'.
  * As in upstream's generated defaulters, a default is set only inside parts that are present.
  */
+
 import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
+import { type JsonObject, setOwn } from '../machinery/objects.ts'
 import { StatusError } from '../machinery/status.ts'
 import { perSchema } from './perSchema.ts'
 import type { Schema } from './schema.ts'
@@ -47,7 +50,7 @@ function defaultFields(object: Record<string, unknown>, fields: readonly FieldPl
   let changed = false
   for (const { name, schema, fallback, bytes, isDeep } of fields) {
     if (fallback !== undefined && (ownValue(object, name) === undefined || (object[name] === null && !schema.nullable)) && spend(budget, bytes)) {
-      object[name] = deepCopy(fallback)
+      setOwn(object as JsonObject, name, deepCopy(fallback))
       changed = true
     }
     if (isDeep && fill(ownValue(object, name), schema, budget)) changed = true
@@ -107,7 +110,7 @@ function makePlan(schema: Schema): Plan {
 }
 
 function sizeOf(value: unknown): number {
-  return JSON.stringify(value)?.length ?? 0
+  return stringifyExactly(value)?.length ?? 0
 }
 
 /** Whether there is a default anywhere inside; schemas may refer to themselves. */

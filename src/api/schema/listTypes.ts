@@ -1,6 +1,7 @@
 /**
  * Lists of type set and map hold each item once (L1). Upstream: apiextensions-apiserver/pkg/apiserver/schema/listtype/validation.go (v1.36).
  */
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
 import { isObject } from '../machinery/objects.ts'
 import type { Schema } from './schema.ts'
@@ -39,7 +40,7 @@ function repeated(values: readonly unknown[]): number[] {
   const times = new Map<string, number>()
   const found: number[] = []
   for (const [index, value] of values.entries()) {
-    const key = JSON.stringify(value)
+    const key = stringifyExactly(value)
     const seen = (times.get(key) ?? 0) + 1
     times.set(key, seen)
     if (seen === 2) found.push(index)

@@ -45,6 +45,13 @@ export function withoutNils<T extends object>(object: T): T {
   return object
 }
 
+/** Adds the required lists that protobuf leaves out when they are empty, in place. The caller has just decoded the object. */
+export function withRequiredLists<T extends object>(object: T): T {
+  const { schema } = typeOf(object)
+  if (schema) fill(object as Members, schema)
+  return object
+}
+
 function typeOf({ apiVersion, kind }: Typed): { readonly schema: Schema | undefined; readonly group: string } {
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') return { schema: undefined, group: '' }
   const { group, version } = parseGroupVersion(apiVersion)
@@ -102,6 +109,18 @@ function strip(value: unknown, schema: Schema): void {
     else delete object[name]
   }
   for (const { name, schema: member } of below) strip(object[name], member)
+}
+
+function fill(value: unknown, schema: Schema): void {
+  if (typeof value !== 'object' || value === null) return
+  const object = value as Members
+  if (schema.type === 'array' || schema.type === 'map') {
+    if (schema.element) for (const key in object) fill(object[key], schema.element)
+    return
+  }
+  const { nils, below } = planOf(schema)
+  for (const { name, isList, required } of nils) if (isList && required) object[name] ??= []
+  for (const { name, schema: member } of below) fill(object[name], member)
 }
 
 const nothing: Plan = { nils: [], below: [] }

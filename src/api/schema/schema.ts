@@ -16,6 +16,7 @@ export type SchemaFormat =
   | 'date-time'
   | 'micro-time'
   | 'quantity'
+  | 'duration'
   | 'int-or-string'
   | 'raw-extension'
   | 'fields-v1'

@@ -3,10 +3,11 @@
  * other fields are not looked at: those faults are field errors of ./structuralValidation.ts, not decoding errors.
  * Upstream: unstructuredSchemaCoercer of apiextensions-apiserver/pkg/apiserver/customresource_handler.go, pkg/apiserver/schema/objectmeta.
  */
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import { isObject } from '../machinery/objects.ts'
 import { badRequest, isStatus } from '../machinery/status.ts'
 import { schemaOfDefinition } from './builtIn.ts'
-import { type Decoded, type DecodeOptions, decode } from './decode.ts'
+import { cannotBeHandled, type Decoded, DecodeError, type DecodeOptions, decode, refuseTooLarge } from './decode.ts'
 import { applyDefaultsWithin } from './defaults.ts'
 import type { Field, Schema } from './schema.ts'
 import { pruneUnknownFields } from './structural.ts'
@@ -39,6 +40,12 @@ export function decodeStructural(value: unknown, schema: Schema, options: Decode
   const { object, unknownFields } = decode(value, envelopeOf(schema), options)
   const pruned = pruneUnknownFields(object, schema)
   dropNulls(object, schema)
+  try {
+    refuseTooLarge(object)
+  } catch (error) {
+    if (error instanceof DecodeError) throw cannotBeHandled(object, String(object.kind), error)
+    throw error
+  }
   const embedded: string[] = []
   coerceEmbedded(object, schema, '', embedded)
   return { object, unknownFields: options.unknown === 'collect' ? [...unknownFields, ...pruned, ...embedded.sort()] : [] }
@@ -98,14 +105,14 @@ function coerceEmbedded(value: unknown, schema: Schema | undefined, path: string
 function coerceMetadata(object: Record<string, unknown>, path: string, unknown: string[]): void {
   for (const name of ['apiVersion', 'kind']) {
     if (object[name] !== undefined && typeof object[name] !== 'string')
-      throw badRequest(`${path}.${name}: Invalid value: ${JSON.stringify(object[name])}: must be a string`)
+      throw badRequest(`${path}.${name}: Invalid value: ${stringifyExactly(object[name])}: must be a string`)
   }
   if (!isObject(object.metadata)) return
   try {
     const { unknownFields } = decode(object.metadata, schemaOfDefinition('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'), { unknown: 'collect' })
     unknown.push(...unknownFields.map((field) => `${path}.metadata.${field}`))
   } catch (error) {
-    if (isStatus(error)) throw badRequest(`${path}.metadata: Invalid value: ${JSON.stringify(object.metadata)}: ${error.message}`)
+    if (isStatus(error)) throw badRequest(`${path}.metadata: Invalid value: ${stringifyExactly(object.metadata)}: ${error.message}`)
     throw error
   }
 }

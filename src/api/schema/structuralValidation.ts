@@ -4,9 +4,12 @@
  * (ratcheting). CEL rules, list types and embedded metadata are not this file's matter.
  * Upstream: kube-openapi/pkg/validation/validate, apiextensions-apiserver/pkg/apiserver/validation (validation.go, ratcheting.go; v1.36).
  */
+
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import { bareMap, ownValue } from '#base/bareMap'
+import { patternCost } from '#cel/compilingInSteps'
 import { compileRegularExpression } from '#cel/regularExpression'
+import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import { type FieldError, FieldPath, fieldError } from '../machinery/fieldPath.ts'
 import { isObject, jsonKey } from '../machinery/objects.ts'
 import { Allowance, Findings } from './findings.ts'
@@ -27,7 +30,16 @@ export type ValueValidation = (value: unknown, old?: unknown) => FieldError[]
  * @throws Error when a pattern is no RE2: CRD validation refuses such a schema before.
  */
 export function compileValidation(props: JSONSchemaProps, prefix = '', steps?: number): ValueValidation {
-  const check = new Compiler(prefix).compile(props)
+  const compiling = compileValidationInSteps(props, prefix, steps)
+  for (;;) {
+    const step = compiling.next()
+    if (step.done) return step.value
+  }
+}
+
+/** {@link compileValidation}; pauses after each share of a large schema. */
+export function* compileValidationInSteps(props: JSONSchemaProps, prefix = '', steps?: number): Generator<undefined, ValueValidation> {
+  const check = yield* new Compiler(prefix).compile(props)
   return (value, old = uncorrelated) => {
     const found = Findings.telling(new Allowance(steps))
     check(value, '', found, old)
@@ -43,25 +55,38 @@ const inBody = (path: string, rule: string) => `${path} in body ${rule}`
 const childPath = (path: string, name: string) => (path === '' ? name : `${path}.${name}`)
 const childOf = (old: unknown, name: string) => (isObject(old) && Object.hasOwn(old, name) ? old[name] : uncorrelated)
 
+/** Schemas and parts of patterns that are compiled before others get a turn: some milliseconds of work. */
+const shareOfSchema = 1000
+
 class Compiler {
   readonly #prefix: string
+  /** Definitions repeat their patterns. */
+  readonly #patterns = new Map<string, ReturnType<typeof compileRegularExpression>>()
+  #done = 0
 
   constructor(prefix: string) {
     this.#prefix = prefix
   }
 
-  compile(props: JSONSchemaProps): Check {
-    const choices = this.#choiceChecks(props)
-    const inside = [...this.#stringChecks(props), ...this.#numberChecks(props), ...this.#arrayChecks(props)]
+  *compile(props: JSONSchemaProps): Generator<undefined, Check> {
+    this.#done++
+    if (this.#done >= shareOfSchema) {
+      this.#done = 0
+      yield
+    }
+    const choices = yield* this.#choiceChecks(props)
+    const inside = [...this.#stringChecks(props), ...this.#numberChecks(props), ...(yield* this.#arrayChecks(props))]
     const enumeration = this.#enumCheck(props)
-    const members = this.#objectChecks(props)
+    const members = yield* this.#objectChecks(props)
     const wrongType = typeFault(props)
     return (value, path, found, old) => {
       const before = found.faults
       found.visit()
       const fault = wrongType(value)
       if (fault)
-        found.add(() => fieldError.typeInvalid(this.#at(path), fault.actual, inBody(path, `must be of type ${fault.wanted}: ${JSON.stringify(fault.actual)}`)))
+        found.add(() =>
+          fieldError.typeInvalid(this.#at(path), fault.actual, inBody(path, `must be of type ${fault.wanted}: ${stringifyExactly(fault.actual)}`)),
+        )
       if (value !== null) {
         for (const check of choices) check(value, path, found, old)
         for (const check of inside) check(value, path, found, old)
@@ -71,6 +96,21 @@ class Compiler {
       // What was wrong already and has not been touched stays as it is.
       if (found.faults > before && old !== uncorrelated && found.allowance.same(value, old)) found.forgetSince(before)
     }
+  }
+
+  #pattern(pattern: string): ReturnType<typeof compileRegularExpression> {
+    const known = this.#patterns.get(pattern)
+    if (known) return known
+    this.#done += patternCost(pattern)
+    const compiled = compileRegularExpression(pattern)
+    this.#patterns.set(pattern, compiled)
+    return compiled
+  }
+
+  *#all(schemas: readonly JSONSchemaProps[]): Generator<undefined, Check[]> {
+    const checks: Check[] = []
+    for (const one of schemas) checks.push(yield* this.compile(one))
+    return checks
   }
 
   #at(path: string): FieldPath {
@@ -85,21 +125,21 @@ class Compiler {
   #numberChecks(props: JSONSchemaProps): Check[] {
     const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = props
     const rule =
-      (holds: (value: number) => boolean, text: string): Check =>
+      (holds: (value: number | bigint) => boolean, text: string): Check =>
       (value, path, found) => {
-        if (typeof value === 'number' && !holds(value)) found.add(() => fieldError.invalid(this.#at(path), value, inBody(path, text)))
+        if (isNumber(value) && !holds(value)) found.add(() => fieldError.invalid(this.#at(path), value, inBody(path, text)))
       }
     const range = numberRange(props)
     const inRange =
       (what: string, bound?: number): Check =>
       (value, path, found) => {
-        if (!range || typeof value !== 'number' || range.holds(bound ?? value)) return
+        if (!range || !isNumber(value) || range.holds(bound ?? value)) return
         found.add(() => fieldError.invalid(this.#whole(), '', `${what} value must be of type ${range.text} in ${path}`))
       }
     const checks: Check[] = range ? [inRange('Checked')] : []
     if (multipleOf !== undefined) {
       checks.push(inRange('MultipleOf', multipleOf))
-      checks.push(rule((n) => Number.isInteger(Number((n / multipleOf).toPrecision(15))), `should be a multiple of ${multipleOf}`))
+      checks.push(rule((n) => Number.isInteger(Number((Number(n) / multipleOf).toPrecision(15))), `should be a multiple of ${multipleOf}`))
     }
     if (minimum !== undefined) {
       checks.push(inRange('Minimum boundary', minimum))
@@ -138,7 +178,7 @@ class Compiler {
       rule(holds, (value, path) => fieldError.invalid(this.#at(path), value, inBody(path, text)))
     if (minLength !== undefined) checks.push(plain((value) => lengthOf(value) >= minLength, `should be at least ${minLength} chars long`))
     if (pattern !== undefined && pattern !== '') {
-      const compiled = compileRegularExpression(pattern)
+      const compiled = this.#pattern(pattern)
       checks.push(plain((value) => compiled.matcher(value).find(), `should match '${pattern}'`))
     }
     const holds = type === undefined || type === '' || type === 'string' ? formatCheck(format) : undefined
@@ -151,8 +191,8 @@ class Compiler {
     return checks
   }
 
-  #arrayChecks({ minItems, maxItems, uniqueItems, items, ...props }: JSONSchemaProps): Check[] {
-    const element = isObject(items) ? this.compile(items as JSONSchemaProps) : undefined
+  *#arrayChecks({ minItems, maxItems, uniqueItems, items, ...props }: JSONSchemaProps): Generator<undefined, Check[]> {
+    const element = isObject(items) ? yield* this.compile(items as JSONSchemaProps) : undefined
     if (!element && minItems === undefined && maxItems === undefined && !uniqueItems) return []
     const keys = props['x-kubernetes-list-type'] === 'map' ? (props['x-kubernetes-list-map-keys'] ?? []) : undefined
     return [
@@ -163,15 +203,17 @@ class Compiler {
         if (minItems !== undefined && value.length < minItems)
           found.add(() => fieldError.invalid(this.#at(path), value.length, inBody(path, `should have at least ${minItems} items`)))
         if (maxItems !== undefined && value.length > maxItems) found.add(() => fieldError.tooMany(this.#at(path), value.length, maxItems))
-        if (uniqueItems && new Set(value.map((item) => JSON.stringify(item))).size < value.length)
+        if (uniqueItems && new Set(value.map((item) => stringifyExactly(item))).size < value.length)
           found.add(() => fieldError.invalid(this.#at(path), '', inBody(path, "shouldn't contain duplicates")))
       },
     ]
   }
 
-  #objectChecks({ properties, required, additionalProperties, minProperties, maxProperties }: JSONSchemaProps): Check[] {
-    const members = Object.entries(properties ?? {}).map(([name, child]) => [name, this.compile(child)] as const)
-    const rest = isObject(additionalProperties) ? this.compile(additionalProperties as JSONSchemaProps) : undefined
+  *#objectChecks({ properties, required, additionalProperties, minProperties, maxProperties }: JSONSchemaProps): Generator<undefined, Check[]> {
+    const names = Object.keys(properties ?? {})
+    const compiled = yield* this.#all(Object.values(properties ?? {}))
+    const members = names.map((name, at) => [name, compiled[at] as Check] as const)
+    const rest = isObject(additionalProperties) ? yield* this.compile(additionalProperties as JSONSchemaProps) : undefined
     const known = new Set(members.map(([name]) => name))
     const looks = (members.length + (required?.length ?? 0)) >> memberSteps
     return [
@@ -198,7 +240,7 @@ class Compiler {
 
   #enumCheck({ enum: choices }: JSONSchemaProps): Check | undefined {
     if (!choices || choices.length === 0) return undefined
-    const supported = choices.map((choice) => (typeof choice === 'string' ? choice : JSON.stringify(choice)))
+    const supported = choices.map((choice) => (typeof choice === 'string' ? choice : stringifyExactly(choice)))
     const keys = new Set(choices.map(jsonKey))
     return (value, path, found) => {
       // Null is never one of the choices, as upstream.
@@ -208,12 +250,12 @@ class Compiler {
     }
   }
 
-  #choiceChecks({ anyOf, oneOf, allOf, not }: JSONSchemaProps): Check[] {
+  *#choiceChecks({ anyOf, oneOf, allOf, not }: JSONSchemaProps): Generator<undefined, Check[]> {
     const checks: Check[] = []
     const fail = (path: string, text: string) => fieldError.invalid(this.#whole(), '', `${JSON.stringify(path)} ${text}`)
     if (anyOf?.length)
       checks.push(
-        this.#alternatives(anyOf, {
+        alternatives(yield* this.#all(anyOf), {
           holds: (valid) => valid > 0,
           isDecided: (valid) => valid > 0,
           fault: (path) => fail(path, 'must validate at least one schema (anyOf)'),
@@ -222,7 +264,7 @@ class Compiler {
     if (oneOf?.length) {
       const text = (valid: number) => `must validate one and only one schema (oneOf). Found ${valid === 0 ? 'none valid' : `${valid} valid alternatives`}`
       checks.push(
-        this.#alternatives(oneOf, {
+        alternatives(yield* this.#all(oneOf), {
           holds: (valid) => valid === 1,
           isDecided: () => false,
           fault: (path, valid) => fail(path, text(valid)),
@@ -230,7 +272,7 @@ class Compiler {
       )
     }
     if (allOf?.length) {
-      const compiled = allOf.map((one) => this.compile(one))
+      const compiled = yield* this.#all(allOf)
       checks.push((value, path, found, old) => {
         let valid = 0
         for (const check of compiled) {
@@ -245,37 +287,36 @@ class Compiler {
       })
     }
     if (not) {
-      const compiled = this.compile(not)
+      const compiled = yield* this.compile(not)
       checks.push((value, path, found, old) => {
         if (probe(compiled, value, path, found, old).faults === 0) found.add(() => fail(path, 'must not validate the schema (not)'))
       })
     }
     return checks
   }
+}
 
-  /** If no alternative fits, the faults of the closest one are reported, too. */
-  #alternatives(schemas: readonly JSONSchemaProps[], { holds, isDecided, fault }: Choice): Check {
-    const compiled = schemas.map((one) => this.compile(one))
-    return (value, path, found, old) => {
-      let valid = 0
-      let best: Check | undefined
-      let bestVisited = -1
-      for (const check of compiled) {
-        const { faults, visited } = probe(check, value, path, found, old)
-        if (faults === 0) valid++
-        else if (visited > bestVisited) {
-          best = check
-          bestVisited = visited
-        }
-        if (isDecided(valid)) return
+/** If no alternative fits, the faults of the closest one are reported, too. */
+function alternatives(compiled: readonly Check[], { holds, isDecided, fault }: Choice): Check {
+  return (value, path, found, old) => {
+    let valid = 0
+    let best: Check | undefined
+    let bestVisited = -1
+    for (const check of compiled) {
+      const { faults, visited } = probe(check, value, path, found, old)
+      if (faults === 0) valid++
+      else if (visited > bestVisited) {
+        best = check
+        bestVisited = visited
       }
-      if (holds(valid)) return
-      found.add(() => fault(path, valid))
-      if (valid > 0 || !best || found.probing) return
-      const nearest = Findings.telling(found.allowance)
-      best(value, path, nearest, old)
-      found.addAll(nearest)
+      if (isDecided(valid)) return
     }
+    if (holds(valid)) return
+    found.add(() => fault(path, valid))
+    if (valid > 0 || !best || found.probing) return
+    const nearest = Findings.telling(found.allowance)
+    best(value, path, nearest, old)
+    found.addAll(nearest)
   }
 }
 
@@ -297,7 +338,7 @@ function probe(check: Check, value: unknown, path: string, { allowance }: Findin
 /** Finds the old item of a new one: by its keys in lists of type map, in no other list. */
 export function correlateItems(old: unknown, keys: readonly string[] | undefined): (item: unknown) => unknown {
   if (!Array.isArray(old) || keys === undefined) return () => uncorrelated
-  const keyOf = (item: unknown) => (isObject(item) ? JSON.stringify(keys.map((key) => ownValue(item, key) ?? null)) : undefined)
+  const keyOf = (item: unknown) => (isObject(item) ? stringifyExactly(keys.map((key) => ownValue(item, key) ?? null)) : undefined)
   const byKey = new Map<string | undefined, unknown>()
   for (const item of old) if (!byKey.has(keyOf(item))) byKey.set(keyOf(item), item)
   return (item) => {
@@ -313,10 +354,12 @@ function lengthOf(value: string): number {
   return length
 }
 
-const isInt64 = (value: number) => Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63
+const isNumber = (value: unknown): value is number | bigint => typeof value === 'number' || typeof value === 'bigint'
+/** Bigints are int64s that no double holds. */
+const isInt64 = (value: number | bigint) => typeof value === 'bigint' || (Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63)
 
 /** Which numbers the type and format can hold; undefined when they can hold all. */
-function numberRange({ type, format = '' }: JSONSchemaProps): { holds(value: number): boolean; text: string } | undefined {
+function numberRange({ type, format = '' }: JSONSchemaProps): { holds(value: number | bigint): boolean; text: string } | undefined {
   const known = isRecognizedFormat(type, format)
   if (type === 'integer') {
     const narrow = known && format === 'int32'
@@ -326,13 +369,13 @@ function numberRange({ type, format = '' }: JSONSchemaProps): { holds(value: num
     }
   }
   if (type !== 'number' || format !== 'float') return undefined
-  return { holds: (value) => Number.isFinite(Math.fround(value)), text: 'number with format float' }
+  return { holds: (value) => Number.isFinite(Math.fround(Number(value))), text: 'number with format float' }
 }
 
 function typeName(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
-  if (typeof value === 'number') return isInt64(value) ? 'integer' : 'number'
+  if (isNumber(value)) return isInt64(value) ? 'integer' : 'number'
   return typeof value
 }
 

@@ -14,7 +14,7 @@ export interface TableColumn<T> {
   readonly format?: string | undefined
   readonly priority?: number | undefined
   readonly description?: string | undefined
-  readonly value: (obj: Frozen<T>, nowMs: number) => string | number | boolean | undefined | null
+  readonly value: (obj: Frozen<T>, nowMs: number) => string | number | bigint | boolean | undefined | null
 }
 
 export interface TableColumnDefinition {

@@ -45,7 +45,7 @@ export interface Declarations {
   readonly homogeneousLiterals: boolean
 }
 
-/** Checks an expression. Issues come in the order in which they are found. */
+/** Checks an expression. Issues are in the order in which they are found. */
 export function check(source: string, expression: Expression, declarations: Declarations): { checked: CheckedExpression; issues: Issue[] } {
   const checker = new Checker(declarations)
   checker.check(expression)
@@ -236,7 +236,7 @@ class Checker {
     return boolType
   }
 
-  /** The overload's types with type parameters of its own. */
+  /** The overload's types with fresh type parameters. */
   #instantiate(overload: Overload): Pick<Overload, 'parameters' | 'result'> {
     if (overload.typeParameters.length === 0) return overload
     const fresh = new Mapping(overload.typeParameters.map((name) => [name, this.#freeType()]))

@@ -120,7 +120,7 @@ function isEqualOrLessSpecific(a: CelType, b: CelType): boolean {
   }
 }
 
-/** Replaces known parameters by their meaning; unknown ones by dyn when `free` says so. */
+/** Replaces known parameters by their meaning; unknown ones by dyn when `free` is set. */
 export function substitute(mapping: Mapping, type: CelType, free: 'keep' | 'dyn'): CelType {
   switch (type.kind) {
     case 'parameter': {

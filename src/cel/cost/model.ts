@@ -75,7 +75,7 @@ export interface CallToEstimate {
   sizeOf(node: EstimateNode): CostEstimate
 }
 
-/** The cost of a call without that of its arguments, and the size of its result where it has one. */
+/** The cost of a call without its arguments, and the size of its result where it has one. */
 export interface CallEstimate {
   readonly cost: CostEstimate
   readonly resultSize?: CostEstimate | undefined

@@ -1,5 +1,5 @@
 /**
- * The bounds of the language's own functions (L1, pure), overload by overload. What is not listed costs 1.
+ * The bounds of the language's own functions (L1, pure), overload by overload. Other calls cost 1.
  * Upstream: cel-go checker/cost.go functionCost (v0.26).
  */
 import type { Call, Expression } from '../syntax/ast.ts'

@@ -18,7 +18,7 @@ const environment = standardEnvironment.extend({
   types: [point],
   libraries: [optionals, twoVariableComprehensions, bindings, lists, sets, strings],
 })
-const json = { n: 1, big: 2 ** 53, half: 0.5, list: [1, 2, 3], map: { a: 1, b: null }, text: 'x', none: null, words: ['ab', 'c'] }
+const json = { n: 1, big: 2n ** 53n, half: 0.5, list: [1, 2, 3], map: { a: 1, b: null }, text: 'x', none: null, words: ['ab', 'c'] }
 const data = new Map<string, Value>([
   ['v', dynamicValue(json)],
   ['v.shadowed', true],
@@ -36,7 +36,7 @@ function evaluate(expression: string): unknown {
 
 const rows: [expression: string, wanted: unknown][] = [
   ['v.n + 1', 2],
-  ['v.big + 1', 2 ** 53],
+  ['v.big + 1', 2n ** 53n + 1n],
   ['type(v.big) == int && type(v.half) == double && type(v.none) == null_type', true],
   ['v.shadowed', true],
   ['v.nope', 'no such key: nope'],

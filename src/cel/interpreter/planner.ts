@@ -248,7 +248,7 @@ class Planner implements LoopPlanner {
     return planCall(overloads, args, cost)
   }
 
-  /** By function when it says anything, else by overload; 1 when neither does. */
+  /** The function's cost, else the overload's; 1 when neither is defined. */
   #cost(name: string, overload: string | undefined): CallCost {
     const { callCosts } = this.#functions
     const byOverload = overload === undefined ? undefined : callCosts.get(overload)

@@ -29,7 +29,7 @@ const goodHooks: ValidatingWebhookConfiguration = {
 const onHooks = kindRules('EXP-04', validatingWebhookConfiguration, goodHooks)
 const hook = 'webhooks[0]'
 onHooks.defaults(
-  'of a webhook',
+  'a webhook',
   {},
   {
     'webhooks.0.failurePolicy': 'Fail',
@@ -84,7 +84,7 @@ onHooks.create([
     [`${hook}.rules[0].operations[0]: Unsupported value: "READ": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"`],
   ],
   [
-    'a star beside a group',
+    'a wildcard next to a named group',
     { 'webhooks.0.rules.0.apiGroups': ['*', 'apps'] },
     [`${hook}.rules[0].apiGroups: Invalid value: ["*","apps"]: if '*' is present, must not specify other API groups`],
   ],

@@ -45,7 +45,7 @@ function wordListFaults(words: readonly string[] | undefined, what: string, path
   return words.length > 1 && words.includes('*') ? [fieldError.invalid(path, words, `if '*' is present, must not specify other ${what}`)] : []
 }
 
-/** `pods`, `pods/*`, `*\/scale`, `*`, `*\/*`: none may say again what another says. */
+/** `pods`, `pods/*`, `*\/scale`, `*`, `*\/*`: no entry may repeat what another entry covers. */
 function resourcesFaults(resources: readonly string[], path: FieldPath): FieldError[] {
   if (resources.length === 0) return [fieldError.required(path)]
   const errors: FieldError[] = []
@@ -107,7 +107,7 @@ function namedRuleFaults(rule: NamedRuleWithOperations, path: FieldPath): FieldE
 /** How an expression is checked: its faults. */
 export type ExpressionCheck = (expression: string, path: FieldPath) => FieldError[]
 
-/** Names and expressions of conditions that come before the webhook or policy itself. */
+/** Names and expressions of the match conditions of a webhook or policy. */
 export function validateMatchConditions(conditions: readonly MatchCondition[] | undefined, check: ExpressionCheck, path: FieldPath): FieldError[] {
   const all = conditions ?? []
   const errors: FieldError[] = all.length > maxMatchConditions ? [fieldError.tooMany(path, all.length, maxMatchConditions)] : []

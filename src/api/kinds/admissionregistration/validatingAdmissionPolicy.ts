@@ -62,7 +62,7 @@ export const validatingAdmissionPolicyBinding = defineKind<ValidatingAdmissionPo
 
 function policyFaults({ spec, metadata }: ValidatingAdmissionPolicy, old: Frozen<ValidatingAdmissionPolicy> | undefined, path: FieldPath): FieldError[] {
   const hasParams = spec.paramKind !== undefined
-  // Without variables of its own, a policy's expressions may not even name them.
+  // A policy without variables declares no `variables`, so its expressions cannot refer to them.
   const compiler = new AdmissionCompiler({ hasParams }, (spec.variables ?? []).length > 0)
   const errors = validatePolicyHead(spec, path)
   const sameConditions = old && semanticEqual(spec.paramKind, old.spec.paramKind) && semanticEqual(spec.matchConditions, old.spec.matchConditions)

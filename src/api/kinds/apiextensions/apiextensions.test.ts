@@ -217,7 +217,7 @@ const cases: readonly (readonly [string, Spec, readonly string[]])[] = [
     ['spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook'],
   ],
   [
-    'preserved unknown fields of old',
+    'preserveUnknownFields that an older version stored',
     { preserveUnknownFields: true },
     [
       'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
@@ -254,7 +254,7 @@ test('CRD-01 what may not change: group and plural ever, scope and kind once est
   ])
 })
 
-test('CRD-01 groups of Kubernetes need an approval, or say that they have none', () => {
+test('CRD-01 a definition in a group of Kubernetes needs an approval or an unapproved annotation', () => {
   const own = (annotation?: string) =>
     definition(
       { group: 'x.k8s.io' },

@@ -27,7 +27,7 @@ export function approvalOf(annotations: Annotations): Approval {
   return { state: 'invalid', reason: `${wanted} with either a URL or a reason starting with "unapproved", ${see}` }
 }
 
-/** What is neither approved nor said to be unapproved may not be created; what has always been so may stay. */
+/** A definition without an approval annotation cannot be created; an existing one without it stays valid. */
 export function approvalFaults(group: string, annotations: Annotations, old?: { readonly annotations: Annotations }): FieldError[] {
   if (!isProtectedGroup(group)) return []
   const { state, reason } = approvalOf(annotations)

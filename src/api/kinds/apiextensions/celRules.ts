@@ -46,7 +46,7 @@ class Checker implements SchemaRuleChecker {
     if (!this.#trees.has(props)) this.#trees.set(props, ruleTree(props, props === this.#root))
     const tree = this.#trees.get(props)
     if (!tree) return []
-    // A default may come with an update that leaves it alone as well as with a create.
+    // A create or an update can apply the default, so transition rules see it as old value and without an old value.
     const alone = evaluateRules(tree, value, value, path)
     return alone.errors.length > 0 ? alone.errors : evaluateRules(tree, value, undefined, path).errors
   }

@@ -17,7 +17,7 @@ export interface ConversionOptions {
   readonly requireRecognizedReviewVersion: boolean
 }
 
-/** The paths are those of upstream's internal form, which tools know: webhookClientConfig, conversionReviewVersions. */
+/** Error paths follow upstream's internal form, which tools know: webhookClientConfig, conversionReviewVersions. */
 export function conversionFaults({ strategy, webhook }: Frozen<CustomResourceConversion>, path: FieldPath, options: ConversionOptions): FieldError[] {
   const errors: FieldError[] = []
   if (!strategy) errors.push(fieldError.required(path.child('strategy')))

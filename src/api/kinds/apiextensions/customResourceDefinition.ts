@@ -15,6 +15,7 @@ import { createRuleChecker } from './celRules.ts'
 import { specFaults } from './definitionRules.ts'
 import { itemsOf, schemasIn } from './schemaWalk.ts'
 import { namesFaults } from './versionRules.ts'
+import { fromV1beta1, toV1beta1 } from './writtenVersion.ts'
 
 type Definition = CustomResourceDefinition | Frozen<CustomResourceDefinition>
 
@@ -24,6 +25,7 @@ export const customResourceDefinition = defineKind<CustomResourceDefinition>({
   group: 'apiextensions.k8s.io',
   kind: 'CustomResourceDefinition',
   allowUnconditionalUpdate: false,
+  convert: (obj, _from, to) => (to === 'v1beta1' ? toV1beta1(obj) : fromV1beta1(obj)),
   columns: [nameColumn, text('Created At', (obj) => obj.metadata.creationTimestamp ?? '')],
   defaults,
   defaultsReadSpec: true,
@@ -139,7 +141,7 @@ function preserveFaults(obj: CustomResourceDefinition, old: Frozen<CustomResourc
   return [fieldError.invalid(path.child('spec', 'preserveUnknownFields'), true, detail)]
 }
 
-/** What is accepted but does not do what its author may think. */
+/** Warnings about fields that are accepted but may not do what the author expects. */
 function warningsOf({ spec }: Definition): string[] {
   const nodes = (spec.versions ?? []).flatMap(({ schema }) => schemasIn(schema?.openAPIV3Schema))
   const formats = nodes

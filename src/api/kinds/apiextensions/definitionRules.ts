@@ -9,11 +9,13 @@ import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath
 import type { Frozen } from '#api/machinery/meta'
 import { isDns1035Label, isDns1123Subdomain } from '#api/machinery/names'
 import { jsonEqual } from '#api/machinery/objects'
+import { append } from '#base/extremes'
+import { workOnce } from '#cel/compilingInSteps'
 import { type ConversionOptions, conversionFaults, isCaBundle, recognizesReviewVersion } from './conversion.ts'
 import { type DefaultRuleCheck, defaultFaults } from './defaultRules.ts'
 import { breaksAtomicSets, breaksMapListKeys, hasUnknownType, type RuleCheck, type SchemaOptions, schemaFaults } from './schemaRules.ts'
-import { type Props, schemasIn } from './schemaWalk.ts'
-import { structuralFaults, unsupportedMember } from './structuralRules.ts'
+import type { Props } from './schemaWalk.ts'
+import { nodesOf, structuralFaults, unsupportedMember } from './structuralRules.ts'
 import { columnFaults, deprecationFaults, mayHaveTooMany, namesFaults, selectableFieldsFaults, subresourcesFaults } from './versionRules.ts'
 
 type Spec = Frozen<CustomResourceDefinitionSpec>
@@ -113,17 +115,22 @@ class VersionCheck {
     const errors: FieldError[] = []
     if (this.#hasStatus(version)) errors.push(...rootFaults(props, path))
     if (props.nullable) errors.push(fieldError.forbidden(path.child('openAPIV3Schema.nullable'), 'nullable cannot be true at the root'))
+    const nodes = nodesOf(props)
+    // Where the schema has rules, the compilation of each rule is a part of the work, and parts do not nest.
+    const hasRules = nodes.some((node) => node['x-kubernetes-validations'] !== undefined)
+    const once = <T>(name: string, work: () => T): T => (hasRules ? work() : workOnce(name, nodes.length, work))
     const unsupported = unsupportedMember(props)
     const checker = this.#makeChecker(props, jsonEqual(this.#oldVersion(version)?.schema ?? null, version.schema ?? null))
     let withRules = false
     if (this.#options.requireStructural && unsupported === undefined) {
       const structural = structuralFaults(props, at)
-      const faults = structural.length > 0 ? structural : defaultFaults(props, at, this.#options.requirePrunedDefaults, checker.checkDefault)
-      errors.push(...faults)
+      const ofDefaults = () => defaultFaults(props, at, this.#options.requirePrunedDefaults, checker.checkDefault)
+      const faults = structural.length > 0 ? structural : once('defaults', ofDefaults)
+      append(errors, faults)
       withRules = faults.length === 0
     }
-    const found = schemaFaults(props, at, this.#options, withRules ? checker.check : undefined)
-    errors.push(...found.schema, ...found.rules)
+    const found = schemaFaults(props, at, this.#options, withRules && hasRules ? checker.check : undefined)
+    append(append(errors, found.schema), found.rules)
     if (errors.length === 0 && unsupported !== undefined) errors.push(fieldError.invalid(at, '', unsupported))
     return withRules ? [...errors, ...checker.totalFaults(at)] : errors
   }
@@ -143,8 +150,8 @@ function groupFaults({ group, scope, preserveUnknownFields, versions }: Spec, pa
   else if (!group.includes('.')) errors.push(fieldError.invalid(at, group, 'should be a domain with at least one dot'))
   if (!scope) errors.push(fieldError.required(path.child('scope')))
   else if (scope !== 'Cluster' && scope !== 'Namespaced') errors.push(fieldError.notSupported(path.child('scope'), scope, ['Cluster', 'Namespaced']))
-  const hasDefaults = (versions ?? []).some(({ schema }) => schemasIn(schema?.openAPIV3Schema).some((one) => one.default !== undefined))
-  if (preserveUnknownFields && hasDefaults)
+  const hasDefaults = () => (versions ?? []).some(({ schema }) => nodesOf(schema?.openAPIV3Schema).some((one) => one.default !== undefined))
+  if (preserveUnknownFields && hasDefaults())
     errors.push(fieldError.invalid(path.child('preserveUnknownFields'), true, 'must be false in order to use defaults in the schema'))
   return errors
 }
@@ -157,7 +164,7 @@ function versionListFaults(versions: readonly Version[], path: FieldPath): Field
   return errors
 }
 
-/** What the root may say when the status is validated apart from the rest; the names are those of upstream's fields. */
+/** Keywords that the root may have when the status subresource is on; the names are upstream's fields. */
 const allowedAtRoot: Readonly<Record<string, string>> = {
   description: 'Description',
   type: 'Type',
@@ -198,7 +205,9 @@ function rootFaults(props: Props, path: FieldPath): FieldError[] {
 function optionsFor(old: Frozen<CustomResourceDefinition> | undefined): Options {
   const spec = old?.spec
   const roots = (spec?.versions ?? []).map(({ schema }) => schema?.openAPIV3Schema)
-  const anyNode = (holds: (props: Props) => boolean) => roots.some((props) => schemasIn(props).some(holds))
+  const nodes = roots.flatMap((props) => nodesOf(props))
+  const anyNode = (holds: (props: Props) => boolean) => nodes.some(holds)
+  const once = <T>(name: string, work: () => T): T => workOnce(name, nodes.length / 4, work)
   const nowhere = FieldPath.of()
   const isStructural = (props: Props | undefined) => !props || (unsupportedMember(props) === undefined && structuralFaults(props, nowhere).length === 0)
   const established = isConditionTrue(old?.status?.conditions, 'Established')
@@ -208,10 +217,10 @@ function optionsFor(old: Frozen<CustomResourceDefinition> | undefined): Options 
     requireSchema: roots.every((props) => props !== undefined),
     // Without spec.preserveUnknownFields everything is pruned, which needs a structural schema.
     requireStructural: !spec?.preserveUnknownFields || roots.every(isStructural),
-    requirePrunedDefaults: roots.every((props) => !props || !isStructural(props) || !hasUnprunedDefaults(props)),
-    requireValidPropertyType: !anyNode(hasUnknownType),
-    requireAtomicSetType: !anyNode(breaksAtomicSets),
-    requireMapListKeysMapSetValidation: !anyNode((props) => breaksMapListKeys(props, nowhere)),
+    requirePrunedDefaults: roots.every((props) => !props || !isStructural(props) || !once('old defaults', () => hasUnprunedDefaults(props))),
+    requireValidPropertyType: once('types', () => !anyNode(hasUnknownType)),
+    requireAtomicSetType: once('sets', () => !anyNode(breaksAtomicSets)),
+    requireMapListKeysMapSetValidation: once('keys', () => !anyNode((props) => breaksMapListKeys(props, nowhere))),
     requireRecognizedReviewVersion: recognizesReviewVersion(spec?.conversion),
     allowInvalidCaBundle: !established || (bundle !== '' && !isCaBundle(bundle)),
   }

@@ -26,7 +26,7 @@ export interface RuleNode {
   readonly keys?: readonly string[] | undefined
 }
 
-/** The rules of a schema; undefined when it has none. Definitions are checked when they are written: what does not compile says so here. */
+/** The rules of a schema; undefined when it has none. Writes of definitions check that rules compile; a rule that does not compile throws here. */
 export function ruleTree(props: Props, isResource: boolean): RuleNode | undefined {
   const steps = ruleTreeInSteps(props, isResource)
   for (;;) {
@@ -35,7 +35,7 @@ export function ruleTree(props: Props, isResource: boolean): RuleNode | undefine
   }
 }
 
-/** Pauses after each share of compiled text: a definition may have thousands of rules. */
+/** Pauses after each share of compiled text: a definition may have thousands of rules, and tens of thousands of fields. */
 export function* ruleTreeInSteps(props: Props, isResource: boolean): Generator<undefined, RuleNode | undefined> {
   return yield* new TreeBuilder().build(props, isResource)
 }
@@ -44,12 +44,15 @@ export function* ruleTreeInSteps(props: Props, isResource: boolean): Generator<u
 const share = 4096
 /** What the shortest rule counts for. */
 const perRule = 128
+/** What a schema without rules counts for. */
+const perSchema = 1
 
 class TreeBuilder {
   #compiled = 0;
 
   *build(props: Props, isResource: boolean): Generator<undefined, RuleNode | undefined> {
     const properties = new Map<string, RuleNode>()
+    yield* this.#spend(perSchema)
     for (const [name, child] of Object.entries(props.properties ?? {})) {
       const node = yield* this.#below(child)
       if (node) properties.set(name, node)
@@ -72,12 +75,16 @@ class TreeBuilder {
     const rules: CompiledRule[] = []
     for (const compiled of compileRules(props, declaration)) {
       rules.push(compiled)
-      this.#compiled += perRule + compiled.rule.rule.length + (compiled.rule.messageExpression?.length ?? 0)
-      if (this.#compiled < share) continue
-      this.#compiled = 0
-      yield
+      yield* this.#spend(perRule + compiled.rule.rule.length + (compiled.rule.messageExpression?.length ?? 0))
     }
     return rules
+  }
+
+  *#spend(cost: number): Generator<undefined, void> {
+    this.#compiled += cost
+    if (this.#compiled < share) return
+    this.#compiled = 0
+    yield
   }
 }
 
@@ -151,7 +158,7 @@ class RuleRun {
         this.#fail(node, spot, `rule compile error: ${condition.fault ?? ''}`)
         continue
       }
-      // Transitions need something to come from, unless the rule says that it can do without.
+      // A transition rule needs an old value, unless it has optionalOldSelf.
       if (usesOldSelf && !oldSelf && !rule.optionalOldSelf) continue
       const activation = {
         get: (name: string) => (name === 'self' ? self.value : name === 'oldSelf' ? oldValue(oldSelf, rule.optionalOldSelf === true) : undefined),

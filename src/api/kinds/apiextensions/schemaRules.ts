@@ -1,10 +1,12 @@
 /**
- * The rules for openAPIV3Schema itself (L1): what may be said in it, and how Kubernetes' own markers fit together.
+ * Validation of openAPIV3Schema itself (L1): the allowed keywords and combinations of Kubernetes' own markers.
  * Upstream: ValidateCustomResourceDefinitionOpenAPISchema of apiextensions-apiserver/pkg/apis/apiextensions/validation (v1.36).
  */
 import { repeatedAt } from '#api/machinery/duplicates'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { ownValue } from '#base/bareMap'
+import { append } from '#base/extremes'
+import { workOnce } from '#cel/compilingInSteps'
 import { ruleTextFaults } from './ruleTexts.ts'
 import { additionalOf, itemsOf, type Props } from './schemaWalk.ts'
 
@@ -22,13 +24,13 @@ export interface Place {
   readonly insideMetadata: boolean
   /** The nearest ancestor whose old and new values cannot be matched with each other. */
   readonly uncorrelated?: FieldPath | undefined
-  /** How often the data can be there, by the limits of the lists and maps around it; undefined: one of them has no limit. */
+  /** Most values that can exist at this path, from the limits of the enclosing lists and maps; undefined when a limit is missing. */
   readonly maxCardinality?: number | undefined
-  /** Inside of logic (not, allOf, anyOf, oneOf) nothing is known of the types around. */
+  /** Inside not, allOf, anyOf and oneOf the types of the enclosing schemas are unknown. */
   readonly insideLogic: boolean
 }
 
-/** Faults of the schema, and those of its CEL rules, which are looked at only where the schema around them is in order. */
+/** Faults of the schema and of its CEL rules. Rules are checked only where the schema around them is valid. */
 export interface SchemaFaults {
   readonly schema: FieldError[]
   readonly rules: FieldError[]
@@ -46,9 +48,15 @@ export function schemaFaults(props: Props, path: FieldPath, options: SchemaOptio
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string']
 const metaFields: ReadonlySet<string> = new Set(['metadata', 'kind', 'apiVersion'])
 
+/** Children of one schema that are looked through in one turn. */
+const childrenInPart = 2000
+/** In nodes, see compilingInSteps. */
+const costPerListedChild = 0.1
+
 class SchemaWalk {
   readonly #options: SchemaOptions
   readonly #checkRules: RuleCheck | undefined
+  #isPart = false
 
   constructor(options: SchemaOptions, checkRules: RuleCheck | undefined) {
     this.#options = options
@@ -57,17 +65,49 @@ class SchemaWalk {
 
   visit(props: Props, path: FieldPath, place: Place): SchemaFaults {
     const faults: SchemaFaults = { schema: this.#standardFaults(props, path, place), rules: [] }
-    for (const [child, at, inside] of childrenOf(props, path, place)) {
-      const found = this.visit(child, at, inside)
-      faults.schema.push(...found.schema)
-      faults.rules.push(...found.rules)
+    const children = this.#childrenOf(props, path, place)
+    for (let at = 0; at < children.length; at += childrenInPart) {
+      const found = this.#part(children.slice(at, at + childrenInPart))
+      append(faults.schema, found.schema)
+      append(faults.rules, found.rules)
     }
     faults.schema.push(...markerFaults(props, path), ...listFaults(props, path, this.#options))
     if (this.#options.requireMapListKeysMapSetValidation) faults.schema.push(...mapListKeyFaults(props, path))
     if (!props['x-kubernetes-validations']?.length) return faults
     faults.schema.push(...ruleTextFaults(props, path))
-    // Faults of the schema make those of its rules hard to read, and may be their cause.
+    // A faulty schema can cause misleading faults of its rules.
     if (faults.schema.length === 0 && this.#checkRules && !place.insideLogic) faults.rules.push(...this.#checkRules(props, path, place))
+    return faults
+  }
+
+  /** A pause runs the work again from its beginning: it finds the children listed, unless they are part of a larger part. */
+  #childrenOf(props: Props, path: FieldPath, place: Place): readonly Child[] {
+    if (this.#isPart) return childrenOf(props, path, place)
+    return workOnce(
+      'children',
+      ({ length }) => length * costPerListedChild,
+      () => childrenOf(props, path, place),
+    )
+  }
+
+  /** A schema with many children becomes one part of the work, unless it is inside such a part or can have rules. */
+  #part(children: readonly Child[]): SchemaFaults {
+    if (children.length < childrenInPart || this.#checkRules || this.#isPart) return this.#all(children)
+    this.#isPart = true
+    try {
+      return workOnce('part', children.length, () => this.#all(children))
+    } finally {
+      this.#isPart = false
+    }
+  }
+
+  #all(children: readonly Child[]): SchemaFaults {
+    const faults: SchemaFaults = { schema: [], rules: [] }
+    for (const [child, at, inside] of children) {
+      const found = this.visit(child, at, inside)
+      append(faults.schema, found.schema)
+      append(faults.rules, found.rules)
+    }
     return faults
   }
 
@@ -107,17 +147,12 @@ function childrenOf(props: Props, path: FieldPath, here: Place): Child[] {
     children.push([additional, path.child('additionalProperties'), { ...place, ...noDefaults }])
   }
   const uncorrelated = place.uncorrelated ?? path
+  const properties = path.child('properties')
   for (const [name, child] of Object.entries(props.properties ?? {})) {
     const ofObject = (here.isRoot || props['x-kubernetes-embedded-resource']) && metaFields.has(name)
-    children.push([
-      child,
-      path.child('properties').key(name),
-      {
-        ...place,
-        ...(ofObject ? { insideMetadata: true } : {}),
-        ...(ofObject && here.isRoot ? { noDefaults: `in top-level ${name}` } : {}),
-      },
-    ])
+    // A schema may have tens of thousands of properties: they share the place.
+    const inside = ofObject ? { ...place, insideMetadata: true, ...(here.isRoot ? { noDefaults: `in top-level ${name}` } : {}) } : place
+    children.push([child, properties.key(name), inside])
   }
   const logic = { ...place, insideLogic: true }
   if (props.not) children.push([props.not, path.child('not'), logic])
@@ -125,7 +160,7 @@ function childrenOf(props: Props, path: FieldPath, here: Place): Child[] {
     for (const [index, one] of (props[word] ?? []).entries()) children.push([one, path.child(word).index(index), logic])
   }
   for (const [name, child] of Object.entries(props.definitions ?? {})) children.push([child, path.child('definitions').key(name), logic])
-  // Items correspond by their keys; without keys nothing says which is which.
+  // Old and new items are matched by their keys; without keys they cannot be matched.
   const inList = props['x-kubernetes-list-type'] === 'map' ? place : { ...place, uncorrelated }
   const items = itemsOf(props)
   if (items) children.push([items, path.child('items'), inList])
@@ -163,6 +198,7 @@ function listFaults(props: Props, path: FieldPath, { requireAtomicSetType }: Sch
   const errors: FieldError[] = []
   const listType = props['x-kubernetes-list-type']
   const keys = props['x-kubernetes-list-map-keys'] ?? []
+  if (listType === undefined && keys.length === 0) return []
   const at = path.child('x-kubernetes-list-type')
   if (listType !== undefined && props.type !== 'array') errors.push(wrongType(props.type ?? '', path, 'must be array if x-kubernetes-list-type is specified'))
   else if (requireAtomicSetType && listType === 'set') errors.push(...setItemFaults(itemsOf(props), path.child('items')))

@@ -1,26 +1,76 @@
 /**
- * Whether a schema is structural (L1): it says of every field what type it has outside of all logic, and logic adds only restrictions.
+ * Checks that a schema is structural (L1): every field has a type outside of allOf, anyOf, oneOf and not, which only add restrictions.
  * Upstream: apiextensions-apiserver/pkg/apiserver/schema (validation.go, complete.go, convert.go; v1.36).
  */
 import type { CustomResourceDefinitionSpec } from '#api/gen/types/apiextensions.v1'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
+import { append } from '#base/extremes'
+import { patternCost, workOnce } from '#cel/compilingInSteps'
 import { compileRegularExpression } from '#cel/regularExpression'
 import { additionalOf, itemsOf, type Props, schemasIn } from './schemaWalk.ts'
+
+const noFaults: readonly FieldError[] = []
 
 type Level = 'root' | 'item' | 'field'
 
 /** The faults of a schema at `path`, sorted by their texts. */
 export function structuralFaults(props: Props, path: FieldPath): FieldError[] {
-  return [...invariantFaults(props, 'root', path), ...completenessFaults(props, props, path, path)].sort((a, b) =>
-    `${a.field}: ${a.body}` < `${b.field}: ${b.body}` ? -1 : 1,
+  const nodes = nodesOf(props)
+  const faultOfPattern = checkPatterns(nodes)
+  return workOnce('structure', nodes.length, () =>
+    [...invariantFaults(props, 'root', path, faultOfPattern), ...completenessFaults(props, props, path, path)].sort((a, b) =>
+      `${a.field}: ${a.body}` < `${b.field}: ${b.body}` ? -1 : 1,
+    ),
+  )
+}
+
+/** The error of a pattern; undefined when it is valid. */
+type FaultOfPattern = (pattern: string) => string | undefined
+
+/** Compiles each pattern once, since definitions repeat them. */
+function checkPatterns(nodes: readonly Props[]): FaultOfPattern {
+  const faults = new Map<string, string | undefined>()
+  for (const { pattern } of nodes) {
+    if (pattern && !faults.has(pattern))
+      faults.set(
+        pattern,
+        workOnce(pattern, patternCost(pattern), () => faultOf(pattern)),
+      )
+  }
+  return (pattern) => faults.get(pattern)
+}
+
+function faultOf(pattern: string): string | undefined {
+  try {
+    compileRegularExpression(pattern)
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** To list a node takes a tenth of the time that it takes to check and plan one of an expression. */
+const costPerListedNode = 0.1
+
+/** Every schema in `props`, itself first: a part of the work by itself. */
+export function nodesOf(props: Props | undefined): readonly Props[] {
+  return workOnce(
+    'nodes',
+    (nodes) => nodes.length * costPerListedNode,
+    () => schemasIn(props),
   )
 }
 
 /** What a schema holds that no structural schema can express; undefined when there is nothing. */
 export function unsupportedMember(props: Props): string | undefined {
-  for (const one of schemasIn(props)) {
+  const nodes = nodesOf(props)
+  return workOnce('unsupported', nodes.length / 2, () => unsupportedIn(nodes))
+}
+
+function unsupportedIn(nodes: readonly Props[]): string | undefined {
+  for (const one of nodes) {
     const member =
       (one.id && 'id') ||
       (one.$schema && 'schema') ||
@@ -44,7 +94,7 @@ export function schemaViolations(spec: Frozen<CustomResourceDefinitionSpec>): st
   if (spec.preserveUnknownFields) errors.push(fieldError.invalid(FieldPath.of('spec', 'preserveUnknownFields'), true, 'must be false'))
   for (const [index, { schema }] of spec.versions.entries()) {
     const props = schema?.openAPIV3Schema
-    if (props) errors.push(...structuralFaults(props, FieldPath.of('spec', 'versions').index(index).child('schema', 'openAPIV3Schema')))
+    if (props) append(errors, structuralFaults(props, FieldPath.of('spec', 'versions').index(index).child('schema', 'openAPIV3Schema')))
   }
   const texts = [...new Set(errors.map(({ field, body }) => `${field}: ${body}`))]
   return texts.length === 0 ? undefined : texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
@@ -56,24 +106,27 @@ const emptyType: Readonly<Record<Level, string>> = {
   field: 'must not be empty for specified object fields',
 }
 
-function invariantFaults(props: Props, level: Level, path: FieldPath): FieldError[] {
+function invariantFaults(props: Props, level: Level, path: FieldPath, faultOfPattern: FaultOfPattern): FieldError[] {
   const errors: FieldError[] = []
   const { type = '' } = props
   const items = itemsOf(props)
   if (type === 'array' && !items) errors.push(fieldError.required(path.child('items'), 'must be specified'))
-  if (items) errors.push(...invariantFaults(items, 'item', path.child('items')))
-  for (const [name, child] of Object.entries(props.properties ?? {})) errors.push(...invariantFaults(child, 'field', path.child('properties').key(name)))
+  if (items) append(errors, invariantFaults(items, 'item', path.child('items'), faultOfPattern))
+  const { properties } = props
+  const at = path.child('properties')
+  if (properties) for (const name of Object.keys(properties)) append(errors, invariantFaults(properties[name] as Props, 'field', at.key(name), faultOfPattern))
   const additional = props.additionalProperties !== undefined
   if (additional && level === 'root') errors.push(fieldError.forbidden(path.child('additionalProperties'), 'must not be used at the root'))
   const additionalSchema = additionalOf(props)
-  if (additionalSchema) errors.push(...invariantFaults(additionalSchema, 'field', path.child('additionalProperties')))
+  if (additionalSchema) append(errors, invariantFaults(additionalSchema, 'field', path.child('additionalProperties'), faultOfPattern))
   const embedded = props['x-kubernetes-embedded-resource'] === true
   const preserve = props['x-kubernetes-preserve-unknown-fields'] === true
   const intOrString = props['x-kubernetes-int-or-string'] === true
   const notWithIntOrString = 'must be false if x-kubernetes-int-or-string is true'
   if (intOrString && preserve) errors.push(fieldError.invalid(path.child('x-kubernetes-preserve-unknown-fields'), true, notWithIntOrString))
   if (intOrString && embedded) errors.push(fieldError.invalid(path.child('x-kubernetes-embedded-resource'), true, notWithIntOrString))
-  errors.push(...logicFaults(props, level, path, isIntOrStringAnyOf(props.anyOf), isIntOrStringAnyOf(props.allOf?.[0]?.anyOf)))
+  const skipped = { anyOf: isIntOrStringAnyOf(props.anyOf), firstAllOf: isIntOrStringAnyOf(props.allOf?.[0]?.anyOf) }
+  append(errors, logicFaults(props, level, path, faultOfPattern, skipped))
   const typePath = path.child('type')
   if (embedded && type !== 'object') {
     const text = 'must be object if x-kubernetes-embedded-resource is true'
@@ -81,7 +134,7 @@ function invariantFaults(props: Props, level: Level, path: FieldPath): FieldErro
   } else if (type === '' && !intOrString && !preserve) errors.push(fieldError.required(typePath, emptyType[level]))
   if (embedded && additional) errors.push(fieldError.forbidden(path.child('additionalProperties'), 'must not be used if x-kubernetes-embedded-resource is set'))
   if (level === 'root' && type !== '' && type !== 'object') errors.push(fieldError.invalid(typePath, type, 'must be object at the root'))
-  errors.push(...objectFaults(props, level, path, embedded))
+  append(errors, objectFaults(props, level, path, embedded))
   if (embedded && !preserve && !hasMembers(props.properties)) {
     const text = 'must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields'
     errors.push(fieldError.required(path.child('properties'), text))
@@ -90,7 +143,8 @@ function invariantFaults(props: Props, level: Level, path: FieldPath): FieldErro
 }
 
 /** What objects have of themselves may hardly be restricted. */
-function objectFaults({ properties = {} }: Props, level: Level, path: FieldPath, embedded: boolean): FieldError[] {
+function objectFaults({ properties }: Props, level: Level, path: FieldPath, embedded: boolean): readonly FieldError[] {
+  if (!properties) return noFaults
   const errors: FieldError[] = []
   const isObject = level === 'root' || embedded
   const at = (name: string) => path.child('properties').key(name)
@@ -109,31 +163,34 @@ function objectFaults({ properties = {} }: Props, level: Level, path: FieldPath,
   return errors
 }
 
-/** anyOf of exactly integer and string: how an int-or-string may say it again. */
+/** anyOf of exactly integer and string, which an int-or-string may repeat. */
 function isIntOrStringAnyOf(anyOf: Props['anyOf']): boolean {
   return anyOf?.length === 2 && ['integer', 'string'].every((type, at) => anyOf[at]?.type === type && Object.keys(anyOf[at] ?? {}).length === 1)
 }
 
-function logicFaults(props: Props, level: Level, path: FieldPath, skipAnyOf: boolean, skipFirstAllOf: boolean): FieldError[] {
+/** Schemas that already mark a value as int-or-string. */
+interface Skipped {
+  readonly anyOf: boolean
+  readonly firstAllOf: boolean
+}
+
+const nothingSkipped: Skipped = { anyOf: false, firstAllOf: false }
+
+function logicFaults(props: Props, level: Level, path: FieldPath, faultOfPattern: FaultOfPattern, skipped: Skipped): readonly FieldError[] {
+  if (!props.anyOf && !props.allOf && !props.oneOf && !props.not && !props.pattern) return noFaults
   const errors: FieldError[] = []
-  if (!skipAnyOf) for (const [index, one] of (props.anyOf ?? []).entries()) errors.push(...nestedFaults(one, level, path.child('anyOf').index(index)))
-  for (const [index, one] of (props.allOf ?? []).entries()) {
-    errors.push(...nestedFaults(one, level, path.child('allOf').index(index), skipFirstAllOf && index === 0))
-  }
-  for (const [index, one] of (props.oneOf ?? []).entries()) errors.push(...nestedFaults(one, level, path.child('oneOf').index(index)))
-  if (props.not) errors.push(...nestedFaults(props.not, level, path.child('not')))
-  if (props.pattern) {
-    try {
-      compileRegularExpression(props.pattern)
-    } catch (error) {
-      const why = `must be a valid regular expression, but isn't: ${(error as Error).message}`
-      errors.push(fieldError.invalid(path.child('pattern'), props.pattern, why))
-    }
-  }
+  const nested = (one: Props, at: FieldPath, skipAnyOf = false) =>
+    append(errors, nestedFaults(one, level, at, faultOfPattern, skipAnyOf ? { ...nothingSkipped, anyOf: true } : nothingSkipped))
+  if (!skipped.anyOf) for (const [index, one] of (props.anyOf ?? []).entries()) nested(one, path.child('anyOf').index(index))
+  for (const [index, one] of (props.allOf ?? []).entries()) nested(one, path.child('allOf').index(index), skipped.firstAllOf && index === 0)
+  for (const [index, one] of (props.oneOf ?? []).entries()) nested(one, path.child('oneOf').index(index))
+  if (props.not) nested(props.not, path.child('not'))
+  const why = props.pattern && faultOfPattern(props.pattern)
+  if (why) errors.push(fieldError.invalid(path.child('pattern'), props.pattern, `must be a valid regular expression, but isn't: ${why}`))
   return errors
 }
 
-/** What may not stand inside logic, and how it is said. */
+/** Keywords that are forbidden inside allOf, anyOf, oneOf and not, with upstream's messages. */
 const forbiddenInside: readonly (readonly [keyof Props & string, string])[] = [
   ['type', 'must be empty to be structural'],
   ['additionalProperties', 'must be undefined to be structural'],
@@ -150,11 +207,12 @@ const forbiddenInside: readonly (readonly [keyof Props & string, string])[] = [
   ['x-kubernetes-validations', 'must be empty to be structural'],
 ]
 
-function nestedFaults(props: Props, level: Level, path: FieldPath, skipAnyOf = false): FieldError[] {
-  const errors = logicFaults(props, level, path, skipAnyOf, false)
+function nestedFaults(props: Props, level: Level, path: FieldPath, faultOfPattern: FaultOfPattern, skipped = nothingSkipped): FieldError[] {
+  const errors = [...logicFaults(props, level, path, faultOfPattern, skipped)]
   const items = itemsOf(props)
-  if (items) errors.push(...nestedFaults(items, level, path.child('items')))
-  for (const [name, child] of Object.entries(props.properties ?? {})) errors.push(...nestedFaults(child, 'field', path.child('properties').key(name)))
+  if (items) append(errors, nestedFaults(items, level, path.child('items'), faultOfPattern))
+  for (const [name, child] of Object.entries(props.properties ?? {}))
+    append(errors, nestedFaults(child, 'field', path.child('properties').key(name), faultOfPattern))
   for (const [name, text] of forbiddenInside) {
     const value = props[name]
     const absent = value === undefined || value === '' || value === false || (Array.isArray(value) && value.length === 0)

@@ -34,7 +34,7 @@ onService.create([
   ],
   ['no service name', { 'spec.service.name': '' }, ['spec.service.name: Required value']],
   [
-    'no verification beside a bundle',
+    'insecureSkipTLSVerify together with a CA bundle',
     { 'spec.insecureSkipTLSVerify': true, 'spec.caBundle': 'YWJj' },
     ['spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present'],
   ],

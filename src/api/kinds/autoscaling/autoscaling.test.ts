@@ -137,7 +137,7 @@ const everything = make(
   },
 )
 
-test('API-17 an autoscaler comes back from v1 as it went', () => {
+test('API-17 an autoscaler is unchanged by a round trip through v1', () => {
   assert.deepEqual(toV2(toV1(deepCopy(everything))), everything)
 })
 

@@ -1,4 +1,4 @@
-/** The table of a Scale (L1), which is no kind of its own: the scale subresources print it. Upstream: printScale of kubernetes/pkg/printers (v1.36). */
+/** The table of a Scale (L1), which only scale subresources return. Upstream: printScale of kubernetes/pkg/printers (v1.36). */
 import type { Scale } from '#api/gen/types/autoscaling.v1'
 import { ageColumn, integer, text } from '../columns.ts'
 import type { Column } from '../defineKind.ts'

@@ -82,7 +82,7 @@ function parse(text: string | undefined): unknown {
   }
 }
 
-/** The values as the type has them; none when one of them does not fit it, as Go's decoder gives up a list (CVE-2024-0793). */
+/** The decoded list; empty when one value has another type, as Go's decoder gives up the whole list (CVE-2024-0793). */
 function all<T>(type: string, values: readonly Fields[]): T[] {
   const schema = schemaOfDefinition(`io.k8s.api.autoscaling.v2.${type}`)
   try {

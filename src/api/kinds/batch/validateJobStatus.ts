@@ -1,5 +1,5 @@
 /**
- * What may be written to a job's status, by us or by the controller that managedBy names (L1): a finished job stays finished, counters do
+ * Validation of writes to a job's status by our controller or the one in managedBy (L1): a finished job stays finished, counters do
  * not go back. A rule whose fields did not change is not looked at, so that a spec that was changed under the status can be caught up with.
  * Upstream: pkg/apis/batch/validation ValidateJobUpdateStatus, getStatusValidationOptions in pkg/registry/batch/job/strategy.go (v1.36).
  */

@@ -87,7 +87,7 @@ function keepConditions({ obj, old }: UpdateInput<Request>, type: string): void 
   }
 }
 
-/** Conditions that come without times get the present one; the transition's stays while the status does. */
+/** Conditions written without times get the current time; lastTransitionTime changes only with the status. */
 function fillTimes({ obj, old, context }: UpdateInput<Request>): void {
   const now = formatTime(context.nowMs)
   for (const condition of obj.status?.conditions ?? []) {

@@ -65,7 +65,7 @@ export function parseCertificateRequest(base64: string): CertificateRequest | st
   }
 }
 
-/** What keeps signers of this cluster from a subject; undefined: nothing. Another reader of the certificate could take one of two names for the user. */
+/** Why this cluster's signers refuse a subject; undefined when they accept it. Another reader of the certificate could take one of two names for the user. */
 export function subjectFault(subject: DistinguishedName): string | undefined {
   const names = subject.filter(({ type }) => type === nameType.commonName)
   if (names.length > 1) return `subject has ${names.length} common names, only one is allowed`

@@ -129,7 +129,7 @@ function statusFaults(type: string, status: string, path: FieldPath): FieldError
   return allowed.includes(status) ? [] : [fieldError.notSupported(path, status, allowed)]
 }
 
-/** What is wrong with the base64 of a PEM of certificates; none is fine. */
+/** Faults of the base64 of PEM certificates. No certificate at all is valid. */
 function certificateFault(base64: string | undefined): string | undefined {
   if (!base64) return undefined
   const blocks = parsePem(Buffer.from(base64, 'base64').toString('latin1'))

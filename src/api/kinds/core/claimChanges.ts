@@ -1,5 +1,5 @@
 /**
- * What an update of a claim may not touch, and what its status may say (L1): fixed once made, but for its size when bound, its attributes
+ * Validates updates of a claim and of its status (L1). The spec is fixed once created, except for the size of a bound claim, its attributes
  * class, and the binding itself. Upstream: pkg/apis/core/validation ValidatePersistentVolumeClaimUpdate, …StatusUpdate (v1.36).
  */
 import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'

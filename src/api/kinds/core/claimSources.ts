@@ -1,6 +1,6 @@
 /**
  * The two fields for a claim's data source (L1): dataSource, which drops everything but claims and snapshots, and dataSourceRef, which
- * accepts any kind. Setting one of them sets both. validateClaim checks whether the source is allowed.
+ * accepts any kind. Setting one field sets both. validateClaim checks whether the source is allowed.
  * Upstream: pkg/api/persistentvolumeclaim (v1.36).
  */
 import type { PersistentVolumeClaim } from '#api/gen/types/core.v1'
@@ -12,13 +12,13 @@ type Spec = PersistentVolumeClaim['spec']
 export function settleDataSources(spec: Spec, old?: Frozen<Spec>): void {
   // Sources in other namespaces need a feature gate that is off.
   if (spec.dataSourceRef?.namespace && !old?.dataSourceRef) delete spec.dataSourceRef
-  // A claim that had a source keeps what it says: clients that know one spelling only send that one back.
+  // A claim keeps its source when a client that knows only one of the two fields sends it back.
   const had = old?.dataSource || old?.dataSourceRef
   if (!had && !spec.dataSourceRef && !isClaimOrSnapshot(spec.dataSource)) delete spec.dataSource
   mirrorDataSources(spec)
 }
 
-/** Where one spelling is missing, it says what the other does; a source in another namespace has one spelling only. */
+/** Fills the missing field from the other; a source in another namespace exists only in dataSourceRef. */
 export function mirrorDataSources(spec: Spec): void {
   const { dataSource, dataSourceRef } = spec
   if (dataSource && !dataSourceRef) spec.dataSourceRef = { ...dataSource }

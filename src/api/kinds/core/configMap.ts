@@ -1,4 +1,4 @@
-/** ConfigMap (L1): keys become file names, all data together at most 1 MiB, immutable once it says so. Upstream: pkg/apis/core/validation (v1.36). */
+/** ConfigMap (L1): keys become file names, all data together at most 1 MiB, fixed once `immutable` is true. Upstream: pkg/apis/core/validation (v1.36). */
 import type { ConfigMap } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { isConfigMapKey } from '#api/machinery/names'

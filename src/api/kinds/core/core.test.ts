@@ -31,7 +31,7 @@ test('a namespace is born Active, labelled, with its finalizer, and keeps all th
   assert.deepEqual([changed.spec, changed.status], [made.spec, made.status])
 })
 
-test('API-24 finalizers of a namespace that are gone do not come back through the main endpoint', () => {
+test('API-24 an update of a namespace does not restore finalizers that were removed', () => {
   const old: Namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' }, spec: {}, status: { phase: 'Terminating' } }
   const obj: Namespace = { ...old, spec: { finalizers: ['kubernetes'] } }
   namespace.prepareForUpdate?.({ obj, old, path, context })
@@ -165,7 +165,7 @@ test('API-17 both shapes show the same columns', () => {
     (event.columns ?? []).map((column) => column.value(eventOf(legacy), 180_000)),
     want,
   )
-  assert.equal(event.selectableFields?.['involvedObject.name']?.(eventOf(legacy)), 'p')
+  assert.equal(event.selectableFields?.['regarding.name']?.(eventOf(legacy)), 'p')
 })
 
 test('an event lives where its object does', () => {

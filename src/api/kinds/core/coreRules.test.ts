@@ -222,7 +222,7 @@ test('API-17 service: topology annotations that disagree', () => {
 const ingress: [name: string, ingress: object, spec: object, want: string[]][] = [
   ['good', { ip: '1.2.3.4', ipMode: 'VIP' }, { type: 'LoadBalancer' }, []],
   [
-    'of a service without one',
+    'an address of a Service of another type',
     { ip: '1.2.3.4', ipMode: 'VIP' },
     {},
     ["status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'"],
@@ -398,9 +398,9 @@ const changes: [name: string, kind: keyof Kinds, before: Rest, after: Rest, want
     { spec: sized('3Gi') },
     ['spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n'],
   ],
-  ['a claim that shrinks above what there is', 'persistentVolumeClaim', { spec: ask, status: bound }, { spec: sized('1500Mi'), status: bound }, []],
+  ['a claim that shrinks to more than its status has', 'persistentVolumeClaim', { spec: ask, status: bound }, { spec: sized('1500Mi'), status: bound }, []],
   [
-    'a claim that shrinks to what there is',
+    'a claim that shrinks to what its status has',
     'persistentVolumeClaim',
     { spec: ask, status: bound },
     { spec: sized('1Gi'), status: bound },

@@ -1,4 +1,4 @@
-/** Endpoints (L1), the older shape of what EndpointSlices say. Upstream: pkg/registry/core/endpoint, pkg/apis/core/validation (v1.36). */
+/** Endpoints (L1), the older API of EndpointSlices. Upstream: pkg/registry/core/endpoint, pkg/apis/core/validation (v1.36). */
 import type { Endpoints } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'

@@ -25,7 +25,7 @@ on.create([
   ['a good one', {}, []],
   ['no time', { eventTime: undefined }, ['eventTime: Required value']],
   ['no time, and nothing else', { eventTime: undefined, reportingController: '', action: '' }, ['eventTime: Required value']],
-  ['nobody reports', { reportingController: '' }, ['reportingController: Required value', ...noName('reportingController')]],
+  ['no reporting controller', { reportingController: '' }, ['reportingController: Required value', ...noName('reportingController')]],
   ['no instance', { reportingInstance: '' }, ['reportingInstance: Required value']],
   ['a long action', { action: 'x'.repeat(129) }, ['action: Invalid value: "": can have at most 128 characters']],
   ['no reason', { reason: '' }, ['reason: Required value']],
@@ -33,10 +33,10 @@ on.create([
   ['an unknown type', { type: 'Loud' }, ['type: Invalid value: "": has invalid value: Loud']],
   ['a series of one', { series: { count: 1, lastObservedTime: eventTime } }, ['series.count: Invalid value: "": should be at least 2']],
   ['a series without a time', { series: { count: 2 } }, ['series.lastObservedTime: Required value']],
-  ['of another namespace', { 'regarding.namespace': 'other' }, []],
-  ['of no namespace, beside the system', { 'regarding.namespace': '', 'metadata.namespace': 'kube-system' }, []],
+  ['an object of another namespace', { 'regarding.namespace': 'other' }, []],
+  ['an object without a namespace, event in kube-system', { 'regarding.namespace': '', 'metadata.namespace': 'kube-system' }, []],
   [
-    'of no namespace, elsewhere',
+    'an object without a namespace, event elsewhere',
     { 'regarding.namespace': '', 'metadata.namespace': 'x' },
     ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
   ],
@@ -44,7 +44,7 @@ on.create([
   ['a source of the old form', { deprecatedSource: { component: 'c' } }, ['source: Invalid value: "": needs to be unset']],
 ])
 on.update([
-  ['the series may go on', { series: { count: 3, lastObservedTime: eventTime } }, []],
+  ['a series that grows', { series: { count: 3, lastObservedTime: eventTime } }, []],
   ['another note', { note: 'other' }, ['message: Invalid value: "other": field is immutable']],
   ['another count of the old form', { deprecatedCount: 2 }, ['count: Invalid value: 2: field is immutable']],
   ['the same time, written otherwise', { eventTime: '2026-01-01T01:00:00.000000+01:00' }, []],
@@ -77,7 +77,7 @@ onCore.create([
   ],
   ['another namespace', { 'involvedObject.namespace': 'other' }, ['involvedObject.namespace: Invalid value: "other": does not match event.namespace']],
   [
-    'a cluster-wide object beside the system, in the old form',
+    'a cluster-scoped object, core event in kube-system',
     { 'metadata.namespace': 'kube-system', involvedObject: { kind: 'Node', name: 'n' } },
     ['involvedObject.namespace: Invalid value: "": does not match event.namespace'],
   ],

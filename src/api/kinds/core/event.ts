@@ -18,7 +18,7 @@ import { utf8Length } from './data.ts'
 
 const eventsGroup = 'events.k8s.io'
 
-/** Event in the core group: what is stored. */
+/** Event in the core group, which is the stored form. */
 export const coreEvent = defineKind<CoreEvent>({
   group: '',
   kind: 'Event',
@@ -27,7 +27,10 @@ export const coreEvent = defineKind<CoreEvent>({
   // The older group asks no more of a name than that a path can hold it.
   validateName: nameIsPathSegment,
   columns: eventColumns((obj: Frozen<CoreEvent>) => obj),
-  selectableFields: eventFields((obj: Frozen<CoreEvent>) => obj),
+  selectableFields: {
+    ...eventFields((obj: Frozen<CoreEvent>) => obj, 'involvedObject', 'reportingComponent'),
+    source: (obj) => obj.source?.component || obj.reportingComponent || '',
+  },
   validate: ({ obj, path }) => legacyFaults(obj, 'reportingComponent', path),
   validateUpdate: ({ obj, path }) => legacyFaults(obj, 'reportingComponent', path),
 })
@@ -43,7 +46,7 @@ export const event: KindStrategy<Event> = defineKind<Event>({
     toStored: (obj) => coreEventOf(obj as unknown as Frozen<Event>) as unknown as KubeObject,
   },
   columns: eventColumns(coreEventOf),
-  selectableFields: eventFields(coreEventOf),
+  selectableFields: eventFields(coreEventOf, 'regarding', 'reportingController'),
   validate: ({ obj, path }) => [...legacyFaults(coreEventOf(obj), 'reportingController', path), ...strictFaults(obj, path)],
   validateUpdate: ({ obj, old, path }) => [
     ...legacyFaults(coreEventOf(obj), 'reportingController', path),
@@ -52,7 +55,7 @@ export const event: KindStrategy<Event> = defineKind<Event>({
   ],
 })
 
-/** What an event says never changes; only its series does. The fields have the names of what is stored, but for the reporter. */
+/** Only an event's series may change. Errors name the stored fields, except for the reporter. */
 function changeFaults(now: CoreEvent, before: CoreEvent, path: FieldPath): FieldError[] {
   const same = (field: (typeof fixedFields)[number]) =>
     semanticEqual(now[field], before[field]) || (field === 'eventTime' && parseTime(now.eventTime ?? '') === parseTime(before.eventTime ?? ''))
@@ -135,20 +138,20 @@ function sourceText(obj: Frozen<CoreEvent>): string {
   return instance ? `${component}, ${instance}` : component
 }
 
-function eventFields<T>(core: (obj: Frozen<T>) => Frozen<CoreEvent>): Record<string, (obj: Frozen<T>) => string> {
+/** Each group selects by its own names of the fields. @param about the field for the object that the event is about */
+function eventFields<T>(core: (obj: Frozen<T>) => Frozen<CoreEvent>, about: string, reporter: string): Record<string, (obj: Frozen<T>) => string> {
   const involved = (field: 'kind' | 'namespace' | 'name' | 'uid' | 'apiVersion' | 'resourceVersion' | 'fieldPath') => (obj: Frozen<T>) =>
     core(obj).involvedObject?.[field] ?? ''
   return {
-    'involvedObject.kind': involved('kind'),
-    'involvedObject.namespace': involved('namespace'),
-    'involvedObject.name': involved('name'),
-    'involvedObject.uid': involved('uid'),
-    'involvedObject.apiVersion': involved('apiVersion'),
-    'involvedObject.resourceVersion': involved('resourceVersion'),
-    'involvedObject.fieldPath': involved('fieldPath'),
+    [`${about}.kind`]: involved('kind'),
+    [`${about}.namespace`]: involved('namespace'),
+    [`${about}.name`]: involved('name'),
+    [`${about}.uid`]: involved('uid'),
+    [`${about}.apiVersion`]: involved('apiVersion'),
+    [`${about}.resourceVersion`]: involved('resourceVersion'),
+    [`${about}.fieldPath`]: involved('fieldPath'),
     reason: (obj) => core(obj).reason ?? '',
-    reportingComponent: (obj) => core(obj).reportingComponent ?? '',
-    source: (obj) => core(obj).source?.component || core(obj).reportingComponent || '',
+    [reporter]: (obj) => core(obj).reportingComponent ?? '',
     type: (obj) => core(obj).type ?? '',
   }
 }
@@ -161,7 +164,7 @@ function legacyFaults(obj: CoreEvent, reporterField: string, path: FieldPath): F
   return obj.eventTime ? [...errors, ...reportFaults(obj, reporterField, path)] : errors
 }
 
-/** What an event with a time of its own must say: who reports, on what, and why. Both groups ask for it. */
+/** Fields that an event with eventTime must have in both groups: reporter, object, action and reason. */
 function reportFaults(obj: CoreEvent, reporterField: string, path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const reporter = obj.reportingComponent ?? ''

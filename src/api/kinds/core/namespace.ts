@@ -66,7 +66,7 @@ export const namespace = defineKind<Namespace>({
   },
 })
 
-/** They change at the finalize endpoint only: what is gone does not come back. */
+/** Only the finalize endpoint changes spec.finalizers. */
 function keepFinalizers({ obj, old }: UpdateInput<Namespace>): void {
   const { finalizers: _, ...spec } = obj.spec ?? {}
   obj.spec = old.spec?.finalizers?.length ? { ...spec, finalizers: [...old.spec.finalizers] } : spec

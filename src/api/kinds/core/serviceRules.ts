@@ -64,11 +64,11 @@ function affinityFaults(config: Service['spec']['sessionAffinityConfig'], path: 
   return timeout <= 0 || timeout > maxClientIpTimeout ? [fieldError.invalid(at, timeout, `must be greater than 0 and less than ${maxClientIpTimeout}`)] : []
 }
 
-/** What may not change while the type stays: the first address and family, the load balancer's class, the health check's port. */
+/** Fields that may not change while the type stays: the first address and family, the load balancer's class, the health check's port. */
 export function validateServiceUpdate(obj: Service, old: Frozen<Service>, root: FieldPath): FieldError[] {
   const path = root.child('spec')
   const errors: FieldError[] = []
-  // The first address stays as long as the service has one; a second may come and go.
+  // The first address may not change; a second one may be added and removed.
   if (old.spec.type !== 'ExternalName' && obj.spec.type !== 'ExternalName' && old.spec.clusterIP && obj.spec.clusterIP !== old.spec.clusterIP)
     errors.push(fieldError.invalid(path.child('clusterIPs').index(0), obj.spec.clusterIPs?.[0] ?? '', 'may not change once set'))
   if (old.spec.type === 'LoadBalancer' && obj.spec.type === 'LoadBalancer' && !semanticEqual(obj.spec.loadBalancerClass, old.spec.loadBalancerClass))

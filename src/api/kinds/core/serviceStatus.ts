@@ -1,4 +1,4 @@
-/** What load balancers may say about a service, and what its author is warned about (L1). Upstream: ValidateLoadBalancerStatus, pkg/api/service/warnings.go (v1.36). */
+/** Validation of a Service's status, and warnings for its author (L1). Upstream: ValidateLoadBalancerStatus, pkg/api/service/warnings.go (v1.36). */
 import type { Service } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { cidrWarnings, ipWarnings } from '#api/machinery/formats'
@@ -26,7 +26,7 @@ export function validateServiceStatus({ spec, status }: Service, path: FieldPath
   })
 }
 
-/** What is deprecated, has no effect, or is spelled in a way that others read differently. */
+/** Warnings about fields that are deprecated, have no effect, or have a form that other programs read differently. */
 export function serviceWarnings({ metadata, spec }: Service, root: FieldPath): string[] {
   const path = root.child('spec')
   const { externalIPs = [], loadBalancerIP = '', loadBalancerSourceRanges = [], type } = spec

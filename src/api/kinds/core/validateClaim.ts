@@ -35,7 +35,7 @@ export interface ClaimAllowances {
 export function validateClaimSpec(spec: Spec, path: FieldPath, { anyApiGroup = false }: ClaimAllowances = {}): FieldError[] {
   const modes = modeFaults(spec.accessModes, 'at least 1 access mode is required', path.child('accessModes'))
   const selector = validateLabelSelector(spec.selector, path.child('selector'))
-  // That there are none comes before the selector, what is wrong with them after it.
+  // The error for missing access modes precedes the selector's errors, those for wrong modes follow them.
   const errors = spec.accessModes?.length ? [...selector, ...modes] : [...modes, ...selector]
   const size = spec.resources?.requests?.storage
   const at = path.child('resources').key('storage')

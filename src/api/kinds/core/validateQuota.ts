@@ -43,7 +43,7 @@ export function validateQuotaAmounts(amounts: Readonly<Record<string, string>> |
   })
 }
 
-/** Amounts, and the scopes that say which objects they count. */
+/** Hard limits, and the scopes that select the objects they count. */
 export function validateQuotaSpec(spec: Spec, path: FieldPath): FieldError[] {
   return [...validateQuotaAmounts(spec.hard, path.child('hard')), ...scopeFaults(spec, path.child('scopes')), ...selectorFaults(spec, path)]
 }

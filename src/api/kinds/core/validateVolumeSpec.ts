@@ -91,7 +91,7 @@ function sourceFaults(spec: PersistentVolumeSpec, name: string, path: FieldPath)
   return [...errors, ...more.map((source) => fieldError.forbidden(path.child(source === 'cephfs' ? 'cephFS' : source), tooMany))]
 }
 
-/** The rules of one source; those of disks and shares are a pod volume's. */
+/** The rules of one source; disks and shares follow the rules of a pod's volume. */
 function ownFaults(spec: PersistentVolumeSpec, source: Source, name: string, path: FieldPath): FieldError[] {
   if (source === 'hostPath' || source === 'local') {
     const directory = spec[source]?.path ?? ''
@@ -106,7 +106,7 @@ function ownFaults(spec: PersistentVolumeSpec, source: Source, name: string, pat
   return source === 'csi' ? csiFaults(spec.csi, path) : common
 }
 
-/** A volume belongs to no namespace, so its secrets say theirs. */
+/** A volume belongs to no namespace, so its secret references name one. */
 function namespaceFaults(reference: object | undefined, path: FieldPath): FieldError[] {
   if (!reference || ('namespace' in reference && reference.namespace)) return []
   return [fieldError.required(path.child('namespace'))]
@@ -119,7 +119,7 @@ function endpointsNamespaceFaults(namespace: string | undefined, path: FieldPath
 
 const maxPortalName = 64
 
-/** Upstream says less here than of a pod's volume. */
+/** Upstream's message is shorter here than for a pod's volume. */
 function iscsiFaults(source: ISCSIPersistentVolumeSource | undefined, name: string, path: FieldPath): FieldError[] {
   if (!source) return []
   const { targetPortal = '', iqn, lun = 0, initiatorName, secretRef } = source

@@ -26,7 +26,7 @@ export function modesText(list: readonly string[] | undefined): string {
     .join(',')
 }
 
-/** @param missing what to say when there is none */
+/** @param missing message when there is none */
 export function modeFaults(list: readonly string[] | undefined, missing: string, path: FieldPath): FieldError[] {
   const errors = list?.length ? [] : [fieldError.required(path, missing)]
   const supported = Object.keys(short).sort()

@@ -68,7 +68,7 @@ onSchema.create([
     [`${rule}.subjects[0].serviceAccount.namespace: Required value: must specify namespace for service account`],
   ],
   [
-    'a star beside a verb',
+    'a wildcard next to a named verb',
     { 'spec.rules.0.resourceRules.0.verbs': ['*', 'get'] },
     [`${rule}.resourceRules[0].verbs: Invalid value: ["*","get"]: if '*' is present, must not specify other verbs`],
   ],

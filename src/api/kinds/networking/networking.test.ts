@@ -173,7 +173,7 @@ onPolicy.create([
   ['an end too high', { 'spec.ingress.0.ports.0.endPort': 70000 }, [`${port}.endPort: Invalid value: 70000: must be between 1 and 65535, inclusive`]],
   ['an empty peer', { 'spec.ingress.0.from.0': {} }, [`${peer}: Required value: must specify a peer`]],
   [
-    'a block beside a selector',
+    'an ipBlock next to a selector',
     { 'spec.ingress.0.from.0': { podSelector: {}, ipBlock: { cidr: '10.0.0.0/8' } } },
     [`${peer}: Forbidden: may not specify both ipBlock and another peer`],
   ],

@@ -55,7 +55,7 @@ function subjectNames(obj: Frozen<Binding>, kind: string): string[] {
     .map(({ name, namespace }) => (kind === 'ServiceAccount' ? `${namespace ?? ''}/${name}` : name))
 }
 
-/** A role once granted stays: who wants another must delete and create, so that `update` never escalates. */
+/** The role of a binding is fixed, so that `update` cannot escalate; another role needs a new binding. */
 function roleRefChange(obj: Binding, old: Frozen<Binding>, path: FieldPath): FieldError[] {
   return semanticEqual(obj.roleRef, old.roleRef) ? [] : [fieldError.invalid(path.child('roleRef'), obj.roleRef, 'cannot change roleRef')]
 }

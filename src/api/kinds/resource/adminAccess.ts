@@ -14,7 +14,7 @@ export function adminRequestFaults(spec: ResourceClaimSpec | undefined, context:
   return at < 0 ? [] : labelFaults(context, path.child('devices', 'requests').index(at).child('adminAccess'))
 }
 
-/** An allocation does not change any more: what was granted stays. */
+/** An allocation is immutable, so access that was granted stays. */
 export function adminResultFaults({ obj, old, path, context }: UpdateInput<ResourceClaim>): FieldError[] {
   const isAdmin = ({ adminAccess }: { readonly adminAccess?: boolean | undefined }) => adminAccess === true
   if (old.status?.allocation?.devices?.results?.some(isAdmin)) return []

@@ -21,7 +21,7 @@ const maxAlternatives = 8
 const modes = ['All', 'ExactCount']
 const notARequest = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 
-/** One device of a kind, unless the request says otherwise. */
+/** Default of a request: exactly one device. */
 export function setClaimDefaults(spec: ResourceClaimSpec | undefined): void {
   for (const request of spec?.devices?.requests ?? [])
     for (const one of [request.exactly, ...(request.firstAvailable ?? [])]) {

@@ -1,4 +1,4 @@
-/** What has become of a claim (L1): what it got, who uses it, how its devices are. Upstream: pkg/apis/resource/validation (v1.36). */
+/** Validation of a claim's status (L1): allocation, consumers and device status. Upstream: pkg/apis/resource/validation (v1.36). */
 import type { AllocatedDeviceStatus, AllocationResult, DeviceRequestAllocationResult, NetworkDeviceData, ResourceClaim } from '#api/gen/types/resource.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
@@ -80,7 +80,7 @@ function shareFaults(id: string | undefined, path: FieldPath): FieldError[] {
   return [fieldError.invalid(path, id, `error validating uid: ${why}`)]
 }
 
-/** What was said of devices that the claim no longer has goes with them. */
+/** Removes the status of devices that the claim no longer has. */
 export function dropDeallocatedDevices({ obj, old }: Pick<UpdateInput<ResourceClaim>, 'obj' | 'old'>): void {
   const given = obj.status?.devices
   const before = old.status?.allocation?.devices?.results ?? []

@@ -167,7 +167,7 @@ export function tolerationFaults({ key, value = '', operator, effect }: DeviceTo
   return errors
 }
 
-/** What must be true, or must not become true, of a device before a pod may use it. */
+/** Binding conditions and binding failure conditions of a device. */
 export function bindingConditionFaults(conditions: readonly string[] = [], failures: readonly string[] = [], path: FieldPath): FieldError[] {
   const [ready, failed] = [path.child('bindingConditions'), path.child('bindingFailureConditions')]
   const max = 4

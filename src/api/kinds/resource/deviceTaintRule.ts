@@ -25,7 +25,7 @@ export const deviceTaintRule = defineKind<DeviceTaintRule>({
   status: statusStrategy<DeviceTaintRule>({ keepMetadata: resetMetadata, validateUpdate: statusFaults }),
 })
 
-/** Tolerations count from when the effect became what it is, unless the writer says another time. */
+/** timeAdded is when the effect last changed, unless the writer sets it. */
 function prepareForUpdate({ obj, old, context }: UpdateInput<DeviceTaintRule>): void {
   keepStatus({ obj, old })
   const [taint, before] = [obj.spec.taint, old.spec.taint]

@@ -89,7 +89,7 @@ onClaim.create([
     { 'spec.devices.constraints': [{ matchAttribute: 'c' }] },
     ['spec.devices.constraints[0].matchAttribute: Invalid value: "c": a fully qualified name must be a domain and a name separated by a slash'],
   ],
-  ['a configuration of nobody', { 'spec.devices.config': [{}] }, ['spec.devices.config[0].opaque: Required value']],
+  ['a configuration without a driver', { 'spec.devices.config': [{}] }, ['spec.devices.config[0].opaque: Required value']],
   [
     'a toleration with a value for nothing',
     { [`${exactly}.tolerations`]: [{ operator: 'Exists', value: 'x' }] },
@@ -164,7 +164,7 @@ onSlice.create([
   ],
   ['counters, which another slice may declare', { 'spec.devices.0.consumesCounters': [{ counterSet: 'x', counters: { y: { value: '1' } } }] }, []],
   [
-    'counters of nobody',
+    'counters of an unknown set',
     { 'spec.devices.0.consumesCounters': [{ counterSet: '', counters: {} }] },
     [`${device}.consumesCounters[0].counterSet: Required value`, `${device}.consumesCounters[0].counters: Required value`],
   ],
@@ -254,7 +254,7 @@ onSlice.create([
     ],
   ],
   [
-    'a default beside the steps',
+    'a default value between two steps',
     sharing({ default: '2Gi', validRange: { min: '1Gi', step: '3Gi' } }),
     [`${range}.step: Invalid value: "2Gi": value is not a multiple of a given step (3Gi) from (1Gi)`],
   ],

@@ -35,7 +35,7 @@ export const resourceSlice = defineKind<ResourceSlice>({
   ],
 })
 
-/** A taint counts from when it is written, unless its driver says otherwise. */
+/** timeAdded of a taint is the time of the write, unless the driver sets it. */
 function stampTaints({ obj, context }: CreateInput<ResourceSlice>): void {
   for (const { taints } of obj.spec?.devices ?? []) for (const taint of taints ?? []) taint.timeAdded ??= formatTime(context.nowMs)
 }

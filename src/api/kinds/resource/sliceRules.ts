@@ -1,4 +1,4 @@
-/** What a driver may say of its devices (L1). Upstream: pkg/apis/resource/validation (v1.36). */
+/** Validation of ResourceSlices (L1). Upstream: pkg/apis/resource/validation (v1.36). */
 import type { Device, DeviceAttribute, DeviceCapacity, DeviceCounterConsumption, ResourceSlice } from '#api/gen/types/resource.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
@@ -71,7 +71,7 @@ function counterNameFaults(name: string, path: FieldPath): FieldError[] {
   return name ? labelFaults(name, path) : [fieldError.required(path)]
 }
 
-/** Where the devices are: exactly one way to say it. */
+/** Exactly one field says which nodes can use the devices. */
 function placeFaults(spec: ResourceSlice['spec'], path: FieldPath): FieldError[] {
   const errors: FieldError[] = []
   const said: string[] = []
@@ -147,7 +147,7 @@ function countersFaults(counters: Readonly<Record<string, unknown>> | undefined,
   return mapFaults(counters, maxCounters, maxCounterName, (name, _, at) => labelFaults(name, at), path)
 }
 
-/** The counters may be of any slice of the pool, so nothing says here whether there are such. */
+/** Counter sets may be in any slice of the pool, so their existence cannot be checked here. */
 function consumptionFaults(consumed: readonly DeviceCounterConsumption[] | undefined, path: FieldPath): FieldError[] {
   return setFaults(
     consumed,

@@ -16,7 +16,7 @@ on.create([
     [`${reserved}value of system-node-critical PriorityClass must be 2000001000`],
   ],
   [
-    'a system class for everybody',
+    'a system class as the global default',
     { 'metadata.name': 'system-node-critical', value: 2_000_001_000, globalDefault: true },
     [`${reserved}globalDefault of system-node-critical PriorityClass must be false`],
   ],

@@ -94,7 +94,7 @@ onAttributes.update([
 const goodDriver: CSIDriver = { apiVersion, kind: 'CSIDriver', metadata: { name: 'csi.example.com' }, spec: {} }
 const onDriver = kindRules('EXP-04', csiDriver, goodDriver)
 onDriver.defaults(
-  'of an empty one',
+  'an empty spec',
   {},
   {
     spec: {
@@ -127,7 +127,7 @@ onDriver.create([
     ['spec.tokenRequests[0].expirationSeconds: Invalid value: 60: may not specify a duration less than 10 minutes'],
   ],
   [
-    'a token for ever',
+    'a token without an expiry',
     { 'spec.tokenRequests': [{ audience: '', expirationSeconds: 2 ** 33 }] },
     ['spec.tokenRequests[0].expirationSeconds: Invalid value: 8589934592: may not specify a duration larger than 2^32 seconds'],
   ],

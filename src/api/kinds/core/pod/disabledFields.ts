@@ -65,7 +65,7 @@ export function dropDisabledTemplateFields(template: PodTemplateSpec | undefined
   dropDisabledFields(template?.spec, old?.spec)
 }
 
-/** What is counted for devices as node resources belongs to DRANodeAllocatableResources. */
+/** Node resources that are counted for devices need the gate DRANodeAllocatableResources. */
 export function dropDisabledStatusFields({ status }: Pod, old?: Frozen<Pod>): void {
   if (!old?.status?.nodeAllocatableResourceClaimStatuses) delete status?.nodeAllocatableResourceClaimStatuses
 }

@@ -199,7 +199,7 @@ const refused: [string, Partial<PodSpec>, string[]][] = [
 for (const [name, spec, want] of refused)
   test(`pod validation: ${name}`, () => assert.deepEqual(texts(pod.validate?.({ obj: subject(spec), path, context }) ?? []), want))
 
-test('a new pod is Pending with its class; a gated one says so', () => {
+test('a new pod is Pending with a QoS class; a gated pod has the SchedulingGated condition', () => {
   const made = subject({ schedulingGates: [{ name: 'example.com/wait' }] }, { phase: 'Running' })
   pod.prepareForCreate?.({ obj: made, path, context })
   assert.deepEqual(made.status, {

@@ -74,7 +74,7 @@ export const pod = defineKind<Pod>({
     },
   },
   subresources: {
-    // Being scheduled is no change of what the user wants.
+    // Scheduling a pod does not change its generation.
     binding: { generation: false },
     ephemeralcontainers: {
       prepareForUpdate(input) {

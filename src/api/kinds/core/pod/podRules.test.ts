@@ -108,7 +108,7 @@ const cases: [name: string, spec: object, want: string[]][] = [
     ],
   ],
   [
-    'a token of nobody',
+    'a token of a pod without a service account',
     { serviceAccountName: '', ...projected({ serviceAccountToken: { path: 't' } }) },
     [`${at}.serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set`],
   ],

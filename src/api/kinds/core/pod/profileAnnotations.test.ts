@@ -34,7 +34,11 @@ const rows: [name: string, obj: Pod, want: string[]][] = [
       `metadata.annotations.${seccomp}: Invalid value: "../b": must not contain '..'`,
     ],
   ],
-  ['one of nobody', subject({ [`${appArmor}d`]: 'unconfined' }), [`metadata.annotations[${appArmor}d]: Invalid value: "cd": container not found`]],
+  [
+    'an annotation for a container that is missing',
+    subject({ [`${appArmor}d`]: 'unconfined' }),
+    [`metadata.annotations[${appArmor}d]: Invalid value: "cd": container not found`],
+  ],
   [
     'the same in annotations and fields',
     subject({ [appArmor]: 'localhost/mine', [seccomp]: 'docker/default' }, {}, { appArmorProfile: mine, seccompProfile: runtimeDefault }),

@@ -1,6 +1,6 @@
 /**
- * The annotations that named seccomp and AppArmor profiles before there were fields (L1): their form, that they say what the fields say, and how
- * an AppArmor annotation becomes a field. Upstream: pkg/apis/core/validation, pkg/registry/core/pod applyAppArmorVersionSkew (v1.35).
+ * The annotations that named seccomp and AppArmor profiles before there were fields (L1): validates their form and that they agree with the fields, and
+ * turns an AppArmor annotation into a field. Upstream: pkg/apis/core/validation, pkg/registry/core/pod applyAppArmorVersionSkew (v1.35).
  */
 import type { AppArmorProfile, Container, Pod, PodSpec, SeccompProfile } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'

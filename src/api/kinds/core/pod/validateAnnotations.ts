@@ -22,7 +22,7 @@ export function annotationFaults({ metadata, spec }: Pod, old: Frozen<Pod> | und
   return old ? [...errors, ...changeFaults(annotations, old.metadata.annotations ?? {}, path)] : errors
 }
 
-/** What an annotation says of a running pod's profiles and mirror stays. */
+/** Annotations for profiles and for the mirror pod cannot change after creation. */
 function changeFaults(annotations: Annotations, old: Annotations, path: FieldPath): FieldError[] {
   const name = (key: string) => (key.startsWith(appArmorPrefix) ? 'AppArmor annotations' : key === mirror ? 'mirror pod annotation' : undefined)
   const errors: FieldError[] = []

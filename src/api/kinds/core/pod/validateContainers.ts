@@ -10,7 +10,7 @@ import { validateResourceRequirements } from './validateResources.ts'
 import { validateSecurityContext } from './validateSecurity.ts'
 import { relativePathFaults } from './validateVolumes.ts'
 
-/** What the pod says that its containers' rules depend on. */
+/** Fields of the pod that the rules of its containers depend on. */
 interface PodContext {
   readonly spec: PodSpec
   readonly volumes: ReadonlySet<string>

@@ -39,7 +39,7 @@ kindRules('KUB-22', pod, good).subresource('resize', [
     { 'spec.containers.0.resources': {}, 'spec.initContainers': [], 'status.qosClass': 'BestEffort' },
   ],
   [
-    'another quality of service than nobody has written down',
+    'a change of the QoS class that no status states yet',
     { 'spec.containers.1.resources': { requests: { cpu: '1' } } },
     ['spec: Invalid value: "": Pod QOS Class may not change as a result of resizing'],
     { 'spec.containers.0.resources': {}, 'spec.initContainers': [], 'status.qosClass': undefined },
@@ -76,7 +76,7 @@ kindRules('KUB-22', pod, good).subresource('resize', [
     ['spec.initContainers[0]: Forbidden: non-sidecar init containers with a resize policy of RestartContainer cannot be resized'],
     restarting,
   ],
-  ['beside an init container that would have to restart', { [cpu]: '2' }, [], restarting],
+  ['a pod with an init container that would have to restart', { [cpu]: '2' }, [], restarting],
   [
     'renamed containers',
     { 'spec.containers.0.name': 'x', 'spec.initContainers.1.name': 'y' },

@@ -49,7 +49,7 @@ export function validateResourceName(name: string, path: FieldPath): FieldError[
   return []
 }
 
-/** A value that is a quantity, not negative, and whole where the resource comes in pieces. */
+/** A quantity that is not negative, and an integer for countable resources. */
 export function validateQuantity(name: string, value: string | number, path: FieldPath): FieldError[] {
   if (!isQuantity(value))
     return [fieldError.invalid(path, value, "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]

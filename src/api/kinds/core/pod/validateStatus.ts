@@ -1,5 +1,5 @@
 /**
- * What may be written to a pod's status (L1): addresses that are addresses, and no container that ended for good starts again.
+ * Validation of writes to a pod's status (L1): addresses are valid, and a container that has ended for good does not start again.
  * Upstream: pkg/apis/core/validation ValidatePodStatusUpdate (v1.36).
  */
 import type { Container, ContainerStatus, Pod, PodSpec } from '#api/gen/types/core.v1'
@@ -50,7 +50,7 @@ const systemConditions: readonly string[] = ['ContainersReady', 'Initialized', '
 
 type RestartPolicy = (name: string) => string | undefined
 
-/** When a container of each kind may start again: a sidecar always, an ephemeral one never, others as they or the pod say. */
+/** Whether a container may restart: a sidecar always, an ephemeral one never, others by their own or the pod's restart policy. */
 const restartPolicies = {
   containerStatuses: ownPolicy('containers'),
   initContainerStatuses: ownPolicy('initContainers'),

@@ -1,20 +1,19 @@
 /**
- * What may change in a pod after its creation (L1): images, the deadline, more tolerations, gates taken away, and while gated the
- * scheduling constraints. The resize, ephemeralcontainers and status endpoints have their own rules.
+ * Validates updates of a pod (L1). Images, the deadline, further tolerations and removed scheduling gates may change, and the scheduling
+ * constraints while the pod is gated. The resize, ephemeralcontainers and status endpoints have their own rules.
  * Upstream: pkg/apis/core/validation ValidatePodUpdate, ValidatePodEphemeralContainersUpdate (v1.36).
  */
-import type { Pod, PodSpec, Toleration } from '#api/gen/types/core.v1'
+import type { Affinity, Container, Pod, PodSpec, Toleration } from '#api/gen/types/core.v1'
 import { semanticEqual } from '#api/machinery/equality'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
-import { deepCopy } from '#base/frozen'
 import { validateTolerations } from './validateScheduling.ts'
 
 const updateMessage =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
 
-/** What may change in a pod: images, a shorter deadline, more tolerations, fewer scheduling gates. The new spec's own rules are not looked at. */
+/** Validates the changes of an update: images, a shorter deadline, more tolerations, fewer scheduling gates. The new spec itself is validated elsewhere. */
 export function validatePodUpdate(pod: Pod, old: Frozen<Pod>, path: FieldPath): FieldError[] {
   const spec = path.child('spec')
   for (const list of ['containers', 'initContainers'] as const) {
@@ -77,28 +76,29 @@ function gateFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): Field
   )
 }
 
-/** The new spec with everything undone that may change: what is left must equal the old one. */
-function munge(spec: PodSpec, old: Frozen<PodSpec>): PodSpec {
-  const copy = deepCopy<PodSpec>(spec)
-  for (const list of ['containers', 'initContainers'] as const) {
-    for (const [i, container] of (copy[list] ?? []).entries()) {
-      const before = old[list]?.[i]
-      if (before) container.image = before.image
-    }
+/** The new spec with all permitted changes undone; it must equal the old one. Shares the parts of both: most of them are compared, not changed. */
+function munge(spec: Frozen<PodSpec>, old: Frozen<PodSpec>): Frozen<PodSpec> {
+  const wasNegative = (old.terminationGracePeriodSeconds ?? 0) < 0 && spec.terminationGracePeriodSeconds === 1
+  return {
+    ...spec,
+    containers: withImagesOf(old.containers, spec.containers),
+    ...(spec.initContainers ? { initContainers: withImagesOf(old.initContainers, spec.initContainers) } : {}),
+    activeDeadlineSeconds: old.activeDeadlineSeconds,
+    tolerations: old.tolerations,
+    schedulingGates: old.schedulingGates,
+    ...(wasNegative ? { terminationGracePeriodSeconds: old.terminationGracePeriodSeconds } : {}),
+    ...(old.schedulingGates?.length ? { nodeSelector: old.nodeSelector, affinity: withNodeAffinityOf(old.affinity, spec.affinity) } : {}),
   }
-  const before = deepCopy<PodSpec>(old)
-  copy.activeDeadlineSeconds = before.activeDeadlineSeconds
-  copy.tolerations = before.tolerations
-  copy.schedulingGates = before.schedulingGates
-  if ((old.terminationGracePeriodSeconds ?? 0) < 0 && copy.terminationGracePeriodSeconds === 1)
-    copy.terminationGracePeriodSeconds = old.terminationGracePeriodSeconds
-  if (old.schedulingGates?.length) {
-    copy.nodeSelector = before.nodeSelector
-    const { nodeAffinity: _, ...others } = copy.affinity ?? {}
-    const affinity = { ...others, ...(before.affinity?.nodeAffinity ? { nodeAffinity: before.affinity.nodeAffinity } : {}) }
-    copy.affinity = Object.keys(affinity).length > 0 || before.affinity ? affinity : undefined
-  }
-  return copy
+}
+
+function withImagesOf(old: readonly Frozen<Container>[] | undefined, containers: readonly Frozen<Container>[]): readonly Frozen<Container>[] {
+  return containers.map((container, i) => (old?.[i] ? { ...container, image: old[i].image } : container))
+}
+
+function withNodeAffinityOf(old: Frozen<Affinity> | undefined, affinity: Frozen<Affinity> | undefined): Frozen<Affinity> | undefined {
+  const { nodeAffinity: _, ...others } = affinity ?? {}
+  const changed = { ...others, ...(old?.nodeAffinity ? { nodeAffinity: old.nodeAffinity } : {}) }
+  return Object.keys(changed).length > 0 || old ? changed : undefined
 }
 
 /** While gated, constraints may be made narrower: labels added to nodeSelector, requirements added to node affinity. */
@@ -118,7 +118,7 @@ function steeringFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): F
   for (const [i, term] of before.entries()) {
     const lists = ['matchExpressions', 'matchFields'] as const
     const kept = lists.every((list) => (term[list] ?? []).every((wanted, j) => semanticEqual(terms[i]?.[list]?.[j], wanted)))
-    // Terms are alternatives: what was empty, and matched nothing, must not begin to match.
+    // Terms are alternatives: an empty term matches nothing, and may not be changed so that it matches.
     const empty = lists.every((list) => !term[list]?.length)
     if (!kept || (empty && !semanticEqual(terms[i], term)))
       errors.push(fieldError.invalid(at.index(i), terms[i], 'only additions are allowed (no mutations or deletions)'))
@@ -127,7 +127,7 @@ function steeringFaults(spec: PodSpec, old: Frozen<PodSpec>, path: FieldPath): F
 }
 
 /** The fields that differ, one per line: upstream prints a Go diff there, which is for people and has no fixed format. */
-function difference(now: PodSpec, old: Frozen<PodSpec>): string {
+function difference(now: Frozen<PodSpec>, old: Frozen<PodSpec>): string {
   const [a, b] = [now as unknown as Record<string, unknown>, old as unknown as Record<string, unknown>]
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort()
   const lines = names

@@ -1,6 +1,6 @@
 /**
- * Validation of what only Windows has (L1): users, credentials, containers that are processes of the host, and what a pod of one operating
- * system may not say. Upstream: pkg/apis/core/validation validateWindows*, validateOS, validateLinux (v1.36).
+ * Validates fields that only Windows has (L1): users, credentials, containers that are processes of the host; and refuses fields of one operating
+ * system in pods of the other. Upstream: pkg/apis/core/validation validateWindows*, validateOS, validateLinux (v1.36).
  */
 import type { PodSpec, WindowsSecurityContextOptions } from '#api/gen/types/core.v1'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
@@ -48,7 +48,7 @@ function domainFaults(domain: string): string[] {
   return isDomain ? errors : [...errors, "runAsUserName's Domain doesn't match the NetBios nor the DNS format"]
 }
 
-/** Host process containers come alone, on the host's network. @param path of the pod spec */
+/** A pod has only host process containers or none, and they need the host's network. @param path of the pod spec */
 export function validateHostProcess(spec: PodSpec, path: FieldPath): FieldError[] {
   const whole = spec.securityContext?.windowsOptions?.hostProcess
   const errors: FieldError[] = []

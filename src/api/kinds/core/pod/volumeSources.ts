@@ -96,7 +96,7 @@ const initiatorForms = [
   ['naa', /^naa.[a-zA-Z0-9]{32}$/],
 ] as const
 
-/** The name of an iSCSI target or initiator. @param unknown what to say of a name of no known kind */
+/** The name of an iSCSI target or initiator. @param unknown message for a name of no known kind */
 export function initiatorFaults(name: string, unknown: string, path: FieldPath): FieldError[] {
   const form = initiatorForms.find(([kind]) => name.startsWith(kind))
   if (!form) return [fieldError.invalid(path, name, unknown)]
