@@ -5,6 +5,6 @@ import { createRegistry, type Registry, type RegistryDeps } from './registry/reg
 
 export interface BuiltInRegistryDeps extends Omit<RegistryDeps, 'strategyFor' | 'storages'>, KindStorageDeps {}
 
-export function createBuiltInRegistry({ random, serviceNetwork, eventTtlSeconds, ...deps }: BuiltInRegistryDeps): Registry {
-  return createRegistry({ ...deps, random, strategyFor, storages: kindStorages({ random, serviceNetwork, eventTtlSeconds }) })
+export function createBuiltInRegistry({ serviceNetwork, eventTtlSeconds, ...deps }: BuiltInRegistryDeps): Registry {
+  return createRegistry({ ...deps, strategyFor, storages: kindStorages({ ...deps, serviceNetwork, eventTtlSeconds }) })
 }

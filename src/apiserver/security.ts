@@ -11,6 +11,7 @@ import type { AdmissionPlugin } from './admission/admission.ts'
 import { createAdmissionMetrics } from './admission/admissionMetrics.ts'
 import { createAdmissionPlugins } from './admission/plugins/index.ts'
 import { createPolicyMetrics } from './admission/policy/policyMetrics.ts'
+import { policyEnforcement } from './admission/policyEnforcement.ts'
 import type { AdmissionSettings } from './admission/settings.ts'
 import { resolveService } from './aggregation/serviceResolver.ts'
 import { createAuthentication } from './authn/authentication.ts'
@@ -21,9 +22,9 @@ import type { Authorizer } from './authz/authorizer.ts'
 import { reconcileBootstrapPolicy } from './authz/bootstrapPolicy/reconcile.ts'
 import { type AuthorizationSettings, defaultAuthorization } from './authz/settings.ts'
 import type { Reach } from './backends/reach.ts'
+import type { ComputedResource, TokenIssuer } from './core/computedResource.ts'
 import type { ObjectReader } from './core/objectReader.ts'
 import type { Page } from './core/page.ts'
-import type { TokenIssuer, VirtualResource } from './core/virtualResource.ts'
 import { accessReviews } from './reviews/accessReviews.ts'
 import { identityReviews } from './reviews/identityReviews.ts'
 import type { ExternalSigner } from './tokens/externalSigner.ts'
@@ -31,6 +32,8 @@ import type { ExternalSigner } from './tokens/externalSigner.ts'
 export interface SecurityDeps {
   /** registry.reader. */
   readonly reader: ObjectReader
+  /** registry.cacher.waitUntilCurrent; absent: the reader always has the newest write, also those of other servers. */
+  readonly waitUntilCurrent?: (() => Promise<void> | undefined) | undefined
   readonly clock: Clock
   /** The clock for waits of requests within admission; absent: `clock`. */
   readonly requestClock?: Clock | undefined
@@ -43,7 +46,7 @@ export interface SecurityDeps {
   readonly externalAddress?: string | undefined
   /** How connections to webhooks at addresses of the cluster are made; absent: by this process. */
   readonly reach?: Reach | undefined
-  /** Signs them, and says what verifies them, in place of any key. */
+  /** Signs tokens and supplies the verification keys, in place of key files. */
   readonly externalSigner?: ExternalSigner | undefined
   /** Settings of the authenticators; absent: those of a server without flags. */
   readonly authentication?: AuthenticationSettings | undefined
@@ -60,7 +63,9 @@ export interface Security {
   readonly authorizers: readonly Authorizer[]
   readonly admission: readonly AdmissionPlugin[]
   readonly tokens: TokenIssuer
-  readonly virtualResources: readonly VirtualResource[]
+  readonly computedResources: readonly ComputedResource[]
+  /** Receives the server's in-process transport; called before the first request. */
+  connect(transport: Transport): void
   /** RBAC's bootstrap policy. */
   readonly postStartHooks: readonly ((transport: Transport, signal: AbortSignal) => Promise<void>)[]
   /** The token issuer's discovery document and keys. */
@@ -69,9 +74,20 @@ export interface Security {
 
 /** Spread the result into createApiServer's deps. */
 export function createSecurity(deps: SecurityDeps): Security {
-  const { reader, clock, requestClock = clock, random, log = noLog, metrics = noMetrics, serviceAccountKey, externalSigner, externalAddress } = deps
+  const {
+    reader,
+    clock,
+    requestClock = clock,
+    random,
+    log = noLog,
+    metrics = noMetrics,
+    serviceAccountKey,
+    externalSigner,
+    externalAddress,
+    waitUntilCurrent,
+  } = deps
   const authentication = createAuthentication(
-    { reader, clock, random, log, metrics, serviceAccountKey, externalSigner, externalAddress },
+    { reader, clock, random, log, metrics, serviceAccountKey, externalSigner, externalAddress, waitUntilCurrent },
     authenticationSettings(deps),
   )
   const authorization = createAuthorization({ reader, clock, random, log, metrics }, deps.authorization ?? defaultAuthorization)
@@ -81,39 +97,45 @@ export function createSecurity(deps: SecurityDeps): Security {
   return {
     authenticators: authentication.authenticators,
     authorizers,
-    admission: createAdmissionPlugins(
-      {
-        reader,
-        random,
-        clock: requestClock,
-        metrics,
-        rbac,
-        authorizers,
-        transport: loopback.transport,
-        policies: { reader, authorizers, clock, metrics: admissionMetrics, policyMetrics: createPolicyMetrics(metrics) },
-        webhooks: {
-          deps: { reader, authorizers, random, clock: requestClock, metrics: admissionMetrics },
-          resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
-          reach: deps.reach,
+    admission: [
+      ...createAdmissionPlugins(
+        {
+          reader,
+          random,
+          clock: requestClock,
+          metrics,
+          rbac,
+          authorizers,
+          transport: loopback.transport,
+          policies: { reader, authorizers, clock, metrics: admissionMetrics, policyMetrics: createPolicyMetrics(metrics) },
+          webhooks: {
+            deps: { reader, authorizers, random, clock: requestClock, metrics: admissionMetrics },
+            resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
+            reach: deps.reach,
+          },
         },
-      },
-      deps.admission,
-    ),
+        deps.admission,
+      ),
+      policyEnforcement(reader),
+    ],
     tokens: authentication.tokens,
-    virtualResources: [...accessReviews(authorizers), ...identityReviews(authentication.tokenAuthenticators, authentication.apiAudiences)],
-    postStartHooks: [loopback.started, reconcileBootstrapPolicy, authentication.start, async (_transport, signal) => authorization.start(signal)],
+    computedResources: [...accessReviews(authorizers), ...identityReviews(authentication.tokenAuthenticators, authentication.apiAudiences)],
+    connect(transport) {
+      loopback.connect(transport)
+      authentication.connect(transport)
+    },
+    postStartHooks: [reconcileBootstrapPolicy, authentication.start, async (_transport, signal) => authorization.start(signal)],
     pages: authentication.pages,
   }
 }
 
-/** The server's way to itself, which it has once it serves. */
+/** The server's way to itself, which it has once it is assembled. */
 function createLoopback() {
   let own: Transport | undefined
   return {
     transport: () => own,
-    started: (transport: Transport) => {
+    connect: (transport: Transport) => {
       own = transport
-      return Promise.resolve()
     },
   }
 }

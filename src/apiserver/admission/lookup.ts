@@ -24,7 +24,7 @@ export interface Lookup {
 
 export const namespaceResource: LookupResource = { group: '', version: 'v1', resource: 'namespaces', namespaced: false }
 
-/** @param transport the server's in-process transport; undefined while it starts */
+/** @param transport the server's in-process transport; undefined until it is assembled */
 export function createLookup(reader: ObjectReader, transport: () => Transport | undefined): Lookup {
   return {
     cached: <T extends KubeObject>(resource: LookupResource, namespace: string, name: string) => reader.get<T>(resource, namespace, name),

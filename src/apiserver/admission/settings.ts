@@ -1,11 +1,11 @@
 /** The admission plugins of a server and their configurations (L3). Upstream: pkg/kubeapiserver/options/{admission,plugins}.go (v1.36). */
-import type { LimitedResource } from './limitedResources.ts'
 import { type TolerationSeconds, usualTolerationSeconds } from './plugins/defaultTolerationSeconds.ts'
 import type { EventLimit } from './plugins/eventRateLimit.ts'
 import type { ImagePolicySettings } from './plugins/imagePolicyWebhook.ts'
 import type { NodeSelectors } from './plugins/podNodeSelector.ts'
 import type { TolerationSettings } from './plugins/podTolerationRestriction.ts'
 import { defaultPodSecurity, type PodSecurityConfiguration } from './podSecurity/configuration.ts'
+import type { LimitedResource } from './quota/limitedResources.ts'
 import type { IdentityOf } from './webhook/identities.ts'
 
 export interface AdmissionSettings {

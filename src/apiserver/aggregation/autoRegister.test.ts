@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { APIService } from '#api/gen/types/apiregistration.v1'
-import { planOf } from './autoRegister.ts'
+import type { CatalogSource } from '../registry/catalog.ts'
+import { desiredOf, planOf } from './autoRegister.ts'
 
 const managed = (label: string | undefined, groupPriorityMinimum = 1) =>
   ({
@@ -23,7 +24,7 @@ const cases: readonly (readonly [name: string, current: APIService | undefined, 
   ['absent, wanted on start', none, onStart, first, 'create'],
   ['absent, wanted on start, done before', none, onStart, again, 'nothing'],
   ['absent, wanted always, done before', none, always, again, 'create'],
-  ['somebody else made it', changed(undefined), always, first, 'nothing'],
+  ['an APIService that a user made', changed(undefined), always, first, 'nothing'],
   ['made after the start for the start', changed('onstart'), always, late, 'nothing'],
   ['left from an earlier start', onStart, none, first, 'delete'],
   ['left from an earlier start, looked at before', onStart, none, again, 'nothing'],
@@ -35,4 +36,21 @@ const cases: readonly (readonly [name: string, current: APIService | undefined, 
 ]
 for (const [name, current, desired, state, want] of cases) {
   test(`API-28 registering: ${name}: ${want}`, () => assert.equal(planOf(current, desired, state).type, want))
+}
+
+const groupVersion = { group: 'g', version: 'v1', groupPriority: 1, versionPriority: 1 }
+const source = (more: Partial<CatalogSource>): CatalogSource => ({ revision: '', groupVersions: [groupVersion], entries: [], ...more })
+const custom = source({})
+const computed = source({ computed: true })
+const foreign = source({ foreign: () => Promise.reject(new Error('not called')) })
+for (const [what, sources, names] of [
+  ['custom resources', [custom], ['v1.g']],
+  ['a component of this process', [computed], []],
+  ['another server', [foreign], []],
+  ['a component, then custom resources', [computed, custom], ['v1.g']],
+  ['custom resources, then a component', [custom, computed], ['v1.g']],
+] as const) {
+  test(`API-28 registering: a group-version has an APIService of the server's own for custom resources alone, served by ${what}`, () => {
+    assert.deepEqual([...desiredOf({ sources: () => sources }).keys()], names)
+  })
 }

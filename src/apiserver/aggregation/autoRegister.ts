@@ -25,14 +25,15 @@ export interface AutoRegisterDeps {
 }
 
 export interface AutoRegister {
-  /** Syncs every APIService once; resolves when all exist. @throws the error of a failed write */
+  /** Syncs every APIService once; resolves when those of built-in group-versions exist. @throws the error of a failed write of one of these */
   register(signal: AbortSignal): Promise<void>
   /** Follows the served APIs until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
 }
 
 const path = '/apis/apiregistration.k8s.io/v1/apiservices'
-const managedLabel = 'kube-aggregator.kubernetes.io/automanaged'
+/** The label of APIServices that this file creates, changes and deletes. */
+export const managedLabel = 'kube-aggregator.kubernetes.io/automanaged'
 const onStart = 'onstart'
 const always = 'true'
 /** The aggregator's own group needs no APIService to be served. */
@@ -44,6 +45,8 @@ export function createAutoRegister(deps: AutoRegisterDeps): AutoRegister {
   const { reader, catalog, clock, log } = deps
   const synced = new Set<string>()
   const atStart = new Set<string>()
+  /** APIServices whose write failed during the start. */
+  const failed = new Set<string>()
   let wanted = { changes: -1, all: new Map<string, APIService>() }
   const desired = (): ReadonlyMap<string, APIService> => {
     if (wanted.changes !== catalog.changes) wanted = { changes: catalog.changes, all: desiredOf(catalog) }
@@ -55,12 +58,18 @@ export function createAutoRegister(deps: AutoRegisterDeps): AutoRegister {
     await carryOut(deps.transport, step, signal)
     synced.add(name)
   }
+  /** Readiness waits for built-in group-versions alone, as upstream's check autoregister-completion; `run` tries the others again. */
+  const failedAtStart = (name: string, error: unknown) => {
+    if (desired().get(name)?.metadata.labels?.[managedLabel] === onStart) throw error
+    log.error(error, 'Registering an APIService failed; trying again', { apiService: name })
+    failed.add(name)
+  }
   return {
     async register(signal) {
       const present = reader.list<KubeObject>(apiServices).map(({ metadata }) => metadata.name ?? '')
       for (const name of present) atStart.add(name)
       // Together, so that they share flushes of the disk.
-      await Promise.all([...new Set([...present, ...desired().keys()])].map((name) => sync(name, signal)))
+      await Promise.all([...new Set([...present, ...desired().keys()])].map((name) => sync(name, signal).catch((error: unknown) => failedAtStart(name, error))))
     },
     async run(signal) {
       const queue = createWorkQueue<string>({ clock, name: 'autoregister' })
@@ -74,7 +83,7 @@ export function createAutoRegister(deps: AutoRegisterDeps): AutoRegister {
         }),
       ]
       // Changes between the first pass and now.
-      for (const name of before.keys()) queue.add(name)
+      for (const name of [...before.keys(), ...failed]) queue.add(name)
       signal.addEventListener('abort', () => queue.shutDown(), { once: true })
       if (signal.aborted) queue.shutDown()
       for (let name = await queue.get(); name !== undefined; name = await queue.get()) {
@@ -93,11 +102,13 @@ export function createAutoRegister(deps: AutoRegisterDeps): AutoRegister {
   }
 }
 
-function desiredOf(catalog: Catalog): Map<string, APIService> {
+/** The APIServices of the group-versions that this server answers from its store, by name; the first source of a group-version decides. */
+export function desiredOf(catalog: Pick<Catalog, 'sources'>): Map<string, APIService> {
   const builtIn = new Map(builtInGroupVersions().map((one) => [groupVersionKey(one.group, one.version), one]))
   const all = new Map<string, APIService>()
   for (const source of catalog.sources()) {
-    if (source.foreign) continue
+    // Computed group-versions have an APIService that belongs to the user.
+    if (source.foreign || source.computed) continue
     for (const { group, version } of source.groupVersions) {
       const name = `${version}.${group}`
       if (group === ownGroup || all.has(name)) continue

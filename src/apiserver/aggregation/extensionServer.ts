@@ -15,6 +15,7 @@ import { dialErrorText } from '../backends/dialError.ts'
 import type { OwnEndpoints } from '../backends/ownEndpoints.ts'
 import { proxyPlain } from '../backends/plainProxy.ts'
 import { httpsAgent, type Reach } from '../backends/reach.ts'
+import { readBody } from '../backends/readBody.ts'
 import { tunnel } from '../backends/tunnel.ts'
 import { type Answer, textAnswer } from '../core/answer.ts'
 import { identityHeaders, inLowerCase } from '../core/identityHeaders.ts'
@@ -156,15 +157,4 @@ function tlsOf({ spec }: Frozen<APIService>, { clientCertificate }: ExtensionSer
     ...(caBundle ? { ca: Buffer.from(caBundle, 'base64') } : {}),
     insecure: insecureSkipTLSVerify === true,
   }
-}
-
-async function readBody(body: AsyncIterable<unknown>, limitBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of body) {
-    length += (chunk as Buffer).length
-    if (length > limitBytes) throw new Error(`the answer is larger than ${limitBytes} bytes`)
-    chunks.push(chunk as Buffer)
-  }
-  return Buffer.concat(chunks)
 }

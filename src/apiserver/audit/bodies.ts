@@ -1,4 +1,7 @@
 /** Bodies in the audit log (L3): JSON, without managed fields if the policy omits them; stored objects reuse their encoded bytes. */
+
+import { stringifyExactly } from '#api/machinery/exactIntegers'
+import { parseExactly } from '#api/machinery/json'
 import type { KubeObject } from '#api/machinery/meta'
 import { parseYaml } from '#api/machinery/yaml'
 import type { Answer } from '../core/answer.ts'
@@ -6,14 +9,14 @@ import { listValue } from '../core/encode.ts'
 import type { RequestBody } from '../core/request.ts'
 
 export function objectText(object: object, omitManagedFields: boolean): string {
-  return JSON.stringify(omitManagedFields ? withoutManagedFields(object) : object)
+  return stringifyExactly(omitManagedFields ? withoutManagedFields(object) : object)
 }
 
 /** The patch as it was sent; a YAML patch as JSON. Undefined: there is none, or it is no JSON. */
 export function patchText(body: RequestBody): string | undefined {
-  if (body.type === 'value') return body.value === undefined ? undefined : JSON.stringify(body.value)
+  if (body.type === 'value') return body.value === undefined ? undefined : stringifyExactly(body.value)
   const text = body.bytes.toString('utf8')
-  return parsed(() => JSON.stringify(JSON.parse(text))) ?? parsed(() => JSON.stringify(parseYaml(text)))
+  return parsed(() => stringifyExactly(parseExactly(text))) ?? parsed(() => stringifyExactly(parseYaml(text)))
 }
 
 function parsed(read: () => string): string | undefined {

@@ -14,6 +14,8 @@ import type { AuditTexts } from './texts.ts'
 const longestUserAgent = 1024
 /** Slower requests are annotated. */
 const slowMs = 500
+/** Layers that a request may enter several times at once: the longest time counts. Upstream: newMaxLatencyTracker. */
+const longestCounts: ReadonlySet<LatencyLayer> = new Set(['apf-queue-wait', 'authorization', 'validating-webhook'])
 
 export class AuditRecord implements RequestAudit {
   readonly rule: AuditRule
@@ -55,8 +57,7 @@ export class AuditRecord implements RequestAudit {
   spent(on: LatencyLayer, ms: number): void {
     this.#spentMs ??= {}
     const before = this.#spentMs[on] ?? 0
-    // Validating webhooks are called concurrently: the longest counts.
-    this.#spentMs[on] = on === 'validating-webhook' ? Math.max(before, ms) : before + ms
+    this.#spentMs[on] = longestCounts.has(on) ? Math.max(before, ms) : before + ms
   }
 
   requestObject(object: object): void {
@@ -72,6 +73,11 @@ export class AuditRecord implements RequestAudit {
 
   requestPatch(body: RequestBody): void {
     if (this.rule.level !== 'Metadata') this.#requestObject = patchText(body)
+  }
+
+  /** Annotates the last event of a request for a deprecated resource. */
+  noteDeprecation(): void {
+    if (this.#request.deprecated) this.annotate('k8s.io/deprecated', 'true')
   }
 
   /** Annotates a slow request with the durations of its parts, as upstream does for operators. */

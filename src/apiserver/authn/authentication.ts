@@ -8,9 +8,9 @@ import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
+import type { TokenIssuer } from '../core/computedResource.ts'
 import type { ObjectReader } from '../core/objectReader.ts'
 import type { Page } from '../core/page.ts'
-import type { TokenIssuer } from '../core/virtualResource.ts'
 import { keySetPath, tokenDocuments } from '../tokens/discovery.ts'
 import type { ExternalSigner } from '../tokens/externalSigner.ts'
 import { createTokenIssuer, keySigner, type TokenSigner } from '../tokens/issuer.ts'
@@ -28,6 +28,7 @@ import { type JwtSettings, type ReloadingAuthenticators, reloadingAuthenticators
 import { requestHeaderAuthenticator } from './requestHeader.ts'
 import { serviceAccountAuthenticator } from './serviceAccount.ts'
 import type { AuthenticationSettings, ServiceAccountSettings } from './settings.ts'
+import { type SharedWait, sharedWait } from './sharedWait.ts'
 import type { TokenAuthenticator } from './tokenAuthenticator.ts'
 import { cachedTokens } from './tokenCache.ts'
 import { tokenFileAuthenticator } from './tokenFile.ts'
@@ -50,6 +51,8 @@ export interface AuthenticationDeps {
   readonly externalAddress?: string | undefined
   /** Signs in place of a local key. */
   readonly externalSigner?: ExternalSigner | undefined
+  /** Resolves when the reader has all that was written before the call, also by other servers. Absent: it always has. */
+  readonly waitUntilCurrent?: (() => Promise<void> | undefined) | undefined
 }
 
 export interface Authentication {
@@ -59,12 +62,14 @@ export interface Authentication {
   readonly tokens: TokenIssuer
   /** The token issuer's discovery document and keys. */
   readonly pages: readonly Page[]
+  /** Receives the server's in-process transport; called before the first request. */
+  connect(transport: Transport): void
   /** Begins what needs the running server; what it begins ends with the signal. */
   start(transport: Transport, signal: AbortSignal): Promise<void>
 }
 
 export function createAuthentication(deps: AuthenticationDeps, settings: AuthenticationSettings): Authentication {
-  const { reader, clock, metrics, log } = deps
+  const { reader, clock, metrics, log, waitUntilCurrent } = deps
   const accounts = settings.serviceAccounts
   const apiAudiences = settings.apiAudiences?.length ? settings.apiAudiences : accounts.issuers
   const { externalSigner } = deps
@@ -75,7 +80,7 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
   const jwt = settings.jwt && jwtAuthenticators(deps, settings.jwt, apiAudiences, accounts.issuers)
   const tokenAuthenticators: readonly TokenAuthenticator[] = [
     ...(settings.tokenFile ? [tokenFileAuthenticator(settings.tokenFile, apiAudiences)] : []),
-    ...serviceAccountAuthenticators(deps, { accounts, keySet, apiAudiences, recordUse }),
+    ...serviceAccountAuthenticators(deps, { accounts, keySet, apiAudiences, recordUse, catchUp: waitUntilCurrent && sharedWait(waitUntilCurrent) }),
     ...(settings.bootstrapTokens ? [bootstrapTokenAuthenticator(reader, clock, apiAudiences)] : []),
     // After those of service accounts: these are local, while an issuer may have to be called.
     ...(jwt ? [cachedTokens(jwt, { clock, metrics, successTtlMs: tokenSuccessTtlMs, failureTtlMs: 0, cachesErrors: true })] : []),
@@ -103,8 +108,10 @@ export function createAuthentication(deps: AuthenticationDeps, settings: Authent
       signerMaxExpirationSeconds: externalSigner?.maxExpirationSeconds,
     }),
     pages: tokenDocuments(accounts.issuers[0] ?? '', accounts.jwksUri ?? keySetUrlAt(deps.externalAddress), keySet),
-    async start(transport, signal) {
+    connect(transport) {
       writer = transport
+    },
+    async start(transport, signal) {
       if (!isStarted) {
         jwt?.start(signal)
         void externalSigner?.run(signal)
@@ -143,6 +150,7 @@ function webhookTokens(deps: AuthenticationDeps, webhook: WebhookTokenSettings, 
 const serverId = 'kube-apiserver'
 
 interface AccountParts {
+  readonly catchUp: SharedWait | undefined
   readonly accounts: ServiceAccountSettings
   readonly keySet: KeySet
   readonly apiAudiences: readonly string[]
@@ -152,10 +160,10 @@ interface AccountParts {
 /** One for legacy tokens of secrets, one for tokens of the TokenRequest API. */
 function serviceAccountAuthenticators(
   { reader, clock, metrics }: AuthenticationDeps,
-  { accounts, keySet, apiAudiences, recordUse }: AccountParts,
+  { accounts, keySet, apiAudiences, recordUse, catchUp }: AccountParts,
 ): readonly TokenAuthenticator[] {
   const legacyTokens = metrics.counter({ name: 'serviceaccount_legacy_tokens_total', help: 'How many tokens out of secrets were used.' }).series({})
-  const shared = { keySet, apiAudiences, onLegacyToken: () => legacyTokens.inc() }
+  const shared = { keySet, apiAudiences, catchUp, onLegacyToken: () => legacyTokens.inc() }
   const { issuers, lookup } = accounts
   return [
     serviceAccountAuthenticator({ ...shared, issuers, claims: boundClaims({ reader, clock, metrics }) }),

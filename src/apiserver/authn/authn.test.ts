@@ -88,7 +88,7 @@ const cases: readonly { name: string; token: string; reader?: ObjectReader; audi
   { name: 'the wrong audience', token: signToken({ ...claims, aud: ['vault'] }, ours), want: 'rejected' },
   { name: 'a subject that is not the claimed account', token: signToken({ ...claims, sub: 'system:admin' }, ours), want: 'rejected' },
   { name: 'no private claims', token: signToken(without('kubernetes.io'), ours), want: 'rejected' },
-  { name: 'an account that was made anew', token: signToken(claims, ours), reader: reader(livePod, 'sa-2'), want: 'rejected' },
+  { name: 'an account that was deleted and created again', token: signToken(claims, ours), reader: reader(livePod, 'sa-2'), want: 'rejected' },
   { name: 'a deleted pod', token: signToken(claims, ours), reader: reader(undefined), want: 'rejected' },
   { name: 'a pod of the same name', token: signToken(claims, ours), reader: reader({ uid: 'pod-2' }), want: 'rejected' },
   { name: 'a pod that is shutting down', token: signToken(claims, ours), reader: reader(deletedAt(30)), want: 'authenticated' },

@@ -4,6 +4,7 @@
  */
 
 import { tokenOfProtocols } from '#streaming/offeredProtocols'
+import type { Cancellation } from '../core/cancellation.ts'
 import type { ServerRequest } from '../core/request.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { TokenAuthenticator, TokenResult } from './tokenAuthenticator.ts'
@@ -16,7 +17,7 @@ export function bearerTokenAuthenticator(authenticators: readonly TokenAuthentic
       const token = bearerToken(request)
       if (token === undefined) return undefined
       if (typeof token === 'object') return { decision: 'rejected', reason: token.fault }
-      const pending = authenticateToken(authenticators, token, audiences)
+      const pending = authenticateToken(authenticators, token, audiences, request.cancellation)
       return pending instanceof Promise ? pending.then((late) => remarked(late, request)) : remarked(pending, request)
     },
   }
@@ -34,8 +35,9 @@ export function authenticateToken(
   authenticators: readonly TokenAuthenticator[],
   token: string,
   audiences: readonly string[],
+  cancellation?: Pick<Cancellation, 'signal'>,
 ): Promise<TokenResult> | TokenResult {
-  return firstThatAuthenticates(authenticators, (authenticator) => authenticator.authenticateToken(token, audiences))
+  return firstThatAuthenticates(authenticators, (authenticator) => authenticator.authenticateToken(token, audiences, cancellation))
 }
 
 const scheme = 'bearer '

@@ -36,8 +36,10 @@ export function boundClaims({ reader, clock, metrics = noMetrics }: BoundClaimsO
     const { warnafter } = claims['kubernetes.io']
     return () => {
       const nowMs = clock.now()
-      const reason = timeFault(claims, nowMs) ?? bindingFault(reader, claims, nowMs)
+      const reason = timeFault(claims, nowMs)
       if (reason) return { reason }
+      const fault = bindingFault(reader, claims, nowMs)
+      if (fault) return { reason: fault, mayBeStale: true }
       if (!warnafter) return good
       const secondsPast = Math.floor(nowMs / 1000) - warnafter
       if (nowMs / 1000 <= warnafter) {

@@ -75,12 +75,13 @@ function checked(
   user: ReturnType<typeof serviceAccountUser>,
 ): ReturnType<ClaimsCheck> {
   const secret = reader.get<Secret>({ group: '', resource: 'secrets' }, namespace, secretName)
-  if (!secret || secret.metadata.deletionTimestamp) return { reason: gone }
+  if (!secret) return { reason: gone, mayBeStale: true }
+  if (secret.metadata.deletionTimestamp) return { reason: gone }
   if (!holds(secret, token)) return { reason: "Token does not match server's copy" }
   const account = reader.get<ServiceAccount>({ group: '', resource: 'serviceaccounts' }, namespace, name)
-  if (!account) return { reason: `serviceaccounts "${name}" not found` }
+  if (!account) return { reason: `serviceaccounts "${name}" not found`, mayBeStale: true }
   if (account.metadata.deletionTimestamp) return { reason: `ServiceAccount ${namespace}/${name} has been deleted` }
-  if (account.metadata.uid !== uid) return { reason: `ServiceAccount UID (${account.metadata.uid}) does not match claim (${uid})` }
+  if (account.metadata.uid !== uid) return { reason: `ServiceAccount UID (${account.metadata.uid}) does not match claim (${uid})`, mayBeStale: true }
   noteUse(secret, clock.now(), recordUse)
   if (secret.metadata.labels?.[invalidSinceLabel]) {
     counters.invalid.inc()

@@ -4,13 +4,22 @@
  * ./boundClaims.ts reads a token's claims; for tokens of secrets, ./legacyClaims.ts does. Upstream: pkg/serviceaccount/jwt.go (v1.36).
  */
 import { LruCache } from '#base/lruCache'
+import type { Cancellation } from '../core/cancellation.ts'
 import type { UserInfo } from '../core/request.ts'
 import { keyIdOf, peekClaims, verifySignature } from '../tokens/jwt.ts'
 import { type KeySet, keysFor } from '../tokens/keySet.ts'
+import type { SharedWait } from './sharedWait.ts'
 import type { TokenAuthenticator, TokenRemarks, TokenResult } from './tokenAuthenticator.ts'
 
 /** Checks a token with a valid signature against the time and the bound objects. */
-export type ClaimsCheck = () => ({ readonly user: UserInfo } & TokenRemarks) | ({ readonly user?: undefined; readonly reason: string } & TokenRemarks)
+export type ClaimsCheck = () => ({ readonly user: UserInfo } & TokenRemarks) | RefusedClaims
+
+export interface RefusedClaims extends TokenRemarks {
+  readonly user?: undefined
+  readonly reason: string
+  /** An object is missing, or is another one: a newer cache may have the right one. */
+  readonly mayBeStale?: boolean | undefined
+}
 
 /** Reads the claims of a token that one of our keys signed; a text is the reason why they can never be valid. */
 export type ClaimsReader = (claims: Readonly<Record<string, unknown>>, token: string) => ClaimsCheck | string
@@ -20,6 +29,8 @@ export interface ServiceAccountOptions {
   readonly issuers: readonly string[]
   readonly apiAudiences: readonly string[]
   readonly claims: ClaimsReader
+  /** Resolves when the cache has all that was written before the call, also by other servers. Absent: the cache is always that new. */
+  readonly catchUp?: SharedWait | undefined
   /** Called for each use of a legacy token, which has no audiences. */
   readonly onLegacyToken?: (() => void) | undefined
 }
@@ -39,26 +50,27 @@ export function serviceAccountAuthenticator(options: ServiceAccountOptions): Tok
   const { keySet } = options
   let keys = keySet.keys
   let verified = new LruCache<string, VerifiedToken>(cacheSize)
-  const take = (fresh: VerifiedToken | string, token: string, audiences: readonly string[]): TokenResult => {
+  const take = (fresh: VerifiedToken | string, token: string, asked: Asked): TokenResult | Promise<TokenResult> => {
     if (typeof fresh === 'string') return { decision: 'rejected', reason: fresh }
     verified.set(token, fresh)
-    return decide(options, fresh, audiences)
+    return decide(options, fresh, asked)
   }
   return {
     name: 'serviceaccount',
-    authenticateToken(token, audiences) {
+    authenticateToken(token, audiences, cancellation) {
+      const asked: Asked = { audiences, cancellation }
       if (keys !== keySet.keys) {
         keys = keySet.keys
         verified = new LruCache(cacheSize)
       }
       const known = verified.get(token)
-      if (known) return decide(options, known, audiences)
+      if (known) return decide(options, known, asked)
       // A cheap check of the issuer leaves tokens of other issuers to other authenticators.
       const issuer = peekClaims(token)?.iss
       if (typeof issuer !== 'string' || !options.issuers.includes(issuer)) return undefined
       const keyId = keyIdOf(token)
-      if (!keySet.refresh || keysFor(keySet, keyId).length > 0) return take(verify(options, keyId, token), token, audiences)
-      return keySet.refresh().then(() => take(verify(options, keyId, token), token, audiences))
+      if (!keySet.refresh || keysFor(keySet, keyId).length > 0) return take(verify(options, keyId, token), token, asked)
+      return keySet.refresh().then(() => take(verify(options, keyId, token), token, asked))
     },
   }
 }
@@ -74,7 +86,12 @@ function verify({ keySet, claims: readClaims }: ServiceAccountOptions, keyId: st
   return { audiences: audiences.length > 0 ? audiences : undefined, subject: String(claims.sub), check }
 }
 
-function decide(options: ServiceAccountOptions, token: VerifiedToken, wanted: readonly string[]): TokenResult {
+interface Asked {
+  readonly audiences: readonly string[]
+  readonly cancellation: Pick<Cancellation, 'signal'> | undefined
+}
+
+function decide(options: ServiceAccountOptions, token: VerifiedToken, { audiences: wanted, cancellation }: Asked): TokenResult | Promise<TokenResult> {
   const audiences = meantAudiences(token, wanted, options.apiAudiences)
   if (audiences.length === 0) {
     return {
@@ -83,7 +100,17 @@ function decide(options: ServiceAccountOptions, token: VerifiedToken, wanted: re
     }
   }
   const found = token.check()
-  if (!found.user) return { decision: 'rejected', ...found }
+  if (found.user || !found.mayBeStale || !options.catchUp) return resultOf(options, token, found, audiences)
+  return options.catchUp(cancellation).then(() => resultOf(options, token, token.check(), audiences))
+}
+
+type Checked = ReturnType<ClaimsCheck>
+
+function resultOf(options: ServiceAccountOptions, token: VerifiedToken, found: Checked, audiences: readonly string[]): TokenResult {
+  if (!found.user) {
+    const { reason, warnings, annotations } = found
+    return { decision: 'rejected', reason, ...(warnings ? { warnings } : {}), ...(annotations ? { annotations } : {}) }
+  }
   if (token.audiences) return { decision: 'authenticated', ...found, audiences }
   options.onLegacyToken?.()
   return { decision: 'authenticated', ...found, audiences, annotations: { ...found.annotations, 'authentication.k8s.io/legacy-token': token.subject } }

@@ -1,4 +1,5 @@
 /** Authenticators of bearer tokens (L3): asked for requests and for TokenReviews. Upstream: apiserver/pkg/authentication/authenticator. */
+import type { Cancellation } from '../core/cancellation.ts'
 import type { UserInfo } from '../core/request.ts'
 
 /** What an authenticator adds to its decision: warnings for the client, and annotations of the audit event by key. */
@@ -16,8 +17,11 @@ export type TokenResult =
 
 export interface TokenAuthenticator {
   readonly name: string
-  /** `audiences`: the token must be meant for at least one of them; the result has these. */
-  authenticateToken(token: string, audiences: readonly string[]): Promise<TokenResult> | TokenResult
+  /**
+   * @param audiences accepted audiences: the token must be meant for at least one; the result lists those that it is meant for
+   * @param cancellation ends the waits that the token causes
+   */
+  authenticateToken(token: string, audiences: readonly string[], cancellation?: Pick<Cancellation, 'signal'>): Promise<TokenResult> | TokenResult
 }
 
 /** Wraps an authenticator whose tokens have no audiences: they are meant for the API server's own. Upstream: authenticator/audagnostic.go. */

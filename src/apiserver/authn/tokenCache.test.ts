@@ -38,11 +38,11 @@ test('a good token is checked once per cache period, and once for concurrent req
 const failures: { name: string; token: string; cachesErrors: boolean; ttlMs: number; asked: number }[] = [
   { name: 'a refusal', token: 'bad', cachesErrors: false, ttlMs: 5000, asked: 2 },
   { name: 'a refusal, where errors count', token: 'bad', cachesErrors: true, ttlMs: 5000, asked: 1 },
-  { name: 'nobody', token: 'other', cachesErrors: false, ttlMs: 5000, asked: 1 },
-  { name: 'nobody, where failures are not kept', token: 'other', cachesErrors: true, ttlMs: 0, asked: 2 },
+  { name: 'an unknown token', token: 'other', cachesErrors: false, ttlMs: 5000, asked: 1 },
+  { name: 'a failure, where failures are not cached', token: 'other', cachesErrors: true, ttlMs: 0, asked: 2 },
 ]
 for (const { name, token, cachesErrors, ttlMs, asked: want } of failures) {
-  test(`how often ${name} is asked for`, async () => {
+  test(`a token is looked up ${want} times: ${name}`, async () => {
     const { asked, cache } = counted(cachesErrors, ttlMs)
     const first = await cache.authenticateToken(token, ['a'])
     assert.deepEqual(await cache.authenticateToken(token, ['a']), first)

@@ -42,7 +42,7 @@ const decisions: readonly [string, PolicyRule, Partial<AuthorizationAttributes>,
   ['a resource rule does not open paths', rule('*', '*', '*'), { path: '/metrics' }, false],
   ['a path rule does not open resources', urls('*', '*'), {}, false],
   ['a path below', urls('get', '/apis/*'), { path: '/apis/apps' }, true],
-  ['a path beside', urls('get', '/apis/*'), { path: '/apiserver' }, false],
+  ['a path outside the pattern', urls('get', '/apis/*'), { path: '/apiserver' }, false],
   ['a path itself', urls('get', '/version'), { path: '/version/' }, false],
 ]
 for (const [name, one, some, want] of decisions) test(`AUZ-01 a rule decides: ${name}`, () => assert.equal(ruleAllows(attributes(some), one), want))

@@ -21,6 +21,7 @@ export interface BackendTls {
 /** What a request must have to be sent on. */
 export type ForwardedRequest = Pick<ServerRequest, 'method' | 'path' | 'headers' | 'remoteAddress'> & {
   readonly cancellation: Pick<ServerRequest['cancellation'], 'signal'>
+  readonly user?: ServerRequest['user'] | undefined
 }
 
 export interface Backend {
@@ -42,7 +43,7 @@ export interface Backend {
   readonly identityHeaders?: readonly string[] | undefined
   /** How connections to addresses of the cluster are made; absent: by this process. */
   readonly reach?: Reach | undefined
-  /** Keeps connections, and makes them as `reach` says. Absent: one per request. */
+  /** Keeps connections, which `reach` makes. Absent: one per request. */
   readonly agent?: Agent | undefined
 }
 

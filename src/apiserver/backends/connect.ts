@@ -7,8 +7,9 @@ import { type Agent, request as httpRequest, type IncomingMessage } from 'node:h
 import { request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net'
 import type { Duplex, Readable } from 'node:stream'
-import { type ConnectionOptions, connect as tlsConnect } from 'node:tls'
+import type { ConnectionOptions } from 'node:tls'
 import { StatusError } from '#api/machinery/status'
+import { connectTrusting } from '../core/serverTrust.ts'
 import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { dialErrorText } from './dialError.ts'
 import { requestHeaders } from './forwardedHeaders.ts'
@@ -46,7 +47,7 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
   return new Promise((resolve, reject) => {
     const { path } = backend
     const agent = agentFor(backend)
-    const options = { method: request.method, path, headers, agent, ...endingWith(request.cancellation.signal), ...allowedPlace(backend) }
+    const options = { method: request.method, path, headers, agent, ...endingWith(request.cancellation.signal, request.user?.name), ...allowedPlace(backend) }
     const outgoing = backend.tls ? httpsRequest({ ...options, ...tlsOptions(backend) }) : httpRequest(options)
     outgoing.setTimeout(connectTimeoutMs, () => {
       if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${authority(backend)}: i/o timeout`))
@@ -70,18 +71,20 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
 
 function agentFor({ agent, reach, tls }: Backend): Agent | false {
   if (agent) return agent
-  return reach ? (tls ? httpsAgent(reach) : httpAgent(reach)) : false
+  if (tls) return httpsAgent(reach)
+  return reach ? httpAgent(reach) : false
 }
 
 /**
  * Opens a connection for an upgraded request.
  * @param signal ends the attempt; a connection that is made is the caller's
+ * @param user on whose behalf
  * @throws StatusError 500, upstream's text for a backend that cannot be dialled; 503 for an address that is not dialled
  */
-export async function dial(backend: Backend, signal: AbortSignal): Promise<Duplex> {
+export async function dial(backend: Backend, signal: AbortSignal, user?: string): Promise<Duplex> {
   try {
     signal.throwIfAborted()
-    return await connected(backend, await startConnection(backend, signal), signal)
+    return await connected(backend, await startConnection(backend, signal, user), signal)
   } catch (error) {
     const message = `error dialing backend: ${dialErrorText(error, backend)}`
     throw new StatusError(error instanceof UnreachableAddress ? 'ServiceUnavailable' : '', message, { cause: error })
@@ -93,12 +96,12 @@ interface Connection {
   readonly isConnected: boolean
 }
 
-async function startConnection(backend: Backend, signal: AbortSignal): Promise<Connection> {
+async function startConnection(backend: Backend, signal: AbortSignal, user: string | undefined): Promise<Connection> {
   const { host, port, lookup } = allowedPlace(backend)
   const way = backend.reach && (await wayTo(backend.reach, host, lookup))
-  const dialled = await way?.dialer?.(way.address, port, signal)
+  const dialled = await way?.dialer?.(way.address, port, signal, user)
   const place = dialled ? { socket: dialled } : { host, port, lookup: way?.lookup ?? lookup }
-  if (backend.tls) return { socket: tlsConnect({ ...place, ALPNProtocols: ['http/1.1'], ...tlsOptions(backend) }), isConnected: false }
+  if (backend.tls) return { socket: connectTrusting({ ...place, ALPNProtocols: ['http/1.1'], ...tlsOptions(backend) }), isConnected: false }
   if (dialled) return { socket: dialled, isConnected: true }
   return { socket: netConnect({ host, port, ...(place.lookup ? { lookup: place.lookup } : {}) }), isConnected: false }
 }
@@ -117,6 +120,8 @@ function connected(backend: Backend, { socket, isConnected }: Connection, signal
     socket.setTimeout(connectTimeoutMs, () => fail(new Error(`dial tcp ${authority(backend)}: i/o timeout`)))
     socket.once('error', fail)
     socket.once(backend.tls ? 'secureConnect' : 'connect', () => {
+      // The backend's certificate is not trusted: the error event follows.
+      if (socket.destroyed) return
       socket.setTimeout(0)
       socket.removeListener('error', fail)
       signal.removeEventListener('abort', giveUp)

@@ -3,6 +3,7 @@
  * people search for.
  */
 import { bareMap } from '#base/bareMap'
+import { weakSignature } from '../core/serverTrust.ts'
 import { authority, type Backend } from './backend.ts'
 
 const systemErrors: Readonly<Record<string, string>> = bareMap({
@@ -14,13 +15,15 @@ const systemErrors: Readonly<Record<string, string>> = bareMap({
   ETIMEDOUT: 'i/o timeout',
 })
 
+const unknownAuthority = 'certificate signed by unknown authority'
+
 const certificateErrors: Readonly<Record<string, string>> = bareMap({
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'certificate signed by unknown authority',
-  SELF_SIGNED_CERT_IN_CHAIN: 'certificate signed by unknown authority',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate signed by unknown authority',
-  UNABLE_TO_GET_ISSUER_CERT: 'certificate signed by unknown authority',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'certificate signed by unknown authority',
-  CERT_SIGNATURE_FAILURE: 'certificate signed by unknown authority',
+  DEPTH_ZERO_SELF_SIGNED_CERT: unknownAuthority,
+  SELF_SIGNED_CERT_IN_CHAIN: unknownAuthority,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownAuthority,
+  CERT_SIGNATURE_FAILURE: unknownAuthority,
   CERT_HAS_EXPIRED: 'certificate has expired or is not yet valid',
   CERT_NOT_YET_VALID: 'certificate has expired or is not yet valid',
   INVALID_PURPOSE: 'certificate specifies an incompatible key usage',
@@ -32,7 +35,7 @@ export function dialErrorText(error: unknown, backend: Pick<Backend, 'host' | 'p
   const system = systemErrors[code]
   if (system) return `dial tcp ${address}: ${system}`
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `dial tcp: lookup ${backend.host}: no such host`
-  const certificate = certificateErrors[code]
+  const certificate = message === weakSignature ? unknownAuthority : certificateErrors[code]
   if (certificate) return `tls: failed to verify certificate: x509: ${certificate}`
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `tls: failed to verify certificate: x509: ${message}`
   // The connection was there and ended before an answer.

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 export const maxEarlyBytes = 256 * 1024
 
 export interface EarlyInput {
-  /** Stops reading. @returns what has come so far */
+  /** Stops reading. @returns the bytes received so far */
   end(): Buffer
 }
 

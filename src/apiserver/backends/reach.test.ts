@@ -77,6 +77,20 @@ test('API-29 an address that leads nowhere is answered with 503 and the reason, 
     assert.deepEqual(dialled, [])
   }))
 
+test("API-29 a dial carries the name of the user whose request needs it, and none for the server's own calls", async () => {
+  const users: (string | undefined)[] = []
+  const dialer: Dialer = async (_address, _port, _signal, user) => {
+    users.push(user)
+    throw new Error('refused')
+  }
+  const reach: Reach = { dialerFor: () => dialer }
+  const user = { name: 'jane', groups: [] }
+  await assert.rejects(open({ ...request, user }, backend({ reach })))
+  await assert.rejects(dial(backend({ reach }), new AbortController().signal, user.name))
+  await assert.rejects(postText({ url: 'https://10.244.9.9/hook', reach }, '{}', { clock: realClock, timeoutMs: 1000 }))
+  assert.deepEqual(users, ['jane', 'jane', undefined])
+})
+
 /** A reach whose dials do not end by themselves, and how many of them are under way. */
 function silentCluster() {
   const dials = { started: 0, open: 0 }

@@ -4,15 +4,17 @@
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { type AgentOptions, type ClientRequestArgs, Agent as HttpAgent } from 'node:http'
-import { Agent as HttpsAgent } from 'node:https'
+import type { Agent as HttpsAgent } from 'node:https'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { TrustingHttpsAgent } from '../core/serverTrust.ts'
 
 /**
  * Connects to an IP address. An aborted signal ends the attempt.
+ * @param user the name of the user who asks for the connection; absent: this server needs it itself
  * @throws UnreachableAddress when too many attempts are in flight
  */
-export type Dialer = (address: string, port: number, signal?: AbortSignal) => Promise<Socket>
+export type Dialer = (address: string, port: number, signal?: AbortSignal, user?: string) => Promise<Socket>
 
 export interface Reach {
   /** The dialer for an IP address; undefined: this process connects. @throws UnreachableAddress when the address leads nowhere */
@@ -35,7 +37,7 @@ export interface Way {
 }
 
 /**
- * Resolves a host and says who connects to it. A name with addresses of both kinds leads to the cluster.
+ * Resolves a host and selects the dialer for it. A name with addresses of both kinds leads to the cluster.
  * @throws Error of the look-up, or UnreachableAddress
  */
 export async function wayTo(reach: Reach, host: string, lookup: LookupFunction = systemLookup): Promise<Way> {
@@ -61,18 +63,18 @@ function addressesOf(host: string, lookup: LookupFunction): Promise<LookupAddres
 }
 
 type Created = (error: Error | null, stream: Duplex) => void
-type ConnectOptions = ClientRequestArgs & { lookup?: LookupFunction; socket?: Duplex; dialSignal?: AbortSignal }
+type ConnectOptions = ClientRequestArgs & { lookup?: LookupFunction; socket?: Duplex; dialSignal?: AbortSignal; dialUser?: string }
 
 /** Options of a request that ends when the signal aborts, and its dial with it: Node does not pass `signal` to the agent. */
-export function endingWith(signal: AbortSignal): { signal: AbortSignal; dialSignal: AbortSignal } {
-  return { signal, dialSignal: signal }
+export function endingWith(signal: AbortSignal, user?: string): Pick<ConnectOptions, 'dialSignal' | 'dialUser'> & { signal: AbortSignal } {
+  return { signal, dialSignal: signal, ...(user === undefined ? {} : { dialUser: user }) }
 }
 
 /** Connects as the reach says, and lets `connect` do the rest over the socket or with the look-up. */
 function createThrough(reach: Reach, options: ConnectOptions, created: Created, connect: (options: ConnectOptions) => Duplex | null | undefined): void {
   const make = async () => {
     const { address, dialer, lookup } = await wayTo(reach, options.host ?? 'localhost', options.lookup)
-    const socket = await dialer?.(address, Number(options.port), options.dialSignal)
+    const socket = await dialer?.(address, Number(options.port), options.dialSignal, options.dialUser)
     return connect(socket ? { ...options, socket } : { ...options, lookup })
   }
   make().then(
@@ -97,7 +99,7 @@ class ReachingHttpAgent extends HttpAgent {
   }
 }
 
-class ReachingHttpsAgent extends HttpsAgent {
+class ReachingHttpsAgent extends TrustingHttpsAgent {
   readonly #reach: Reach
 
   constructor(reach: Reach, options?: AgentOptions) {
@@ -116,7 +118,7 @@ export function httpAgent(reach: Reach | undefined, options?: AgentOptions): Htt
   return reach ? new ReachingHttpAgent(reach, options) : new HttpAgent(options)
 }
 
-/** The same for requests over TLS. */
+/** The same for requests over TLS, which trusts servers as Go does. */
 export function httpsAgent(reach: Reach | undefined, options?: AgentOptions): HttpsAgent {
-  return reach ? new ReachingHttpsAgent(reach, options) : new HttpsAgent(options)
+  return reach ? new ReachingHttpsAgent(reach, options) : new TrustingHttpsAgent(options)
 }

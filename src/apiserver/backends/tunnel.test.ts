@@ -13,7 +13,7 @@ import { tunnel } from './tunnel.ts'
 const head = 'HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n'
 const request = { method: 'GET', path: '/', headers: { upgrade: 'x', connection: 'Upgrade' }, remoteAddress: '' } as unknown as ServerRequest
 
-/** A client that has read its answer's head, and reads no more until the test says so. */
+/** A client that has read its answer's head, and reads no more until the test continues. */
 class SlowClient extends Duplex {
   received = ''
   #waiting: (() => void) | undefined

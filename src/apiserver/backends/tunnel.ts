@@ -12,11 +12,12 @@ import type { Clock } from '#base/clock'
 import { hangUp } from '#streaming/hangUp'
 import type { Answer, BytesAnswer } from '../core/answer.ts'
 import type { ServerRequest } from '../core/request.ts'
-import type { Backend } from './backend.ts'
+import type { Backend, ForwardedRequest } from './backend.ts'
 import { dial } from './connect.ts'
 import { readEarly } from './earlyInput.ts'
 import { responseHeaders } from './forwardedHeaders.ts'
-import { requestUpgrade } from './upgradeRequest.ts'
+import { readBody } from './readBody.ts'
+import { requestUpgrade, type UpgradeAnswer } from './upgradeRequest.ts'
 
 /** Longer than a kubelet waits for its container runtime (2 minutes). Upstream waits without end. */
 const answerTimeoutMs = 180_000
@@ -24,7 +25,20 @@ const answerTimeoutMs = 180_000
 const refusalTimeoutMs = 10_000
 const maxRefusalBytes = 1024 * 1024
 
-export function tunnel(request: ServerRequest, backend: Backend): Answer {
+type Switched = Extract<UpgradeAnswer, { type: 'switched' }>
+
+/** How a connection is carried whose backend speaks another protocol than its client. */
+export interface Carrier {
+  /** Goes to the backend in place of the client's request. */
+  readonly request: ForwardedRequest
+  /**
+   * Answers the client after the backend has switched. @param early what the client has sent so far @returns what carries the backend's bytes
+   * @throws StatusError when the client is not answered
+   */
+  accept(socket: Duplex, early: Buffer, answered: Switched): Promise<Duplex>
+}
+
+export function tunnel(request: ServerRequest, backend: Backend, carrier: Carrier = plain(request)): Answer {
   return {
     type: 'tunnel',
     async connect(socket, head, clock) {
@@ -33,21 +47,35 @@ export function tunnel(request: ServerRequest, backend: Backend): Answer {
       socket.once('close', gone)
       if (socket.destroyed) gone()
       const early = readEarly(socket, (error) => waiting.abort(error))
-      const upstream = await dial(backend, waiting.signal).catch((error) => {
+      const upstream = await dial(backend, waiting.signal, request.user?.name).catch((error) => {
         early.end()
         throw error
       })
       waiting.signal.addEventListener('abort', () => upstream.destroy(waiting.signal.reason), { once: true })
       const late = clock.timer(answerTimeoutMs, () => waiting.abort(new Error(`no answer within ${answerTimeoutMs / 1000} seconds`)))
-      const answered = await requestUpgrade(request, backend, upstream).finally(() => late.cancel())
+      const answered = await requestUpgrade(carrier.request, backend, upstream).finally(() => late.cancel())
       const sentEarly = early.end()
       if (answered.type === 'refused') return refusalOf(request, answered.response, upstream, clock)
       socket.removeListener('close', gone)
-      socket.write(answered.head)
-      if (answered.rest.length > 0) socket.write(answered.rest)
-      for (const bytes of [head, sentEarly]) if (bytes.length > 0) upstream.write(bytes)
-      await join(socket, upstream, clock)
+      const carried = await carrier.accept(socket, Buffer.concat([head, sentEarly]), answered).catch((error) => {
+        upstream.destroy()
+        throw error
+      })
+      if (answered.rest.length > 0) carried.write(answered.rest)
+      await join(carried, upstream, clock)
       return undefined
+    },
+  }
+}
+
+/** Client and backend speak the same protocol: the client gets the backend's answer. */
+function plain(request: ServerRequest): Carrier {
+  return {
+    request,
+    accept: async (socket, early, { head }) => {
+      socket.write(head)
+      if (early.length > 0) socket.unshift(early)
+      return socket
     },
   }
 }
@@ -58,16 +86,10 @@ async function refusalOf({ method }: ServerRequest, response: IncomingMessage, u
   const timer = clock.timer(refusalTimeoutMs, () => upstream.destroy())
   try {
     if (status < 400) throw new StatusError('', `invalid upgrade response: status code ${status}`)
-    const chunks: Buffer[] = []
-    let length = 0
-    for await (const chunk of response) {
-      length += (chunk as Buffer).length
-      if (length > maxRefusalBytes) throw new Error(`its body is larger than ${maxRefusalBytes} bytes`)
-      chunks.push(chunk as Buffer)
-    }
+    const bytes = await readBody(response, maxRefusalBytes)
     const { 'content-type': contentType = '', 'content-length': announced, ...headers } = responseHeaders(response.headers)
     const ofHead = method === 'HEAD' && announced !== undefined ? { 'content-length': announced } : {}
-    return { type: 'bytes', status, contentType: String(contentType), bytes: Buffer.concat(chunks), headers: { ...headers, ...ofHead } }
+    return { type: 'bytes', status, contentType: String(contentType), bytes, headers: { ...headers, ...ofHead } }
   } catch (error) {
     if (error instanceof StatusError) throw error
     throw new StatusError('', `error reading the upgrade response: ${(error as Error).message}`, { cause: error })

@@ -2,21 +2,21 @@
  * Asks a backend to switch protocols and reads its answer, with node's own parser (L3). Only a 101 that names a protocol of the request is
  * agreement; everything else is an answer like any other.
  */
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { StatusError } from '#api/machinery/status'
-import type { ServerRequest } from '../core/request.ts'
-import type { Backend } from './backend.ts'
+import type { Backend, ForwardedRequest } from './backend.ts'
 import { upgradeHeaders } from './forwardedHeaders.ts'
 
 const maxHeadBytes = 64 * 1024
 
 export type UpgradeAnswer =
   /** `head` goes to the client as it is, then `rest`, what came behind it. */
-  { readonly type: 'switched'; readonly head: Buffer; readonly rest: Buffer } | { readonly type: 'refused'; readonly response: IncomingMessage }
+  | { readonly type: 'switched'; readonly head: Buffer; readonly headers: IncomingHttpHeaders; readonly rest: Buffer }
+  | { readonly type: 'refused'; readonly response: IncomingMessage }
 
 /** @param upstream a fresh connection to the backend; destroyed when this fails. @throws StatusError 500 with upstream's texts */
-export function requestUpgrade(request: ServerRequest, backend: Backend, upstream: Duplex): Promise<UpgradeAnswer> {
+export function requestUpgrade(request: ForwardedRequest, backend: Backend, upstream: Duplex): Promise<UpgradeAnswer> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
       upstream.destroy()
@@ -43,7 +43,7 @@ export function requestUpgrade(request: ServerRequest, backend: Backend, upstrea
       if (response.statusCode !== 101) fail(new StatusError('', `invalid upgrade response: status code ${response.statusCode}`))
       else if (!protocolsOf(asked).includes(switched.trim().toLowerCase())) {
         fail(new StatusError('', `backend tried to switch protocol ${JSON.stringify(switched)} when ${JSON.stringify(asked)} was requested`))
-      } else resolve({ type: 'switched', head: headOf(response), rest })
+      } else resolve({ type: 'switched', head: headOf(response), headers: response.headers, rest })
     })
     outgoing.end()
   })

@@ -1,9 +1,9 @@
 /**
- * Creates the objects that every cluster has (L3), recreates them when they are deleted, and keeps the `kubernetes` service pointing at this server.
+ * Creates the objects that every cluster has (L3), recreates them when they are deleted, and has the endpoints of the `kubernetes` service kept.
  * Existing objects are not changed, except the fields that the reconciler owns.
  * Upstream: pkg/controlplane/controller/kubernetesservice, systemnamespaces, defaultservicecidr (v1.36).
  */
-import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -11,17 +11,14 @@ import type { ApiRequest, Transport } from '#client/transport'
 import type { ObjectReader } from '../core/objectReader.ts'
 import { deepEqual } from '../core/sameObject.ts'
 import { defaultServiceCidrName, serviceRanges } from '../kinds/services/ipAllocator.ts'
+import type { EndpointReconciler } from './endpointReconciler.ts'
 import { ensureFlowControl, type FoundRight } from './flowControl.ts'
-import { type Advertised, kubernetesEndpointSlice, kubernetesEndpoints, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
+import { type Advertised, kubernetesService, systemNamespaces, systemPriorityClasses } from './objects.ts'
 
 /** Upstream's interval for the `kubernetes` service and the default ServiceCIDR. */
 const keepIntervalMs = 10_000
 /** Namespaces and flow control are checked once a minute. */
 const looksPerRound = 6
-
-/** The fields that are restored; users may change the others. */
-const endpointsFields = ['subsets']
-const sliceFields = ['endpoints', 'ports']
 
 export interface BootstrapConfig {
   readonly serviceCidr: string
@@ -30,6 +27,7 @@ export interface BootstrapConfig {
 }
 
 export interface BootstrapDeps {
+  readonly endpoints: EndpointReconciler
   readonly reader: ObjectReader
   readonly transport: Transport
   readonly clock: Clock
@@ -39,8 +37,6 @@ export interface BootstrapDeps {
 type ResourceName = { readonly group: string; readonly resource: string }
 const serviceResources: readonly ResourceName[] = [
   { group: '', resource: 'services' },
-  { group: '', resource: 'endpoints' },
-  { group: 'discovery.k8s.io', resource: 'endpointslices' },
   { group: 'networking.k8s.io', resource: 'servicecidrs' },
 ]
 const otherResources: readonly ResourceName[] = [
@@ -62,6 +58,9 @@ export async function keepBootstrapped(deps: BootstrapDeps, config: BootstrapCon
     const { address = '', port } = config.advertised() ?? {}
     const moved = advertised !== `${address} ${port}`
     advertised = `${address} ${port}`
+    await deps.endpoints.reconcile(signal).catch((error) => {
+      if (!signal.aborted) deps.log.error(error, 'Publishing this API server failed; trying again later')
+    })
     const isAtServices = services.take() || moved
     const isAtOthers = look % looksPerRound === 0 && others.take()
     if (!isAtServices && !isAtOthers) continue
@@ -146,27 +145,9 @@ async function keepServices(deps: BootstrapDeps, config: BootstrapConfig, signal
 
 async function keepService({ reader, transport }: BootstrapDeps, config: BootstrapConfig, signal: AbortSignal): Promise<void> {
   const advertised = config.advertised()
-  if (advertised && !isServiceKept(reader, advertised)) await kubernetesServiceReconciled(transport, advertised, config.serviceCidr, signal)
-}
-
-/** Checks the cache; almost always this shows that nothing has to be written. */
-function isServiceKept(reader: ObjectReader, advertised: Advertised): boolean {
-  const found = (group: string, resource: string) => reader.get<KubeObject & Record<string, unknown>>({ group, resource }, 'default', 'kubernetes')
-  const has = (object: Frozen<Record<string, unknown>> | undefined, wanted: object, fields: readonly string[]) =>
-    object !== undefined && fields.every((field) => deepEqual(object[field], (wanted as Record<string, unknown>)[field]))
-  return (
-    found('', 'services') !== undefined &&
-    has(found('', 'endpoints'), kubernetesEndpoints(advertised), endpointsFields) &&
-    has(found('discovery.k8s.io', 'endpointslices'), kubernetesEndpointSlice(advertised), sliceFields)
-  )
-}
-
-async function kubernetesServiceReconciled(transport: Transport, advertised: Advertised, cidr: string, signal: AbortSignal): Promise<void> {
-  const service = kubernetesService(serviceRanges(cidr)[0]?.first ?? '', advertised)
+  if (!advertised || reader.get<KubeObject>({ group: '', resource: 'services' }, 'default', 'kubernetes')) return
+  const service = kubernetesService(serviceRanges(config.serviceCidr)[0]?.first ?? '', advertised)
   await createIfMissing(transport, { method: 'POST', path: '/api/v1/namespaces/default/services', body: service }, signal)
-  await reconcile(transport, '/api/v1/namespaces/default/endpoints', kubernetesEndpoints(advertised), endpointsFields, signal)
-  const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
-  await reconcile(transport, slices, kubernetesEndpointSlice(advertised), sliceFields, signal)
 }
 
 async function createIfMissing(transport: Transport, request: ApiRequest, signal: AbortSignal): Promise<boolean> {

@@ -2,7 +2,7 @@
  * Objects that every cluster has from the start (L3), as data.
  * Upstream: pkg/controlplane/controller/systemnamespaces, defaultservicecidr, pkg/registry/scheduling/rest.
  */
-import type { Service } from '#api/gen/types/core.v1'
+import type { Endpoints, Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import { familyOf } from '../kinds/services/ipRange.ts'
 
@@ -46,22 +46,26 @@ export function kubernetesService(clusterIP: string, advertised: Advertised): Se
   }
 }
 
-export function kubernetesEndpoints({ address, port }: Advertised) {
+/** @param addresses of all servers, sorted; none: the service leads nowhere */
+export function kubernetesEndpoints(addresses: readonly string[], port: number): Endpoints {
   return {
     apiVersion: 'v1',
     kind: 'Endpoints',
     metadata: { name: 'kubernetes', namespace: 'default', labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
-    subsets: [{ addresses: [{ ip: address }], ports: [{ name: 'https', protocol: 'TCP', port }] }],
+    subsets: addresses.length === 0 ? [] : [{ addresses: addresses.map((ip) => ({ ip })), ports: [{ name: 'https', protocol: 'TCP', port }] }],
   }
 }
 
-export function kubernetesEndpointSlice({ address, port }: Advertised): EndpointSlice {
+/** A slice has the addresses of one family: IPv6 only if all addresses are. */
+export function kubernetesEndpointSlice(addresses: readonly string[], port: number): EndpointSlice {
+  const addressType = addresses.length > 0 && addresses.every((address) => familyOf(address) === 'IPv6') ? 'IPv6' : 'IPv4'
+  const shown = addresses.filter((address) => familyOf(address) === addressType)
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
     metadata: { name: 'kubernetes', namespace: 'default', labels: { 'kubernetes.io/service-name': 'kubernetes' } },
-    addressType: 'IPv4',
-    endpoints: [{ addresses: [address], conditions: { ready: true } }],
-    ports: [{ name: 'https', protocol: 'TCP', port }],
+    addressType,
+    endpoints: shown.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+    ports: addresses.length === 0 ? [] : [{ name: 'https', protocol: 'TCP', port }],
   }
 }

@@ -3,6 +3,7 @@
  * reference.
  */
 import type { Duplex, Readable } from 'node:stream'
+import type { Schema } from '#api/schema/schema'
 import type { Clock } from '#base/clock'
 import type { CachedObject } from './request.ts'
 import type { EventForm } from './watch/watchEvent.ts'
@@ -38,6 +39,8 @@ export interface ValueAnswer {
   readonly type: 'value'
   readonly status: number
   readonly value: unknown
+  /** For protobuf, of a kind that is no part of Kubernetes' own API. */
+  readonly schema?: Schema | undefined
   readonly encoding?: Encoding | undefined
   readonly headers?: AnswerHeaders | undefined
 }

@@ -17,7 +17,7 @@ import { decodeStructural } from '#api/schema/structuralDecode'
 import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import type { YamlThread } from '../yaml/yamlThread.ts'
-import { isLargeObject, turn } from './fairLoop.ts'
+import { isLargeObject, isLargeValue, turn } from './fairLoop.ts'
 import type { RequestBody, ServerRequest } from './request.ts'
 
 /** Upstream's limit on what a resource handler reads. */
@@ -175,7 +175,8 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const body = ready instanceof Promise ? await ready.catch((error: unknown) => Promise.reject(isStatus(error, 'BadRequest') ? refuse(error) : error)) : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
   const parsed = objectIn(parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse), sent, refuse)
-  const isLarge = isLargeObject(request.bodyBytes ?? 0)
+  // A value of this process has no bytes.
+  const isLarge = isLargeObject(request.bodyBytes ?? 0) || (body.type === 'value' && isLargeValue(parsed.value as object))
   if (isLarge) await turn()
   const decoded = decodeValue(request, parsed, expected, validation)
   if (isLarge) await turn()

@@ -1,5 +1,5 @@
 /**
- * Says whether the work on a request was cancelled (L3), because its client is gone or its time is over. Most requests are answered before the
+ * Whether the work on a request was cancelled (L3), because its client is gone or its time is over. Most requests are answered before the
  * signal is needed, so the AbortSignal is created on first use: two signals per request took a tenth of a GET's time.
  */
 import { setMaxListeners } from 'node:events'

@@ -1,6 +1,7 @@
 /**
  * Answers as bytes (L3). Lists are the concatenation of their items' cached bytes: nothing is serialised again.
  */
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { toYaml } from '#api/machinery/yaml'
 import { encodeMessage } from '#api/protobuf/encode'
@@ -30,7 +31,7 @@ const listTail = Buffer.from(']}\n')
 /** Encodes any answer but a list, see {@link encodeList}. */
 export function encodeAnswer(answer: ObjectAnswer | ValueAnswer | BytesAnswer): Encoded {
   if (answer.type === 'bytes') return answer
-  if (answer.type === 'value') return encodeValue(answer.value, answer.encoding)
+  if (answer.type === 'value') return encodeValue(answer.value, answer.encoding, answer.schema)
   const { object, encoding } = answer
   if (encoding === 'protobuf') return { contentType: protobufMediaType, bytes: encodeProtobufMessage(object.object, messageOf(object)) }
   return encoding ? encodeValue(withNils(object.object), encoding) : { contentType: 'application/json', bytes: object.bytes }
@@ -90,10 +91,10 @@ export function listValue(answer: ListAnswer): unknown {
   return { kind, apiVersion, metadata, items: answer.items.map((item) => item.object) }
 }
 
-function encodeValue(value: unknown, encoding?: Encoding): Encoded {
+function encodeValue(value: unknown, encoding?: Encoding, schema?: Schema): Encoded {
   if (encoding === 'yaml') return { contentType: 'application/yaml', bytes: Buffer.from(toYaml(value)) }
-  if (encoding === 'protobuf') return { contentType: protobufMediaType, bytes: protobufOf(value) }
-  const text = encoding === 'pretty' ? `${JSON.stringify(value, undefined, 2)}` : `${JSON.stringify(value)}\n`
+  if (encoding === 'protobuf') return { contentType: protobufMediaType, bytes: protobufOf(value, schema) }
+  const text = encoding === 'pretty' ? stringifyExactly(value, 2) : `${stringifyExactly(value)}\n`
   return { contentType: 'application/json', bytes: Buffer.from(text) }
 }
 
@@ -108,7 +109,7 @@ function listPieces(answer: ListAnswer, itemHead: Buffer): Pieces {
       continue
     }
     if (index > 0) pieces.push(comma)
-    pieces.push(typedItems ? item.bytes : Buffer.from(JSON.stringify(withoutType(withNils(item.object)))))
+    pieces.push(typedItems ? item.bytes : Buffer.from(stringifyExactly(withoutType(withNils(item.object)))))
   }
   pieces.push(listTail)
   return pieces
@@ -135,11 +136,11 @@ function wireList(answer: ListAnswer): unknown {
 }
 
 /** Kinds that the schema does not know (tables) have no protobuf form and are not negotiated. */
-export function protobufOf(value: unknown): Uint8Array {
+export function protobufOf(value: unknown, schema?: Schema): Uint8Array {
   const object = value as { apiVersion: string; kind: string }
   if (object.kind === 'PartialObjectMetadata' || object.kind === 'PartialObjectMetadataList')
     return encodeProtobuf(object, partialObjectMetadataSchema(object.kind.endsWith('List')))
-  return encodeProtobuf(object, schemaOfObject(object))
+  return encodeProtobuf(object, schema ?? schemaOfObject(object))
 }
 
 function schemaOfObject({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }): Schema {

@@ -1,4 +1,5 @@
 /** Long loops that let others have their turn (L3): requests are answered by one thread. */
+import { hasMoreMembers } from '#base/members'
 
 /** Steps before the event loop gets its turn: some milliseconds of work. */
 const slice = 200
@@ -67,6 +68,14 @@ const largeObjectBytes = 64 * 1024
 
 export function isLargeObject(bytes: number): boolean {
   return bytes >= largeObjectBytes
+}
+
+/** So many members, items and values of them take as long as a large object's bytes. */
+const largeValueMembers = 4000
+
+/** As {@link isLargeObject}, for a value whose length in bytes is unknown. Counts instead of timing: under virtual time the same requests take the same turns. */
+export function isLargeValue(value: object): boolean {
+  return hasMoreMembers(value, largeValueMembers)
 }
 
 /** Runs work that offers to pause: it does when `pauses`. */

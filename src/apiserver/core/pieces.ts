@@ -6,7 +6,8 @@ export type Pieces = readonly Uint8Array[]
 
 /** Up to here one buffer is cheaper. */
 const wholeBytes = 256 * 1024
-const chunkBytes = 512 * 1024
+/** Longest part of a large body that is written at once. */
+export const chunkBytes = 512 * 1024
 
 export function lengthOf(pieces: Pieces): number {
   let length = 0

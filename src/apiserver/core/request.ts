@@ -93,6 +93,8 @@ export interface ServerRequest {
   authenticationMs?: number
   /** The verb that allowed a constrained impersonation. */
   impersonationConstraint?: string
+  /** True when the request reached a resource or version that is deprecated. Set by the router. */
+  deprecated?: boolean
   auditId?: string
   readonly warnings: string[]
   /** Annotations that stages add to the audit event, by key. Absent: none. */
@@ -117,7 +119,16 @@ export interface RequestAudit {
 }
 
 /** Layers whose latency the audit log records, by upstream's names. */
-export type LatencyLayer = 'apf-queue-wait' | 'authentication' | 'authorization' | 'etcd' | 'impersonation' | 'mutating-webhook' | 'validating-webhook'
+export type LatencyLayer =
+  | 'apf-queue-wait'
+  | 'authentication'
+  | 'authorization'
+  | 'decode-response-object'
+  | 'etcd'
+  | 'impersonation'
+  | 'mutating-webhook'
+  | 'transform-response-object'
+  | 'validating-webhook'
 
 export interface AuditAnnotation {
   readonly key: string
@@ -140,6 +151,8 @@ export interface CachedObject {
   readonly bytes: Uint8Array
   readonly object: Frozen<KubeObject>
   readonly resourceVersion: number
+  /** Length of the stored value, where one stands behind the object. */
+  readonly storedBytes?: number | undefined
   /** The protobuf message without its envelope; set on first use. */
   protobuf?: Uint8Array | undefined
   /** The bytes after the type, which items of a list do not repeat; set when it is first listed. */

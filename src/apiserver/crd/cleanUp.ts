@@ -2,6 +2,7 @@
  * Deletes the instances of a CustomResourceDefinition that is being deleted (L3), and waits until the last is gone.
  * Upstream: apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
  */
+import { setMaxListeners } from 'node:events'
 import type { CustomResourceDefinition } from '#api/gen/types/apiextensions.v1'
 import { isStatus } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
@@ -67,6 +68,8 @@ function untilEmpty(cache: WatchCache, signal: AbortSignal): Promise<void> {
     const stop = cache.onChange(() => {
       if (cache.size === 0) finish(resolve)
     })
+    // Every definition that is being deleted waits on the same signal; Node warns from the eleventh listener on.
+    setMaxListeners(0, signal)
     signal.addEventListener('abort', onAbort, { once: true })
   })
 }

@@ -2,13 +2,15 @@
  * The table columns of custom resources (L3): the name, then the version's additionalPrinterColumns, by default the age.
  * Upstream: apiextensions-apiserver/pkg/registry/customresource/tableconvertor.
  */
+
 import type { CustomResourceColumnDefinition } from '#api/gen/types/apiextensions.v1'
 import type { Column } from '#api/kinds/defineKind'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { compileFirstOfJsonPath } from '#api/machinery/jsonPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { parseTime } from '#base/time'
 
-type CellValue = string | number | boolean | null
+type CellValue = string | number | bigint | boolean | null
 
 const name: Column<KubeObject> = { name: 'Name', type: 'string', format: 'name', value: (object) => object.metadata.name ?? '' }
 const age: CustomResourceColumnDefinition = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' }
@@ -47,11 +49,12 @@ function cell(type: Column<KubeObject>['type'], value: unknown): CellValue {
   if (value === undefined || value === null) return null
   switch (type) {
     case 'string':
-      return typeof value === 'object' ? JSON.stringify(sorted(value)) : String(value)
+      return typeof value === 'object' ? stringifyExactly(sorted(value)) : String(value)
     case 'integer':
+      if (typeof value === 'bigint') return value
       return typeof value === 'number' ? Math.trunc(value) : null
     case 'number':
-      return typeof value === 'number' ? value : null
+      return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null
     case 'boolean':
       return typeof value === 'boolean' ? value : null
     case 'date':

@@ -5,7 +5,6 @@
 import type { CustomResourceDefinition, CustomResourceDefinitionCondition, CustomResourceDefinitionNames } from '#api/gen/types/apiextensions.v1'
 import { approvalOf, isProtectedGroup } from '#api/kinds/apiextensions/approval'
 import { isCaBundle } from '#api/kinds/apiextensions/conversion'
-import { schemaViolations } from '#api/kinds/apiextensions/structuralRules'
 import { findCondition } from '#api/machinery/conditions'
 import { jsonEqual } from '#api/machinery/objects'
 import { deepCopy } from '#base/frozen'
@@ -15,12 +14,14 @@ import { type Definition, hasCondition } from './definitions.ts'
 type Status = CustomResourceDefinition['status']
 type Condition = CustomResourceDefinitionCondition
 
-/** The status that a definition should have, given the others of its group; undefined when it has this status. */
-export function plannedStatus(definition: Definition, others: readonly Definition[], nowMs: number): Status | undefined {
+/**
+ * The status that a definition should have, given the others of its group; undefined when it has this status.
+ * @param violations the message of the NonStructuralSchema condition; undefined when all schemas are structural
+ */
+export function plannedStatus(definition: Definition, others: readonly Definition[], nowMs: number, violations: string | undefined): Status | undefined {
   const status = deepCopy<Status>(definition.status)
   acceptNames(definition, others, status, nowMs)
   establish(definition, status, nowMs)
-  const violations = schemaViolations(definition.spec)
   if (violations) setDefinitionCondition(status, { type: 'NonStructuralSchema', status: 'True', reason: 'Violations', message: violations }, nowMs)
   else status.conditions = status.conditions?.filter(({ type }) => type !== 'NonStructuralSchema')
   approve(definition, status, nowMs)

@@ -4,12 +4,14 @@
  * Upstream: the controllers of apiextensions-apiserver; the five seconds before Established are for several servers at once and left out.
  */
 import type { CustomResourceDefinition } from '#api/gen/types/apiextensions.v1'
+import { schemaViolations } from '#api/kinds/apiextensions/structuralRules'
 import type { KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import { deepCopy } from '#base/frozen'
 import type { Logger } from '#base/log'
+import { compilingInSteps } from '#cel/compilingInSteps'
 import type { Transport } from '#client/transport'
+import { inFewSteps } from '../core/fairLoop.ts'
 import type { ObjectReader } from '../core/objectReader.ts'
 import { plannedStatus } from './conditions.ts'
 import { cleanupFinalizer, type Definition, definitions } from './definitions.ts'
@@ -48,6 +50,7 @@ export async function keepDefinitions(deps: DefinitionControllerDeps, signal: Ab
   signal.addEventListener('abort', () => wake(), { once: true })
   for (const { metadata } of reader.list<KubeObject>(definitions)) add(metadata.name ?? '')
   const cleanings = new Cleanings(deps, signal)
+  const violations = keptViolations()
   while (!signal.aborted) {
     const [name] = dirty
     if (name === undefined) {
@@ -58,15 +61,36 @@ export async function keepDefinitions(deps: DefinitionControllerDeps, signal: Ab
     }
     dirty.delete(name)
     const definition = reader.get<KubeObject>(definitions, '', name) as Definition | undefined
-    if (!definition) continue
+    if (!definition) {
+      violations.forget(name)
+      continue
+    }
     if (definition.metadata.deletionTimestamp) cleanings.start(definition)
     else {
-      const status = plannedStatus(definition, groupMates(definition), deps.clock.now())
+      const found = await violations.of(definition)
+      const status = plannedStatus(definition, groupMates(definition), deps.clock.now(), found)
       if (status) await writeStatus(deps, definition, { status }, signal).catch((error) => retryLater(deps, () => add(name), error, name, signal))
     }
   }
   stop()
   await cleanings.finished()
+}
+
+/** Each change of a status brings its definition back, with the same schemas: they are looked through once per generation, as upstream does. */
+function keptViolations(): { of(definition: Definition): Promise<string | undefined>; forget(name: string): void } {
+  const known = new Map<string, { readonly of: string; readonly violations: string | undefined }>()
+  return {
+    async of({ metadata, spec }) {
+      const { name = '', uid, generation } = metadata
+      const of = `${uid}/${generation}`
+      const there = known.get(name)
+      if (there?.of === of) return there.violations
+      const violations = await inFewSteps(compilingInSteps(() => schemaViolations(spec)))
+      known.set(name, { of, violations })
+      return violations
+    },
+    forget: (name) => void known.delete(name),
+  }
 }
 
 function awaitsNames({ status }: Definition): boolean {
@@ -86,9 +110,9 @@ interface Change {
 
 /** A newer write by another client wins: its change calls this function again. */
 async function writeStatus({ transport }: DefinitionControllerDeps, definition: Definition, change: Change, signal: AbortSignal): Promise<void> {
-  const body = deepCopy<CustomResourceDefinition>(definition)
-  body.status = change.status
-  if (change.finalizers) body.metadata.finalizers = [...change.finalizers]
+  const { finalizers } = change
+  const metadata = finalizers ? { ...definition.metadata, finalizers } : definition.metadata
+  const body = { ...definition, metadata, status: change.status }
   try {
     await transport.request({ method: 'PUT', path: `${path}/${definition.metadata.name}/status`, body }, signal)
   } catch (error) {

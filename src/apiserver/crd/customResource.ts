@@ -3,14 +3,17 @@
  * rules and facts. Pure but for the cache it is given.
  * Upstream: getOrCreateServingInfoFor of apiextensions-apiserver/pkg/apiserver/customresource_handler.go, customresource_discovery_controller.go.
  */
+
 import { createHash } from 'node:crypto'
 import type { ResourceFacts, SubresourceFacts } from '#api/discovery/resources'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { forbidden } from '#api/machinery/status'
 import type { Schema } from '#api/schema/schema'
 import { compileStructural } from '#api/schema/structural'
 import { deepCopy } from '#base/frozen'
+import { compilingInSteps } from '#cel/compilingInSteps'
 import { isLargeObject } from '../core/fairLoop.ts'
 import type { CacheEntry } from '../core/watch/cacheEntry.ts'
 import type { CatalogEntry, CatalogSource } from '../registry/catalog.ts'
@@ -27,7 +30,7 @@ import {
   revisionOf,
   storageVersionOf,
 } from './definitions.ts'
-import { openApiDefinitions } from './openApi.ts'
+import { isPublishableSchema, openApiDefinitions, type ShownVersion } from './openApi.ts'
 import { customStrategy, type RuleValidation } from './strategy.ts'
 
 /** The dependencies of a custom resource. */
@@ -61,16 +64,17 @@ export function* customResource(definition: Definition, cache: WatchCache, parts
   const { group, versions } = definition.spec
   const kind = definition.status.acceptedNames?.kind || definition.spec.names.kind
   const schemas = new Map<string, Schema>()
-  for (const { name, schema } of versions) {
-    schemas.set(
-      groupVersion({ group, version: name }),
-      compileStructural(definitionName(group, name, kind), deepCopy<JSONSchemaProps | undefined>(schema?.openAPIV3Schema)),
-    )
-  }
-  const pausing = isLargeObject(JSON.stringify(versions).length)
+  const pausing = isLargeObject(stringifyExactly(versions).length)
   if (pausing) yield
+  for (const { name, schema } of versions) {
+    const props = deepCopy<JSONSchemaProps | undefined>(schema?.openAPIV3Schema)
+    if (pausing) yield
+    schemas.set(groupVersion({ group, version: name }), compileStructural(definitionName(group, name, kind), props))
+    if (pausing) yield
+  }
   const revision = revisionOf(definition)
-  const make = versionMaker({ definition, cache, schemas, kind, revision, converter: new Converter(group, schemas, parts.webhook(definition)), parts })
+  if (pausing) yield
+  const make = versionMaker({ pausing, definition, cache, schemas, kind, revision, converter: new Converter(group, schemas, parts.webhook(definition)), parts })
   const all: { readonly version: DefinitionVersion; readonly resource: ServedResource }[] = []
   for (const version of versions.filter(({ served, storage }) => served || storage)) {
     all.push({ version, resource: yield* make(version) })
@@ -83,15 +87,23 @@ export function* customResource(definition: Definition, cache: WatchCache, parts
     revision,
     groupVersions: served.map(({ version }) => ({ group, version: version.name, ...priorities })),
     entries: served.map(({ version, resource }) => entryOf(definition, version, resource)),
-    definitions: openApiDefinitions(
-      definition,
-      served.map(({ version, resource }) => ({ version, schema: resource.schema })),
-    ),
+    definitions: openApiDefinitions(definition, yield* shownVersions(served)),
   }
   return { prefix: prefixOf(definition), revision, source, served: served.map(({ resource }) => resource), storage }
 }
 
+function* shownVersions(served: readonly { readonly version: DefinitionVersion; readonly resource: ServedResource }[]): Generator<undefined, ShownVersion[]> {
+  const shown: ShownVersion[] = []
+  for (const { version, resource } of served) {
+    const isPublishable = yield* compilingInSteps(() => isPublishableSchema(version.schema?.openAPIV3Schema))
+    shown.push({ version, schema: resource.schema, isPublishable })
+  }
+  return shown
+}
+
 interface VersionInput {
+  /** Whether each pass over a schema gets a separate turn of the event loop. */
+  readonly pausing: boolean
   readonly definition: Definition
   readonly cache: WatchCache
   readonly schemas: ReadonlyMap<string, Schema>
@@ -103,7 +115,7 @@ interface VersionInput {
 
 type VersionMaker = (version: DefinitionVersion) => Generator<undefined, ServedResource>
 
-function versionMaker({ definition, cache, schemas, kind, revision, converter, parts }: VersionInput): VersionMaker {
+function versionMaker({ pausing, definition, cache, schemas, kind, revision, converter, parts }: VersionInput): VersionMaker {
   const { spec, status } = definition
   const { group } = spec
   const { plural, singular = '', listKind = `${kind}List` } = status.acceptedNames?.plural ? status.acceptedNames : spec.names
@@ -116,7 +128,9 @@ function versionMaker({ definition, cache, schemas, kind, revision, converter, p
     const apiVersion = groupVersion({ group, version: version.name })
     const schema = schemas.get(apiVersion) as Schema
     const props = version.schema?.openAPIV3Schema
-    const rules = props && (yield* parts.rules(deepCopy<JSONSchemaProps>(props)))
+    const copy = deepCopy<JSONSchemaProps | undefined>(props)
+    if (pausing) yield
+    const rules = copy && (yield* parts.rules(copy))
     const stored: StoredResource = {
       group,
       resource: plural,
@@ -124,7 +138,7 @@ function versionMaker({ definition, cache, schemas, kind, revision, converter, p
       namespaced,
       prefix: prefixOf(definition),
       storageApiVersion,
-      strategy: customStrategy(definition, version, schema, rules),
+      strategy: yield* customStrategy(definition, version, schema, rules),
       hasStatus: version.subresources?.status !== undefined,
       cache,
       hooks: isTerminating(definition) ? refuseCreates({ group, resource: plural }) : undefined,

@@ -1,11 +1,13 @@
 /**
  * Properties and names of CustomResourceDefinitions (L3). Upstream: apiextensions-apiserver/pkg/apihelpers/helpers.go.
  */
+
 import { createHash } from 'node:crypto'
 import { compareVersions } from '#api/discovery/discovery'
 import { builtInResources } from '#api/discovery/resources'
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from '#api/gen/types/apiextensions.v1'
 import { isConditionTrue } from '#api/machinery/conditions'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import type { Frozen } from '#api/machinery/meta'
 
 export type Definition = Frozen<CustomResourceDefinition>
@@ -52,7 +54,7 @@ export function resourceOf({ spec }: Definition): { readonly group: string; read
 export function revisionOf({ metadata, spec, status }: Definition): string {
   const names = JSON.stringify(status?.acceptedNames ?? {})
   return createHash('sha256')
-    .update(`${metadata.uid} ${JSON.stringify(spec)} ${names}`)
+    .update(`${metadata.uid} ${stringifyExactly(spec)} ${names}`)
     .digest('hex')
     .slice(0, 32)
 }

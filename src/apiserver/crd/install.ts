@@ -3,6 +3,7 @@ import type { Logger } from '#base/log'
 import type { Transport } from '#client/transport'
 import { resolveService } from '../aggregation/serviceResolver.ts'
 import type { Reach } from '../backends/reach.ts'
+import type { Cancellation } from '../core/cancellation.ts'
 import type { UserInfo } from '../core/request.ts'
 import type { Catalog } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -28,6 +29,8 @@ export interface CustomResourceDeps {
 export interface CustomResourceInstallation {
   /** Resolves when all stored definitions are served. Caches must be loaded. */
   serve(signal: AbortSignal): Promise<void>
+  /** Resolves when a definition is served that was written before the call, also by another server. */
+  catchUp(group: string, resource: string, cancellation: Cancellation | undefined): Promise<void>
   /** Keeps conditions and finishes deletions until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -42,6 +45,10 @@ export function installCustomResources({ registry, catalog, writer, log, reach, 
   const served = new CustomResources({ registry, catalog, clock: writer.clock, log, parts: { webhook: conversion, rules: validationRules } })
   return {
     serve: (signal) => served.follow(signal),
+    async catchUp(group, resource, cancellation) {
+      await registry.cacher.waitUntilCurrent(cancellation)
+      await served.catchUp(`${resource}.${group}`)
+    },
     run: (signal) =>
       keepDefinitions(
         {

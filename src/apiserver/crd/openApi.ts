@@ -3,9 +3,11 @@
  * clients do not support: logic, null, parts with unknown fields.
  * Upstream: apiextensions-apiserver/pkg/controller/openapi (builder/builder.go, v2/conversion.go), pkg/apiserver/schema/kubeopenapi.go.
  */
+
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import { additionalOf, itemsOf, type Props } from '#api/kinds/apiextensions/schemaWalk'
 import { structuralFaults, unsupportedMember } from '#api/kinds/apiextensions/structuralRules'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { FieldPath } from '#api/machinery/fieldPath'
 import type { DefinitionWriter, ExtraDefinition, JsonSchema } from '#api/openapi/schemas'
 import type { Schema } from '#api/schema/schema'
@@ -16,6 +18,8 @@ import { type Definition, type DefinitionVersion, definitionName } from './defin
 const metaV1 = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
 export interface ShownVersion {
+  /** See {@link isPublishableSchema}. */
+  readonly isPublishable: boolean
   readonly version: DefinitionVersion
   readonly schema: Schema
 }
@@ -24,16 +28,17 @@ export interface ShownVersion {
 export function openApiDefinitions(definition: Definition, versions: readonly ShownVersion[]): ExtraDefinition[] {
   const { group, names } = definition.spec
   const { kind, listKind = `${kind}List` } = definition.status.acceptedNames?.kind ? definition.status.acceptedNames : names
-  return versions.flatMap(({ version, schema }) => {
+  return versions.flatMap(({ version, schema, isPublishable }) => {
     const name = definitionName(group, version.name, kind)
     const listName = definitionName(group, version.name, listKind)
     const selectable = selectableFields(version)
+    const props = version.schema?.openAPIV3Schema
     return [
       {
         name,
         schema,
         kind: { group, version: version.name, kind },
-        write: (writer: DefinitionWriter) => ({ ...kindSchema(version.schema?.openAPIV3Schema, writer), ...selectable }),
+        write: (writer: DefinitionWriter) => ({ ...kindSchema(isPublishable ? props : undefined, writer), ...selectable }),
       },
       {
         name: listName,
@@ -52,13 +57,14 @@ function selectableFields({ selectableFields: fields }: DefinitionVersion): Json
 
 function kindSchema(props: Props | undefined, writer: DefinitionWriter): JsonSchema {
   // Clients would read a schema without fields as a ban on all fields: publish only the type.
-  if (!props || !isStructural(props) || (writer.version === 'v2' && props['x-kubernetes-preserve-unknown-fields'])) return { type: 'object' }
+  if (!props || (writer.version === 'v2' && props['x-kubernetes-preserve-unknown-fields'])) return { type: 'object' }
   const written = schemaOf(props, writer)
   return { ...written, properties: { ...(written.properties as JsonSchema), ...typeMeta(writer), metadata: metadata('ObjectMeta', 'metadata', writer) } }
 }
 
-function isStructural(props: Props): boolean {
-  return unsupportedMember(props) === undefined && structuralFaults(props, FieldPath.of()).length === 0
+/** Whether documents show the schema; otherwise only the type. */
+export function isPublishableSchema(props: Props | undefined): boolean {
+  return props !== undefined && unsupportedMember(props) === undefined && structuralFaults(props, FieldPath.of()).length === 0
 }
 
 /** Upstream's descriptions are passed in, like those of all built-in definitions. */
@@ -150,7 +156,7 @@ function logicOf(props: Props): JsonSchema {
   if (props.not) written.not = props.not
   if (!props['x-kubernetes-int-or-string']) return written
   const either = [{ type: 'integer' }, { type: 'string' }]
-  const same = (one: unknown) => JSON.stringify(one) === JSON.stringify(either)
+  const same = (one: unknown) => stringifyExactly(one) === stringifyExactly(either)
   if (same(props.anyOf) || same(props.allOf?.[0]?.anyOf)) return written
   if (!props.anyOf?.length) return { ...written, anyOf: either }
   return { ...written, allOf: [{ anyOf: either }, ...(props.allOf ?? [])] }

@@ -34,6 +34,8 @@ export class CustomResources {
   /** Pending calls of `settle` by definition, which run one after the other. */
   readonly #settling = new Map<string, Promise<void>>()
   readonly #again = new Set<string>()
+  /** Definitions that could not be served, until they are tried again. */
+  readonly #retrying = new Set<string>()
   #signal: AbortSignal | undefined
 
   constructor(deps: ServingDeps) {
@@ -52,6 +54,13 @@ export class CustomResources {
   /** The resource of a definition while it is served. */
   get(name: string): { readonly resource: CustomResource; readonly cache: WatchCache } | undefined {
     return this.#served.get(name)
+  }
+
+  /** Resolves when the served resource matches the cached definition. A definition that could not be served is left to its retry. */
+  async catchUp(name: string): Promise<void> {
+    const running = this.#settling.get(name)
+    if (running) await running
+    else if (!this.#retrying.has(name)) await this.settle(name)
   }
 
   /** Resolves when the served resource matches the current definition. */
@@ -74,12 +83,22 @@ export class CustomResources {
       } catch (error) {
         if (this.#signal?.aborted) return
         this.#deps.log.error(error, 'Serving a custom resource failed; trying again', { customResourceDefinition: name })
-        this.#deps.clock.sleep(retryMs, this.#signal).then(
-          () => this.settle(name),
-          () => undefined,
-        )
+        this.#retryLater(name)
       }
     } while (this.#again.has(name))
+  }
+
+  /** One retry at a time for each definition, however often it fails meanwhile. */
+  #retryLater(name: string): void {
+    if (this.#retrying.has(name)) return
+    this.#retrying.add(name)
+    this.#deps.clock.sleep(retryMs, this.#signal).then(
+      () => {
+        this.#retrying.delete(name)
+        return this.settle(name)
+      },
+      () => undefined,
+    )
   }
 
   async #settleOnce(name: string): Promise<void> {

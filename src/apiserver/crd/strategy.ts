@@ -2,9 +2,11 @@
  * The rules of one version of a custom resource (L3), as a strategy like those of built-in kinds.
  * Upstream: apiextensions-apiserver/pkg/registry/customresource (strategy.go, status_strategy.go, validator.go).
  */
+
 import type { CustomResourceSubresourceScale, JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
 import type { RuleOutcome } from '#api/kinds/apiextensions/ruleEvaluation'
 import type { CreateInput, KindStrategy, UpdateInput } from '#api/kinds/defineKind'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { type FieldError, FieldPath, fieldError } from '#api/machinery/fieldPath'
 import { compileFirstOfJsonPath } from '#api/machinery/jsonPath'
 import type { Frozen, KubeObject, Unstructured } from '#api/machinery/meta'
@@ -12,7 +14,7 @@ import { isQualifiedName } from '#api/machinery/names'
 import { validateEmbeddedResources } from '#api/schema/embeddedResources'
 import { validateListTypes } from '#api/schema/listTypes'
 import type { Schema } from '#api/schema/schema'
-import { compileValidation } from '#api/schema/structuralValidation'
+import { compileValidationInSteps } from '#api/schema/structuralValidation'
 import { ownValue } from '#base/bareMap'
 import { deepCopy } from '#base/frozen'
 import { columnsOf } from './columns.ts'
@@ -21,13 +23,19 @@ import type { Definition, DefinitionVersion } from './definitions.ts'
 /** The version's x-kubernetes-validations rules. `old` is absent on creates. */
 export type RuleValidation = (object: Frozen<KubeObject> | KubeObject, old: Frozen<KubeObject> | undefined) => RuleOutcome
 
-export function customStrategy(definition: Definition, version: DefinitionVersion, schema: Schema, rules: RuleValidation | undefined): KindStrategy {
+/** Pauses while it compiles a large schema. */
+export function* customStrategy(
+  definition: Definition,
+  version: DefinitionVersion,
+  schema: Schema,
+  rules: RuleValidation | undefined,
+): Generator<undefined, KindStrategy> {
   const { group, names } = definition.spec
   const props = (version.schema?.openAPIV3Schema ?? {}) as JSONSchemaProps
   const { status, scale } = version.subresources ?? {}
-  const validation = compileValidation(props)
+  const validation = yield* compileValidationInSteps(props)
   const statusProps = props.properties?.status
-  const statusValidation = statusProps && compileValidation(statusProps, 'status')
+  const statusValidation = statusProps && (yield* compileValidationInSteps(statusProps, 'status'))
   const finish = (errors: FieldError[], input: CreateInput<KubeObject>, old?: Frozen<KubeObject>) => [...errors, ...ruleFaults(rules, errors, input, old)]
   return {
     group,
@@ -166,9 +174,9 @@ const mostReplicas = 2 ** 31 - 1
 function replicasFaults(object: KubeObject, path: string): FieldError[] {
   const value = valueAt(object, path)
   if (value === undefined) return []
-  if (typeof value !== 'number' || !Number.isInteger(value)) return [faultAt(path, 0, accessorFault(path, value, 'int64'))]
-  if (value < 0) return [faultAt(path, value, 'should be a non-negative integer')]
-  return value > mostReplicas ? [faultAt(path, value, `should be less than or equal to ${mostReplicas}`)] : []
+  if (typeof value !== 'bigint' && !Number.isInteger(value)) return [faultAt(path, 0, accessorFault(path, value, 'int64'))]
+  if ((value as number | bigint) < 0) return [faultAt(path, value, 'should be a non-negative integer')]
+  return (value as number | bigint) > mostReplicas ? [faultAt(path, value, `should be less than or equal to ${mostReplicas}`)] : []
 }
 
 /** The path as the definition writes it, with its leading dot. */
@@ -179,7 +187,7 @@ function faultAt(path: string, value: unknown, detail: string): FieldError {
 /** The text of Go's unstructured accessors. */
 function accessorFault(path: string, value: unknown, wanted: string): string {
   const goType = value === null ? '<nil>' : typeof value === 'number' ? 'float64' : typeof value === 'boolean' ? 'bool' : typeof value
-  return `${path} accessor error: ${JSON.stringify(value)} is of the type ${goType}, expected ${wanted}`
+  return `${path} accessor error: ${stringifyExactly(value)} is of the type ${goType}, expected ${wanted}`
 }
 
 const standardFinalizers: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion', 'kubernetes'])

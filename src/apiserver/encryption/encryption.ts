@@ -2,11 +2,13 @@
  * Encryption at rest of a server (L3): the transformers of the configuration file, their health checks, and the reload when the file changes.
  * Upstream: apiserver/pkg/server/options/encryptionconfig (config.go, controller/controller.go; v1.36).
  */
+
 import { createHash } from 'node:crypto'
 import { type AbortScope, abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
+import { aborted } from '#base/orAborted'
 import { type Random, randomUid } from '#base/random'
 import type { ConfigFile } from '../core/configFile.ts'
 import type { HealthCheck } from '../core/health.ts'
@@ -238,11 +240,4 @@ async function wellProviders(content: string, deps: ReloadDeps, signal: AbortSig
     }
     await deps.clock.sleep(lookMs, signal).catch(() => undefined)
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

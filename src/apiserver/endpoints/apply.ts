@@ -9,7 +9,7 @@ import { serverMetadata } from '#api/managedFields/compareObjects'
 import type { OtherVersions } from '#api/managedFields/versions'
 import { strictProblems } from '#api/schema/decode'
 import { append } from '#base/extremes'
-import { deepCopy } from '#base/frozen'
+import { deepCopy, deepCopyInSteps } from '#base/frozen'
 import { checkKind, decodeExpected, decodeValue, type ExpectedKind, fieldValidationOf, parseBody, yamlType } from '../core/body.ts'
 import { inSteps, isLargeObject, turn } from '../core/fairLoop.ts'
 import type { RequestBody } from '../core/request.ts'
@@ -86,7 +86,7 @@ export async function applyConfiguration(scope: Scope, body: RequestBody): Promi
         ? await withConvertedVersions(foreignConversion, served.apiVersion, (otherVersion) => apply(inputWith(otherVersion)))
         : await inSteps(applySteps(inputWith(served.otherVersion)), isLarge)
       if (isLarge) await turn()
-      const copy = deepCopy<KubeObject>(merged)
+      const copy = isLarge ? await inSteps(deepCopyInSteps<KubeObject>(merged), true) : deepCopy<KubeObject>(merged)
       if (isLarge) await turn()
       if (current && applied.metadata.resourceVersion) copy.metadata.resourceVersion = applied.metadata.resourceVersion
       return decodeValue(request, { value: copy, duplicates: [] }, expected, 'Ignore')

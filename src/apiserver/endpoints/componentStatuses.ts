@@ -1,45 +1,67 @@
 /**
- * componentstatuses (L3): deprecated since v1.19, still listed by `kubectl get cs`. The composition root supplies the health checks.
- * Upstream: pkg/registry/core/componentstatus.
+ * componentstatuses (L3): deprecated since v1.19, still listed by `kubectl get cs`. Each request probes the store and the components, all at once. The
+ * composition root supplies the probes of the components.
+ * Upstream: pkg/registry/core/componentstatus (rest.go, validator.go).
  */
+
 import type { ComponentStatus } from '#api/gen/types/core.v1'
-import { strategyFor } from '#api/kinds/index'
-import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'
-import { toTable } from '#api/tables/table'
-import type { Answer } from '../core/answer.ts'
-import { encodingOf, negotiate } from '../core/negotiate.ts'
-import type { RequestInfo } from '../core/request.ts'
-import type { Handler } from '../core/stage.ts'
-import { methodNotAllowed } from './router.ts'
+import { deadlineScope } from '#base/abortScope'
+import type { Clock } from '#base/clock'
+import { messageOf } from '#base/messageOf'
+import { orAborted } from '#base/orAborted'
+import type { ComputedResource } from '../core/computedResource.ts'
 
 export interface ComponentHealth {
-  readonly name: string
-  /** Undefined: healthy. */
-  readonly problem?: string | undefined
+  /** Upstream's probe.Success, probe.Failure and probe.Unknown. */
+  readonly status: 'True' | 'False' | 'Unknown'
+  readonly message: string
+  readonly error?: string | undefined
 }
 
-export function componentStatusHandler(components: () => readonly ComponentHealth[], nowMs: () => number): Handler {
-  return (request): Answer => {
-    const info = request.info as RequestInfo
-    const all = components().map(statusOf)
-    const form = negotiate(request, ['Table'])
-    const metadata = { resourceVersion: '' }
-    const table = (objects: readonly ComponentStatus[]) =>
-      toTable(objects as unknown as readonly Frozen<KubeObject>[], strategyFor('', 'ComponentStatus')?.columns ?? [], nowMs(), 'Metadata', metadata)
-    if (info.verb === 'list') {
-      const list = { kind: 'ComponentStatusList', apiVersion: 'v1', metadata, items: all }
-      return { type: 'value', status: 200, value: form.as === 'Table' ? table(all) : list, ...encodingOf(form) }
-    }
-    if (info.verb !== 'get') throw methodNotAllowed()
-    const one = all.find((status) => status.metadata.name === info.name)
-    if (!one) throw notFound({ group: '', resource: 'componentstatuses' }, info.name)
-    return { type: 'value', status: 200, value: form.as === 'Table' ? table([one]) : one, ...encodingOf(form) }
+export const healthy: ComponentHealth = { status: 'True', message: 'ok' }
+
+export interface ComponentProbe {
+  readonly name: string
+  /** What it throws is the error of an unhealthy component. */
+  probe(signal: AbortSignal): Promise<ComponentHealth> | ComponentHealth
+}
+
+const probeTimeoutMs = 20_000
+
+export function componentStatuses(probes: readonly ComponentProbe[], clock: Clock): ComputedResource {
+  const byName = new Map(probes.map((one) => [one.name, one]))
+  const statusOf = async (one: ComponentProbe, signal: AbortSignal) => {
+    using limit = deadlineScope({ clock, ms: probeTimeoutMs }, signal)
+    return componentStatus(one.name, await probed(one, limit.signal))
+  }
+  const resource: ComputedResource<ComponentStatus> = {
+    group: '',
+    version: 'v1',
+    resource: 'componentstatuses',
+    get({ name, signal }) {
+      const one = byName.get(name)
+      if (!one) throw notFound({ group: '', resource: 'componentstatus' }, name)
+      return statusOf(one, signal)
+    },
+    list: ({ signal, selects }) => {
+      const selected = [...byName.keys()].filter((name) => selects({ name })).sort()
+      return Promise.all(selected.map((name) => statusOf(byName.get(name) as ComponentProbe, signal)))
+    },
+  }
+  return resource as unknown as ComputedResource
+}
+
+/** Ends with the signal, even if the probe does not. */
+async function probed(one: ComponentProbe, signal: AbortSignal): Promise<ComponentHealth> {
+  try {
+    return await orAborted(Promise.resolve(one.probe(signal)), signal)
+  } catch (error) {
+    return { status: 'False', message: '', error: messageOf(error) }
   }
 }
 
-function statusOf({ name, problem }: ComponentHealth): ComponentStatus {
-  const condition =
-    problem === undefined ? { type: 'Healthy', status: 'True', message: 'ok' } : { type: 'Healthy', status: 'False', message: problem, error: problem }
-  return { kind: 'ComponentStatus', apiVersion: 'v1', metadata: { name }, conditions: [condition] } as ComponentStatus
+function componentStatus(name: string, { status, message, error }: ComponentHealth): ComponentStatus {
+  const condition = { type: 'Healthy', status, ...(message === '' ? {} : { message }), ...(error ? { error } : {}) }
+  return { kind: 'ComponentStatus', apiVersion: 'v1', metadata: { name }, conditions: [condition] }
 }

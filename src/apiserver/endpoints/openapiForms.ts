@@ -2,6 +2,7 @@
  * The encodings of an OpenAPI document (L3): JSON of both versions, and version 2 as protobuf. A form encodes one entry at a time and concatenates
  * encoded entries, so that encoded entries are reused and no request waits for a whole document.
  */
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { type DocumentEntry, type EntryMember, entryMembers, openApiV3Components } from '#api/openapi/document'
 import { encodeGnostic, gnosticEntry, gnosticMediaType, gnosticMember } from '#api/openapi/gnostic'
 import type { JsonSchema } from '#api/openapi/schemas'
@@ -22,7 +23,7 @@ function jsonObject(prefix: string, entries: readonly Uint8Array[], rest = ''): 
   return [Buffer.from(`${prefix}{`), ...entries.flatMap((entry, index) => (index === 0 ? [entry] : [comma, entry])), Buffer.from(`}${rest}`)]
 }
 
-const jsonEntry = ({ name, value }: DocumentEntry): Uint8Array => Buffer.from(`${JSON.stringify(name)}:${JSON.stringify(value)}`)
+const jsonEntry = ({ name, value }: DocumentEntry): Uint8Array => Buffer.from(`${JSON.stringify(name)}:${stringifyExactly(value)}`)
 
 /** Without its closing brace. */
 const openObject = (value: JsonSchema): string => JSON.stringify(value).slice(0, -1)

@@ -2,6 +2,7 @@
  * PATCH in its four forms (L3): JSON patch, merge patch, strategic merge patch, server-side apply.
  * Upstream: apiserver/pkg/endpoints/handlers/patch.go.
  */
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
 import { JsonSyntaxError, parseJson } from '#api/machinery/json'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
@@ -72,7 +73,7 @@ export async function patch(scope: Scope): Promise<Answer> {
         if (isLarge) await turn()
         // The library that reads JSON patches is a lenient one.
         const duplicates = type === jsonPatchType ? [] : patch.duplicates
-        const shownValue = () => (type === strategicMergePatchType ? goPrint(patch.value) : JSON.stringify(type === jsonPatchType ? patched : apply(current)))
+        const shownValue = () => (type === strategicMergePatchType ? goPrint(patch.value) : stringifyExactly(type === jsonPatchType ? patched : apply(current)))
         const object = whatPatchMade(type, shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation))
         return kept ? kept.joined(object) : object
       },
@@ -114,6 +115,7 @@ function patcher(scope: Scope, type: string, value: unknown): (current: Frozen<K
 
 function goKind(value: unknown): string {
   if (Array.isArray(value)) return 'array'
+  if (typeof value === 'bigint') return 'number'
   return typeof value === 'boolean' ? 'bool' : typeof value
 }
 

@@ -2,18 +2,23 @@
  * Puts results of the registry into the form that was negotiated (L3): cached bytes as they are, tables, metadata alone.
  * Upstream: apiserver/pkg/endpoints/handlers/response.go.
  */
+
+import type { ResourceFacts } from '#api/discovery/resources'
 import type { Column } from '#api/kinds/defineKind'
-import type { Frozen, KubeList, KubeObject } from '#api/machinery/meta'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
+import { type Frozen, groupVersion, type KubeList, type KubeObject } from '#api/machinery/meta'
 import { badRequest } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import { withNils } from '#api/schema/nils'
+import type { Schema } from '#api/schema/schema'
 import { type IncludeObject, partialObjectMetadata, tableRow, toTable } from '#api/tables/table'
 import type { Answer, WatchForm } from '../core/answer.ts'
+import { inSlices } from '../core/fairLoop.ts'
 import { type AnswerForm, encodingOf, negotiate } from '../core/negotiate.ts'
 import type { CachedObject, ServerRequest } from '../core/request.ts'
 import type { ListResult } from '../registry/list.ts'
 import type { ServedResource } from '../registry/storedResource.ts'
-import { encodeLongList, longListItems } from './longLists.ts'
+import { encodeLongList, type LongList, longListItems } from './longLists.ts'
 
 export interface Presenter {
   object(object: CachedObject, status: number): Answer
@@ -32,8 +37,14 @@ export function createPresenter(request: ServerRequest, served: ServedResource, 
   return plainPresenter(served, form)
 }
 
+interface PresentedKind {
+  readonly columns: readonly Column<KubeObject>[]
+  /** For protobuf, if the kind is no part of Kubernetes' own API. */
+  readonly schema?: Schema | undefined
+}
+
 /** An object that is computed for the request, in the negotiated form. */
-export function presentOne(request: ServerRequest, form: AnswerForm, object: KubeObject, columns: readonly Column<KubeObject>[], nowMs: number): Answer {
+export function presentOne(request: ServerRequest, form: AnswerForm, object: KubeObject, { columns, schema }: PresentedKind, nowMs: number): Answer {
   const apiVersion = `meta.k8s.io/${form.metaVersion ?? 'v1'}`
   const whole = object as Frozen<KubeObject>
   const value =
@@ -42,7 +53,51 @@ export function presentOne(request: ServerRequest, form: AnswerForm, object: Kub
       : form.as
         ? { ...partialObjectMetadata(whole), apiVersion }
         : object
-  return { type: 'value', status: 200, value, ...encodingOf(form) }
+  return { type: 'value', status: 200, value, ...(form.as ? {} : { schema }), ...encodingOf(form) }
+}
+
+/**
+ * A list of computed objects, in the negotiated form. Their items do not repeat the kind that the list implies. Objects may be large, so that even a short list
+ * is made in several turns of the event loop, by time.
+ */
+export async function presentComputedList(
+  request: ServerRequest,
+  form: AnswerForm,
+  objects: readonly KubeObject[],
+  kind: PresentedKind & { readonly facts: ResourceFacts; readonly listKind: string; readonly schema: Schema; readonly listSchema: Schema },
+  nowMs: number,
+): Promise<Answer> {
+  const list = computedList(request, form, objects as readonly Frozen<KubeObject>[], kind, nowMs)
+  // A caller in this process gets the value: it is not written at all.
+  if (objects.length > 1 && !request.inProcessUser) return encodeLongList(form, list)
+  const { head, name, items, element, schemas } = list
+  const elements: unknown[] = []
+  await inSlices(items, (item) => void elements.push(element(item)))
+  return { type: 'value', status: 200, value: { ...head, [name]: elements }, schema: schemas?.list, ...encodingOf(form) }
+}
+
+function computedList(
+  request: ServerRequest,
+  form: AnswerForm,
+  items: readonly Frozen<KubeObject>[],
+  { facts, columns, listKind, schema, listSchema }: Parameters<typeof presentComputedList>[3],
+  nowMs: number,
+): LongList<Frozen<KubeObject>> {
+  // Without a resourceVersion: the list is of no state of the store.
+  const metadata = {}
+  if (!form.as) {
+    const head = { kind: listKind, apiVersion: groupVersion(facts), metadata }
+    const element = ({ apiVersion: _, kind: __, ...rest }: Frozen<KubeObject>) => rest
+    return { head, name: 'items', items, element, schemas: { list: listSchema, item: schema } }
+  }
+  const apiVersion = `meta.k8s.io/${form.metaVersion ?? 'v1'}`
+  if (form.as === 'Table') {
+    const include = includeOf(request)
+    const { rows: _, ...head } = toTable([], columns, nowMs, include, metadata)
+    return { head: { ...head, apiVersion }, name: 'rows', items, element: (object) => tableRow(object, columns, nowMs, include) }
+  }
+  const head = { kind: 'PartialObjectMetadataList', apiVersion, metadata }
+  return { head, name: 'items', items, element: (object) => ({ ...partialObjectMetadata(object), apiVersion }) }
 }
 
 /** What kinds without columns of their own show. */
@@ -89,7 +144,7 @@ function metadataPresenter(served: ServedResource, form: AnswerForm): Presenter 
       form: {
         key: `partial ${apiVersion} ${formKey(served)}`,
         view: served.view,
-        encode: (object) => Buffer.from(JSON.stringify(partial(object.object))),
+        encode: (object) => Buffer.from(stringifyExactly(partial(object.object))),
         value: (object) => partial(object.object),
       },
       bookmark: (revision, annotations) => bookmarkObject('PartialObjectMetadata', apiVersion, revision, annotations),
@@ -110,7 +165,7 @@ function tablePresenter(request: ServerRequest, served: ServedResource, form: An
     form: {
       key: `table ${withColumns} ${include} ${apiVersion} ${formKey(served)}`,
       view: served.view,
-      encode: (object) => Buffer.from(JSON.stringify(one(object, withColumns))),
+      encode: (object) => Buffer.from(stringifyExactly(one(object, withColumns))),
       value: (object) => one(object, withColumns),
     },
     bookmark: (revision, annotations) => ({

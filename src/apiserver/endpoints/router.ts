@@ -7,6 +7,7 @@ import { notFound, StatusError } from '#api/machinery/status'
 import { bareMap } from '#base/bareMap'
 import type { Answer } from '../core/answer.ts'
 import { textAnswer } from '../core/answer.ts'
+import type { Cancellation } from '../core/cancellation.ts'
 import type { RequestInfo, ServerRequest } from '../core/request.ts'
 import type { Handler } from '../core/stage.ts'
 import type { Catalog, CatalogEntry } from '../registry/catalog.ts'
@@ -25,9 +26,11 @@ export interface RouterParts {
   readonly subresources: SubresourceHandlers
   /** Paths outside /api and /apis, and discovery. Undefined: not found. */
   nonResource(request: ServerRequest): Promise<Answer | undefined> | Answer | undefined
+  /** Resolves when the catalog has a custom resource that was defined before the call, also at another server. Absent: it always has. */
+  catchUp?(group: string, resource: string, cancellation: Cancellation | undefined): Promise<void>
 }
 
-const pathNotFound = textAnswer(404, '404 page not found\n', { 'x-content-type-options': 'nosniff' })
+export const pathNotFound = textAnswer(404, '404 page not found\n', { 'x-content-type-options': 'nosniff' })
 
 const objectVerbs: Readonly<Record<string, VerbHandler>> = { get: getObject, update, patch, delete: deleteOne, watch: listOrWatch }
 const collectionVerbs: Readonly<Record<string, VerbHandler>> = { list: listOrWatch, watch: listOrWatch, create, deletecollection: deleteCollection }
@@ -35,7 +38,7 @@ const viewVerbs: Readonly<Record<string, VerbHandler>> = bareMap({ get: getObjec
 
 export function createRouter(parts: RouterParts): Handler {
   const nonResource = async (request: ServerRequest) => (await parts.nonResource(request)) ?? notFoundAnswer(parts.catalog, request)
-  return (request) => {
+  const route = (request: ServerRequest, isKnown: boolean): Promise<Answer> | Answer => {
     const info = request.info as RequestInfo
     // The core group has an empty name, so it has no path below /apis.
     if (info.apiPrefix === 'apis' && info.apiGroup === '') return nonResource(request)
@@ -43,8 +46,11 @@ export function createRouter(parts: RouterParts): Handler {
     const entry = parts.catalog.resource(info.apiGroup, info.apiVersion, info.resource)
     const foreign = parts.catalog.foreign(info.apiGroup, info.apiVersion)
     if (foreign) return foreign(request)
+    if (!entry && !isKnown && parts.catchUp && !isBelowBuiltInGroup(parts.catalog, request.path)) {
+      return parts.catchUp(info.apiGroup, info.resource, request.cancellation).then(() => route(request, true))
+    }
     if (!entry || !placeFits(entry.facts, info)) return nonResource(request)
-    if (entry.warning) request.warnings.push(entry.warning)
+    if (entry.warning) warnOfDeprecation(request, entry.warning)
     if (info.subresource !== '') return subresource(parts, request, entry)
     // Upstream installs no route for it, although authorization takes it for a get.
     if (request.method === 'HEAD') throw methodNotAllowed()
@@ -61,6 +67,12 @@ export function createRouter(parts: RouterParts): Handler {
     if (!handler || !facts.verbs.includes(info.verb)) throw methodNotAllowed()
     return handler({ deps: parts.endpoints, request, info, served })
   }
+  return (request) => route(request, false)
+}
+
+function warnOfDeprecation(request: ServerRequest, warning: string): void {
+  request.warnings.push(warning)
+  request.deprecated = true
 }
 
 /** GET /apis/<group>/<version> of a group-version that another server answers. */

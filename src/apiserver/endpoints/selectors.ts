@@ -2,7 +2,7 @@
 import { type FieldSelector, parseFieldSelector } from '#api/machinery/fieldSelector'
 import { parseLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
-import { badRequest } from '#api/machinery/status'
+import { badRequest, type StatusError } from '#api/machinery/status'
 import { emptyMap } from '#base/bareMap'
 import type { CacheEntry } from '../core/watch/cacheEntry.ts'
 import { everything, type Selection } from '../registry/selection.ts'
@@ -37,7 +37,7 @@ function checkedFields(served: ServedResource, fields: FieldSelector): (entry: C
     const isMetadata = field === 'metadata.name' || (field === 'metadata.namespace' && (!own || served.namespaced))
     if (isMetadata || (own && Object.hasOwn(own, field))) continue
     if (own) throw badRequest(`field label not supported: ${field}`)
-    throw badRequest(`${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`)
+    throw unknownField(field)
   }
   return (entry, field) => {
     const { metadata } = entry.object
@@ -45,6 +45,11 @@ function checkedFields(served: ServedResource, fields: FieldSelector): (entry: C
     if (field === 'metadata.namespace') return metadata.namespace ?? ''
     return own?.[field]?.(shownObject(served, entry)) ?? ''
   }
+}
+
+/** The refusal of a field that no selector of the kind may name. */
+export function unknownField(field: string): StatusError {
+  return badRequest(`${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`)
 }
 
 /** Fields are those of the served version. An object that a webhook has not converted yet is matched in its stored version. */

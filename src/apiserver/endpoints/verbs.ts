@@ -3,7 +3,7 @@
  * Upstream: apiserver/pkg/endpoints/handlers.
  */
 import type { KubeObject } from '#api/machinery/meta'
-import { isStatus, notFound } from '#api/machinery/status'
+import { conflict, isStatus, notFound, optimisticLockMessage } from '#api/machinery/status'
 import { deepCopy } from '#base/frozen'
 import type { Answer } from '../core/answer.ts'
 import { decodeBody } from '../core/body.ts'
@@ -14,6 +14,7 @@ import { deleteObject } from '../registry/deletion.ts'
 import { expectedKind } from '../registry/expectedKind.ts'
 import { listObjects, parseRevision } from '../registry/list.ts'
 import { keyFor, type ServedResource } from '../registry/storedResource.ts'
+import { latencyMeasure } from '../registry/storeLatency.ts'
 import { deleteUnreadable } from '../registry/unsafeDeletion.ts'
 import { updateObject } from '../registry/update.ts'
 import { deleteOptions, refuseUnsafe } from './deleteOptions.ts'
@@ -43,8 +44,10 @@ export async function listOrWatch(scope: Scope): Promise<Answer> {
   if (scope.info.verb === 'watch') return watchObjects(scope)
   const { deps, request, info, served } = scope
   const presenter = createPresenter(request, served, () => deps.clock.now())
-  const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
-  return presenter.list(result)
+  const { cacher } = deps.registry
+  const measure = latencyMeasure(deps.clock, request.audit)
+  const result = await listObjects({ cacher, store: deps.store, measure }, served, listQuery(scope, info.namespace), request.cancellation)
+  return measure('transform-response-object', () => presenter.list(result))
 }
 
 function listQuery(scope: Scope, namespace: string) {
@@ -79,10 +82,17 @@ export async function update(scope: Scope): Promise<Answer> {
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const context = writeContext(scope, 'UpdateOptions')
   const object = await decodeBody(scope, expectedKind(served), (value) => keptByCaller(scope, value))
+  let isTaken = false
   const result = await updateObject(deps.writer, context, {
     name: info.name,
-    // With a resourceVersion the write fits one state only, so there is no second try that would need an untouched object.
-    transform: (current) => (current && object.metadata.resourceVersion ? object : deepCopy<KubeObject>(object)),
+    transform(current) {
+      if (!current || Number(object.metadata.resourceVersion ?? 0) === 0) return deepCopy<KubeObject>(object)
+      // A write with a resourceVersion fits one state. The second try would compare the version that the first one has set: that of an equal write
+      // of another server, if the cache took it for this one.
+      if (isTaken) throw conflict(served, info.name, optimisticLockMessage)
+      isTaken = true
+      return object
+    },
   })
   return shown(scope, result.entry, (object) => presenter.object(object, result.created ? 201 : 200))
 }
@@ -101,7 +111,7 @@ export async function deleteOne(scope: Scope): Promise<Answer> {
   const result = await deleteObject(deps.writer, context, { ...request, name: info.name })
   if (!result.deleted || answersWithObject.has(`${served.group}/${served.resource}`))
     return shown(scope, result.entry, (object) => ({ type: 'object', status: 200, object }))
-  return { type: 'value', status: 200, value: deletedStatus(served, result.entry.object.metadata) }
+  return { type: 'value', status: 200, value: deletedStatus(served, { name: info.name, uid: result.uid }) }
 }
 
 /** Deleting one of these answers with what was deleted, the others with a Status. Upstream: ReturnDeletedObject of the storages. */
@@ -134,7 +144,9 @@ export async function deleteCollection(scope: Scope): Promise<Answer> {
   const presenter = createPresenter(request, served, () => deps.clock.now())
   const { options, request: deletion } = await deleteOptions(scope)
   refuseUnsafe(options)
-  const result = await listObjects({ cacher: deps.registry.cacher, store: deps.store }, served, listQuery(scope, info.namespace), request.cancellation)
+  const { cacher } = deps.registry
+  const measure = latencyMeasure(deps.clock, request.audit)
+  const result = await listObjects({ cacher, store: deps.store, measure }, served, listQuery(scope, info.namespace), request.cancellation)
   const context = writeContext(scope, 'DeleteOptions', options)
   const ended: (CacheEntry | undefined)[] = []
   await withWorkers(result.items, deletionWorkers, async (item, index) => {

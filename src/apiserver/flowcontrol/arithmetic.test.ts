@@ -14,7 +14,7 @@ const divisions = [
   { name: 'both matter', sum: 20, classes: [one(8, 8, 99), one(0, 4, 3), one(0, 12, 99)], want: [8, 3, 9] },
   { name: 'exactly the lower bounds', sum: 5, classes: [one(2, 7, 9), one(3, 3, 9)], want: [2, 3] },
   { name: 'exactly the upper bounds', sum: 11, classes: [one(2, 7, 8), one(3, 3, 3)], want: [8, 3] },
-  { name: 'nobody aims for anything', sum: 9, classes: [one(0, 0, 99), one(0, 0, 99), one(0, 0, 99)], want: [3, 3, 3] },
+  { name: 'no class has a target', sum: 9, classes: [one(0, 0, 99), one(0, 0, 99), one(0, 0, 99)], want: [3, 3, 3] },
   { name: 'nothing to divide', sum: 0, classes: [one(0, 1, 2)], want: [0] },
   { name: 'less than the lower bounds', sum: 4, classes: [one(2, 2, 9), one(3, 3, 9)], want: undefined },
   { name: 'more than the upper bounds', sum: 19, classes: [one(2, 2, 9), one(3, 3, 9)], want: undefined },

@@ -79,7 +79,7 @@ export class FlowSchemas {
   #classified(candidate: Candidate, user: UserInfo, info: RequestInfo): Classified {
     const { schema } = candidate
     if (schema.distinguisher === 'ByNamespace') return { level: schema.level, flow: flowOf(schema, info.namespace) }
-    // The fallback candidate has no user of its own.
+    // The fallback candidate has no user.
     if (candidate.rules.length === 0) return { level: schema.level, flow: flowOf(schema, schema.distinguisher ? user.name : '') }
     candidate.flow ??= flowOf(schema, schema.distinguisher ? user.name : '')
     return { level: schema.level, flow: candidate.flow }

@@ -143,6 +143,8 @@ test('API-21 the last event of a slow request has the durations of its parts', a
     for (const ms of [100, 300]) {
       audit?.spent('mutating-webhook', ms)
       audit?.spent('validating-webhook', ms)
+      audit?.spent('authorization', ms)
+      audit?.spent('transform-response-object', ms)
     }
     audit?.spent('etcd', 0)
     const work = clock.sleep(2_000)
@@ -152,8 +154,10 @@ test('API-21 the last event of a slow request has the durations of its parts', a
   })
   assert.deepEqual(JSON.parse(events[1] ?? '').annotations, {
     'apiserver.latency.k8s.io/authentication': '12ms',
+    'apiserver.latency.k8s.io/authorization': '300ms',
     'apiserver.latency.k8s.io/mutating-webhook': '400ms',
     'apiserver.latency.k8s.io/total': '2s',
+    'apiserver.latency.k8s.io/transform-response-object': '400ms',
     'apiserver.latency.k8s.io/validating-webhook': '300ms',
   })
 })

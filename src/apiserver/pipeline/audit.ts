@@ -72,6 +72,7 @@ class AuditedRequest {
 
   #complete(status: ResponseStatus, answer: Answer): boolean | Promise<boolean> {
     const nowMs = this.#clock.now()
+    this.#record.noteDeprecation()
     this.#record.noteLatency(nowMs)
     return this.#process(this.#record.event('ResponseComplete', nowMs, status, answer))
   }

@@ -30,6 +30,11 @@ export function latencyStage(deps: { clock: Clock; metrics: Metrics }): Stage {
     help: 'Open long-running requests.',
     labels: labels.filter((label) => label !== 'dry_run'),
   })
+  const deprecated = deps.metrics.gauge({
+    name: 'apiserver_requested_deprecated_apis',
+    help: 'Deprecated APIs that were requested, by resource and the release that removes them.',
+    labels: ['group', 'version', 'resource', 'subresource', 'removed_release'],
+  })
   const inFlight = deps.metrics.gauge({ name: 'apiserver_current_inflight_requests', help: 'Requests being worked on.', labels: ['request_kind'] })
   const known = new LruCache<string, KnownSeries>(mostKnownSeries)
   const seriesOf = (request: ServerRequest, code: number): KnownSeries => {
@@ -53,10 +58,17 @@ export function latencyStage(deps: { clock: Clock; metrics: Metrics }): Stage {
         inFlight.dec(kind)
         const series = seriesOf(request, codeOf(answer, error))
         series.total.inc()
+        if (request.deprecated) deprecated.set(1, deprecatedLabels(request))
         series.duration?.observe((deps.clock.monotonicMs() - startedMs) / 1000)
       })
     },
   }
+}
+
+function deprecatedLabels(request: ServerRequest) {
+  const { group, version, resource, subresource } = labelValues(request)
+  // No release that removes one of the served resources is known yet.
+  return { group, version, resource, subresource, removed_release: '' }
 }
 
 const readOnly = { request_kind: 'readOnly' }

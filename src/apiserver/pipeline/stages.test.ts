@@ -86,7 +86,12 @@ const cases: Case[] = [
     want: '200 ok',
     headers: { 'access-control-allow-origin': undefined },
   },
-  { name: 'authentication refuses whom nobody knows', with: { deps: { authenticators: [] } }, want: '401 Unauthorized', headers: { connection: 'close' } },
+  {
+    name: 'authentication refuses a request that no authenticator accepts',
+    with: { deps: { authenticators: [] } },
+    want: '401 Unauthorized',
+    headers: { connection: 'close' },
+  },
   {
     name: 'a refusal has the media type that the client accepts',
     sent: { headers: { accept: 'application/vnd.kubernetes.protobuf' } },

@@ -3,7 +3,7 @@
  * as the shutdown begins, since the watch caches have stopped.
  * Upstream: apiserver/pkg/server/filters/waitgroup.go.
  */
-import { StatusError } from '#api/machinery/status'
+import { shuttingDown } from '../core/shuttingDown.ts'
 import { finished, isLongRunning, type Stage } from '../core/stage.ts'
 import type { RequestGroup } from './requestGroup.ts'
 import { isExemptFromRetryAfter } from './retryAfter.ts'
@@ -25,8 +25,4 @@ export function waitGroupStage(requests: RequestGroup, shutdown: AbortSignal): S
       return finished(next, request, done)
     },
   }
-}
-
-export function shuttingDown(): StatusError {
-  return new StatusError('ServiceUnavailable', 'apiserver is shutting down', { details: { retryAfterSeconds: 1 } })
 }

@@ -14,20 +14,42 @@ function record({ warnings, responseHeaders }: ServerRequest): void {
   if (warnings.length > 0 && responseHeaders) responseHeaders.warning = warningHeaders(warnings)
 }
 
-/** `299 - "text"` for each, as RFC 7234 has it. */
+/** `299 - "text"` for each, as RFC 7234 has it. An object may cause many thousands: no more of them are read than are written. */
 export function warningHeaders(warnings: readonly string[]): string[] {
-  const texts = [...new Set(warnings)].filter((text) => text !== '' && !controls.test(text)).map((text) => [...text])
-  const total = texts.reduce((sum, text) => sum + text.length, 0)
-  const cut = total > mostCharacters
+  const cut = exceeds(warnings)
   const headers: string[] = []
   let written = 0
-  for (const text of texts) {
+  for (const text of printable(warnings)) {
     if (cut && written >= mostCharacters) break
-    const shown = cut ? text.slice(0, mostOfEach) : text
+    const shown = firstCharacters(text, cut ? mostOfEach : mostCharacters)
     written += shown.length
     headers.push(`299 - ${quoted(shown.join(''))}`)
   }
   return headers
+}
+
+/** Whether all together have more characters than headers may. */
+function exceeds(warnings: readonly string[]): boolean {
+  let total = 0
+  for (const text of printable(warnings)) {
+    total += firstCharacters(text, mostCharacters + 1).length
+    if (total > mostCharacters) return true
+  }
+  return false
+}
+
+function* printable(warnings: readonly string[]): Generator<string> {
+  const seen = new Set<string>()
+  for (const text of warnings) {
+    if (text === '' || seen.has(text)) continue
+    seen.add(text)
+    if (!controls.test(text)) yield text
+  }
+}
+
+/** Unicode characters, of which a string's units may be halves. */
+function firstCharacters(text: string, most: number): string[] {
+  return [...text.slice(0, 2 * most)].slice(0, most)
 }
 
 // As upstream: a text with control characters makes no header.

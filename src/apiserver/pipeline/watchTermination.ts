@@ -3,9 +3,9 @@
  * meanwhile. Upstream: apiserver/pkg/server/filters/watch_termination.go.
  */
 import type { ServerRequest } from '../core/request.ts'
+import { shuttingDown } from '../core/shuttingDown.ts'
 import { finished, type Handler, type Stage } from '../core/stage.ts'
 import type { RequestGroup } from './requestGroup.ts'
-import { shuttingDown } from './waitGroup.ts'
 
 export function watchTerminationStage(watches: RequestGroup): Stage {
   return {

@@ -8,6 +8,7 @@ import { VirtualClock } from '#base/virtualClock'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import { changedStore } from '#testing/changedStore'
+import { Cancellation } from '../core/cancellation.ts'
 import { UnreadableValue } from '../core/watch/unreadableValue.ts'
 import { Cacher } from './cacher.ts'
 import { everything } from './selection.ts'
@@ -50,6 +51,18 @@ test('API-07 a consistent read waits for the newest write, and writes of other r
   await close()
 })
 
+test('API-07 a deletion before the start counts as a change, so that lists of an earlier revision are read from the store', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  await put(store, 'kept')
+  await put(store, 'deleted')
+  const { revision } = await store.transact({ compare: [], success: [{ type: 'delete', from: `${prefix}a/deleted` }] })
+  const { cacher, close } = start(store, clock)
+  await cacher.loaded
+  assert.ok(cacher.cache(prefix).changedAt >= revision)
+  await close()
+})
+
 test('API-07 a list at a future revision is refused as too large after three seconds', async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const { cacher, close } = start(createMemoryStore({ clock }), clock)
@@ -61,6 +74,47 @@ test('API-07 a list at a future revision is refused as too large after three sec
   })
   await clock.advance(3_000)
   await waiting
+  await close()
+})
+
+test('API-07 reads that wait for a first reading which never ends are refused, the server shuts down or the client leaves', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  const silence = new AbortController()
+  const silent = new Promise<never>((_, reject) => silence.signal.addEventListener('abort', () => reject(new Error('the store was closed'))))
+  const { cacher, close } = start(changedStore(store, { range: () => silent }), clock)
+  const left = new Cancellation()
+  const leaving = assert.rejects(cacher.waitUntilCurrent(left) ?? Promise.resolve(), /the client left/)
+  const waiting = assert.rejects(cacher.waitUntilCurrent() ?? Promise.resolve(), (error) => isStatus(error))
+  left.abort(new Error('the client left'))
+  await leaving
+  const closed = close()
+  silence.abort()
+  await closed
+  await waiting
+  await assert.rejects(cacher.waitUntilCurrent() ?? Promise.resolve(), (error) => isStatus(error))
+})
+
+test('API-07 a read whose client has left while the revision was asked for does not wait', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const { cacher, close } = start(createMemoryStore({ clock }), clock)
+  await cacher.loaded
+  const left = new Cancellation(AbortSignal.abort(new Error('the client left')))
+  await assert.rejects(cacher.waitFor(99, left) ?? Promise.resolve(), /the client left/)
+  await close()
+})
+
+test('API-07 a write that 20,000 reads wait for lets them go in time that grows with their number', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  const { cacher, close } = start(store, clock)
+  await cacher.loaded
+  const waiting = Promise.all(Array.from({ length: 20_000 }, () => cacher.waitFor(2)))
+  const before = process.cpuUsage()
+  await put(store, 'awaited')
+  await waiting
+  const { user, system } = process.cpuUsage(before)
+  assert.ok(user + system < 400_000, `${user + system} µs`)
   await close()
 })
 
@@ -221,12 +275,46 @@ test('API-07 a damaged value is counted and logged by its key and without its co
   await running
 })
 
-/** Values whose key must be fetched, such as from a KMS: `read` decides when, and with what result. */
-function valuesRead(read: StoredValues['read']): StoredValues {
+/** Values whose key must be fetched, such as from a KMS: `decrypt` decides when, and with what result. */
+function valuesRead(decrypt: StoredValues['decrypt']): StoredValues {
   const values = new StoredValues('', undefined)
-  values.read = read
+  values.decrypt = decrypt
   return values
 }
+
+test('API-07 a first reading of values that take long to decode gives others a turn after each, also across resources', async () => {
+  let nowMs = 0
+  let decodedInTurn = 0
+  let mostInTurn = 0
+  const turn = async () => {
+    decodedInTurn = 0
+  }
+  class SlowClock extends VirtualClock {
+    override monotonicMs() {
+      return nowMs
+    }
+  }
+  const clock = new SlowClock('2026-01-01T00:00:00Z', undefined, turn)
+  const decode = (stored: Uint8Array) => {
+    nowMs += 25
+    mostInTurn = Math.max(mostInTurn, ++decodedInTurn)
+    return stored
+  }
+  const values = new StoredValues('configmaps', undefined, { encode: (_object, plain) => plain, decode, isCurrent: () => true })
+  const store = createMemoryStore({ clock })
+  const names = ['one', 'two', 'three']
+  for (const name of names) await put(store, name)
+  for (const name of names) await store.transact({ compare: [], success: [{ type: 'put', key: `${addedPrefix}a/${name}`, value: value(name) }] })
+  const resources = [prefix, addedPrefix].map((one) => ({ prefix: one, indexes: [], values }))
+  const cacher = new Cacher({ store, clock, log: noLog }, resources)
+  const stop = new AbortController()
+  const running = cacher.run(stop.signal)
+  await cacher.loaded
+  assert.deepEqual([nowMs, mostInTurn], [6 * 25, 1])
+  assert.equal([...cacher.cache(addedPrefix).select(everything)].length, 3)
+  stop.abort()
+  await running
+})
 
 const addedPrefix = '/registry/example.com/things/'
 

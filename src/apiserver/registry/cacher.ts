@@ -14,9 +14,12 @@ import { type Counter, type Metrics, noMetrics } from '#base/metrics'
 import type { KeyValue, Store, StoreEventBatch, StoreWatchOptions } from '#store/store'
 import { isStoreError } from '#store/storeError'
 import type { Cancellation } from '../core/cancellation.ts'
+import { shuttingDown } from '../core/shuttingDown.ts'
 import { CacheEntry } from '../core/watch/cacheEntry.ts'
 import { UnreadableValue } from '../core/watch/unreadableValue.ts'
+import { RevisionTimes } from './revisionTimes.ts'
 import { mayBeEncrypted, type StoredValues } from './storedValues.ts'
+import { TimeSlices } from './timeSlices.ts'
 import { type CacheEvent, cacheBudgets, type UnreadableEntry, WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
 
@@ -26,8 +29,6 @@ const defaultBookmarkMs = 60_000
 const reconnectMs = 1_000
 /** Keys read at once: an answer of a remote store stays small, and other requests get their turn. */
 const pageKeys = 2_000
-/** Total size of values that are parsed in one turn. */
-const turnBytes = 1_000_000
 /** Objects that cannot be decrypted are tried again after this time, and after twice as long each time. */
 const retryMs = 1_000
 const longestRetryMs = 30_000
@@ -62,6 +63,8 @@ export class Cacher {
   readonly #decodeErrors: Counter
   readonly #caches = new Map<string, WatchCache>()
   readonly #budgets = cacheBudgets()
+  /** When each revision was reached. */
+  readonly times = new RevisionTimes()
   /** Caches that are being filled, with the events that arrived meanwhile. */
   readonly #filling = new Map<string, { event: CacheEvent; revision: number }[]>()
   /** Batches that arrived while a value's key is fetched. */
@@ -73,7 +76,7 @@ export class Cacher {
   #retry: Timer | undefined
   #retryMs = retryMs
   #revision = 0
-  #waiters: Waiter[] = []
+  readonly #waiters = new Set<Waiter>()
   /** Set after run() ends; new waiters are rejected. */
   #ended = false
   /** The next turn of run() reads all objects, because history is missing. */
@@ -126,7 +129,8 @@ export class Cacher {
     this.#filling.set(prefix, meanwhile)
     try {
       const { kvs, revision } = await this.#readPages(prefix, `${prefix.slice(0, -1)}0`)
-      const reading = await this.#readAll(cache, kvs)
+      const slices = new TimeSlices(this.#clock)
+      const reading = await this.#decodeAll(cache, kvs, await this.#decryptAll(cache, kvs, slices), slices)
       // Meanwhile a complete new reading began, or the resource was removed.
       if (this.#filling.get(prefix) !== meanwhile) return
       this.#load(cache, reading, revision)
@@ -139,7 +143,7 @@ export class Cacher {
 
   /** Takes a resource away that was added at run time; its watches end. */
   remove(prefix: string): void {
-    this.#caches.get(prefix)?.closeWatches()
+    this.#caches.get(prefix)?.close()
     this.#caches.delete(prefix)
     this.#filling.delete(prefix)
   }
@@ -167,14 +171,20 @@ export class Cacher {
   }
 
   async #wait(revision: number, signal: AbortSignal | undefined): Promise<void> {
-    await this.#loaded
-    if (this.#revision >= revision) return
+    // The first reading has no limit of time of its own.
+    if (this.#revision === 0) await this.#reaching(1, signal, undefined)
+    if (this.#revision < revision) await this.#reaching(revision, signal, freshnessWaitMs)
+  }
+
+  /** Resolves at `revision`. Rejects when the limit has passed, when the signal fires, and when the cacher ends or has ended. */
+  async #reaching(revision: number, signal: AbortSignal | undefined, limitMs: number | undefined): Promise<void> {
     if (this.#ended) throw shuttingDown()
+    signal?.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
       const leave = () => {
-        timer.cancel()
+        timer?.cancel()
         signal?.removeEventListener('abort', onAbort)
-        this.#waiters = this.#waiters.filter((other) => other !== waiter)
+        this.#waiters.delete(waiter)
       }
       const waiter: Waiter = {
         revision,
@@ -188,9 +198,10 @@ export class Cacher {
         },
       }
       const onAbort = () => waiter.reject(signal?.reason)
-      const timer = this.#clock.timer(freshnessWaitMs, () => waiter.reject(tooLargeResourceVersion(revision, this.#revision)))
+      const isLate = () => waiter.reject(tooLargeResourceVersion(revision, this.#revision))
+      const timer = limitMs === undefined ? undefined : this.#clock.timer(limitMs, isLate)
       signal?.addEventListener('abort', onAbort, { once: true })
-      this.#waiters.push(waiter)
+      this.#waiters.add(waiter)
     })
   }
 
@@ -210,7 +221,7 @@ export class Cacher {
     this.closeWatches()
     this.#ended = true
     this.#retry?.cancel()
-    for (const waiter of [...this.#waiters]) waiter.reject(shuttingDown())
+    for (const waiter of this.#waiters) waiter.reject(shuttingDown())
     await bookmarks
   }
 
@@ -242,11 +253,15 @@ export class Cacher {
     const unread = () => [...this.#caches].filter(([prefix, cache]) => !readings.has(cache) && !this.#filling.has(prefix))
     for (let caches = unread(); caches.length > 0; caches = unread()) {
       const byPrefix = this.#byPrefix(kvs)
-      await Promise.all(caches.map(async ([prefix, cache]) => readings.set(cache, await this.#readAll(cache, byPrefix.get(prefix) ?? []))))
+      const slices = new TimeSlices(this.#clock)
+      const encrypted = caches.map(([prefix, cache]) => ({ cache, kvs: byPrefix.get(prefix) ?? [] }))
+      const decrypted = await Promise.all(encrypted.map((one) => this.#decryptAll(one.cache, one.kvs, slices)))
+      // One after another: they share the turns.
+      for (const [at, one] of encrypted.entries()) readings.set(one.cache, await this.#decodeAll(one.cache, one.kvs, decrypted[at] ?? [], slices))
     }
     for (const [cache, reading] of readings) this.#load(cache, reading, revision)
     this.#mustLoad = false
-    this.#reached(revision)
+    this.#reached(revision, this.#clock.now())
     this.#setLoaded()
   }
 
@@ -275,21 +290,30 @@ export class Cacher {
     }
   }
 
-  async #readAll(cache: WatchCache, kvs: readonly KeyValue[]): Promise<Reading> {
-    const values = kvs.map((kv) => cache.values.read(kv.key, kv.value))
-    const read = values.some((value) => value instanceof Promise) ? await Promise.all(values) : (values as (Uint8Array | UnreadableValue)[])
+  /** Decrypts all values. They wait for their keys together: a key service that is down delays them by one of its timeouts. */
+  async #decryptAll(cache: WatchCache, kvs: readonly KeyValue[], slices: TimeSlices): Promise<readonly (Uint8Array | UnreadableValue)[]> {
+    const decrypted: (Uint8Array | UnreadableValue | Promise<Uint8Array | UnreadableValue>)[] = []
+    for (const kv of kvs) {
+      decrypted.push(cache.values.decrypt(kv.key, kv.value))
+      const pause = slices.next()
+      if (pause) await pause
+    }
+    return Promise.all(decrypted)
+  }
+
+  /** Decoding a large object of another version takes as long as parsing it: others may get a turn between the two. */
+  async #decodeAll(cache: WatchCache, kvs: readonly KeyValue[], decrypted: readonly (Uint8Array | UnreadableValue)[], slices: TimeSlices): Promise<Reading> {
     const entries: CacheEntry[] = []
     const unreadable: UnreadableEntry[] = []
-    let parsedBytes = 0
     for (const [at, kv] of kvs.entries()) {
-      const plain = read[at] as Uint8Array | UnreadableValue
+      const plain = cache.values.decode(decrypted[at] as Uint8Array | UnreadableValue)
+      const decoded = slices.next()
+      if (decoded) await decoded
       const value = plain instanceof UnreadableValue ? plain : CacheEntry.read(kv.key.slice(cache.prefix.length), plain, kv.modRevision, kv.createRevision)
       if (value instanceof UnreadableValue) unreadable.push({ kv, value })
       else entries.push(value)
-      parsedBytes += kv.value.byteLength
-      if (parsedBytes < turnBytes) continue
-      parsedBytes = 0
-      await this.#clock.turn()
+      const parsed = slices.next()
+      if (parsed) await parsed
     }
     return { entries, unreadable }
   }
@@ -358,7 +382,7 @@ export class Cacher {
       if (filling) filling.push({ event, revision: batch.revision })
       else this.#applyTo(this.cache(prefix), event, batch.revision, nowMs)
     }
-    this.#reached(batch.revision)
+    this.#reached(batch.revision, nowMs)
   }
 
   #applyTo(cache: WatchCache, event: CacheEvent, revision: number, nowMs: number): void {
@@ -400,10 +424,11 @@ export class Cacher {
     return cache.unreadable.includes(entry)
   }
 
-  #reached(revision: number): void {
+  #reached(revision: number, nowMs: number): void {
     this.#revision = revision
-    if (this.#waiters.length === 0) return
-    for (const waiter of this.#waiters.filter((one) => one.revision <= revision)) waiter.resolve()
+    this.times.note(revision, nowMs)
+    // Each one that is resolved leaves the set.
+    for (const waiter of this.#waiters) if (waiter.revision <= revision) waiter.resolve()
   }
 
   /** Prefixes are one or two segments below /registry/. */
@@ -433,10 +458,6 @@ function holdsEncrypted({ events }: StoreEventBatch): boolean {
 interface Reading {
   readonly entries: readonly CacheEntry[]
   readonly unreadable: readonly UnreadableEntry[]
-}
-
-function shuttingDown(): StatusError {
-  return new StatusError('ServiceUnavailable', 'apiserver is shutting down', { details: { retryAfterSeconds: 1 } })
 }
 
 /** Upstream: storage.NewTooLargeResourceVersionError. Clients retry after a second. */

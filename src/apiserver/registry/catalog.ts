@@ -45,6 +45,8 @@ export interface CatalogSource {
   /** Answers all requests below /apis/<group>/<version> of its group-versions; `entries` then only describe them to discovery. */
   readonly foreign?: Handler | undefined
   readonly openApi?: ForeignOpenApi | undefined
+  /** A component of this process computes it: a source of a user's that has the same group-version takes its place. */
+  readonly computed?: true | undefined
 }
 
 /** The source of the resources that are part of this server. */

@@ -4,6 +4,7 @@ import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { createMemoryStore } from '#store/drivers/memory'
 import { compactRegularly } from './compactor.ts'
+import { RevisionTimes } from './revisionTimes.ts'
 
 const intervalMs = 1_000
 
@@ -18,7 +19,7 @@ function compacted(ms: number) {
       () => false,
     )
   const stop = new AbortController()
-  const running = compactRegularly({ store, clock, log: noLog }, ms, stop.signal)
+  const running = compactRegularly({ store, times: new RevisionTimes(), clock, log: noLog }, ms, stop.signal)
   const close = () => {
     stop.abort()
     return running

@@ -3,6 +3,7 @@
  * is not converted yet, it stops, the webhook converts the object, and the tracking starts again.
  * Upstream: the versionConverter of apimachinery/pkg/util/managedfields/internal over apiextensions-apiserver's converters (v1.36).
  */
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import type { KubeObject } from '#api/machinery/meta'
 import type { OtherVersions } from '#api/managedFields/versions'
 import type { Schema } from '#api/schema/schema'
@@ -31,7 +32,7 @@ class NotConverted {
 export async function withConvertedVersions<T>({ schemas, convert }: ForeignConversion, own: string, work: (versions: OtherVersions) => T): Promise<T> {
   // Keyed by content, because each run makes new objects.
   const known = new Map<string, KubeObject>()
-  const keyOf = (object: DeepReadonly<KubeObject>, apiVersion: string) => `${apiVersion} ${JSON.stringify(object)}`
+  const keyOf = (object: DeepReadonly<KubeObject>, apiVersion: string) => `${apiVersion} ${stringifyExactly(object)}`
   const inVersion = (object: DeepReadonly<KubeObject>, apiVersion: string): KubeObject => {
     if (object.apiVersion === apiVersion) return object as KubeObject
     const found = known.get(keyOf(object, apiVersion))

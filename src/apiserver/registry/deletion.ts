@@ -26,10 +26,15 @@ export interface DeleteRequest {
   readonly options?: Readonly<Record<string, unknown>> | undefined
 }
 
-export interface DeleteResult {
+interface Outcome {
   /** The last state of the deleted object, or the state of an object that stays until its finalizers or its grace period are done. */
   readonly entry: CacheEntry
   readonly deleted: boolean
+}
+
+export interface DeleteResult extends Outcome {
+  /** The object's: the entry of a large one that is gone holds its bytes only. */
+  readonly uid: string | undefined
 }
 
 /** Removes the object at once, or marks it if a grace period or finalizers keep it. */
@@ -39,11 +44,12 @@ export async function deleteObject(deps: WriterDeps, context: WriteContext, requ
   for (let attempt = 1; attempt <= maxTries; attempt++) {
     const current = await deps.storage.read(served.stored, key)
     if (!current) throw notFound(served, request.name)
+    const { uid } = current.object.metadata
     checkPreconditions(context, request, current.object)
     // Each try is admitted again, because the state that it deletes may differ from the admitted one.
     if (!deps.admission.isEmpty) await admitState(deps, context, request, current)
     const result = await attemptDelete(deps, context, request, current)
-    if (result) return result
+    if (result) return { ...result, uid }
     if (context.cancellation?.aborted) context.cancellation.signal.throwIfAborted()
   }
   throw conflict(served, request.name, optimisticLockMessage)
@@ -58,7 +64,7 @@ async function admitState(deps: WriterDeps, context: WriteContext, request: Dele
 }
 
 /** Undefined when the deletion must be tried again on a newer state. */
-async function attemptDelete(deps: WriterDeps, context: WriteContext, request: DeleteRequest, current: CacheEntry): Promise<DeleteResult | undefined> {
+async function attemptDelete(deps: WriterDeps, context: WriteContext, request: DeleteRequest, current: CacheEntry): Promise<Outcome | undefined> {
   const { stored } = context.served
   const isLarge = isLargeObject(current.storedBytes)
   if (isLarge) await turn()
@@ -81,7 +87,7 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
 }
 
 /** Undefined when the stored state is another one by now. */
-async function remove(deps: WriterDeps, context: WriteContext, entry: CacheEntry): Promise<DeleteResult | undefined> {
+async function remove(deps: WriterDeps, context: WriteContext, entry: CacheEntry): Promise<Outcome | undefined> {
   const { stored } = context.served
   const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, entry))
   if (revision === undefined) return undefined

@@ -13,6 +13,7 @@ import { type Cacher, tooLargeResourceVersion } from './cacher.ts'
 import { decodeContinue, encodeContinue } from './continueToken.ts'
 import { keyRange, matches, type Selection } from './selection.ts'
 import type { ServedResource } from './storedResource.ts'
+import type { Measure } from './storeLatency.ts'
 
 export interface ListQuery {
   readonly selection: Selection
@@ -32,26 +33,22 @@ export interface ListResult {
 
 type EntryList = Omit<ListResult, 'items'> & { readonly items: readonly CacheEntry[] }
 
+interface ListDeps {
+  readonly cacher: Cacher
+  readonly store: ReadView
+  readonly measure: Measure
+}
+
 /** The objects, as the served version shows them. The options that exclude each other have been checked (endpoints/listOptions.ts). */
-export async function listObjects(
-  deps: { cacher: Cacher; store: ReadView },
-  served: ServedResource,
-  query: ListQuery,
-  cancellation?: Cancellation,
-): Promise<ListResult> {
+export async function listObjects(deps: ListDeps, served: ServedResource, query: ListQuery, cancellation?: Cancellation): Promise<ListResult> {
   const { view } = served
   const found = await listEntries(deps, served, query, cancellation)
-  const preparing = prepareViews(found.items, view, cancellation)
+  const preparing = deps.measure('decode-response-object', () => prepareViews(found.items, view, cancellation))
   if (preparing) await preparing
   return view ? { ...found, items: found.items.map((entry) => entry.view(view)) } : found
 }
 
-async function listEntries(
-  deps: { cacher: Cacher; store: ReadView },
-  served: ServedResource,
-  query: ListQuery,
-  cancellation: Cancellation | undefined,
-): Promise<EntryList> {
+async function listEntries(deps: ListDeps, served: ServedResource, query: ListQuery, cancellation: Cancellation | undefined): Promise<EntryList> {
   const { cacher } = deps
   const { cache } = served.stored
   if (query.continue !== '') {
@@ -61,14 +58,14 @@ async function listEntries(
     if (token.revision < 0 || cache.changedAt <= token.revision) {
       return fromCache(served, query, token.start, token.revision < 0 ? cacher.revision : token.revision, cancellation)
     }
-    return fromStore(deps.store, served, query, token.start, token.revision, cancellation)
+    return fromStore(deps, served, query, token.start, token.revision, cancellation)
   }
   const revision = parseRevision(query.resourceVersion)
   const exact = query.resourceVersionMatch === 'Exact' || (query.resourceVersionMatch === '' && query.limit > 0 && revision > 0)
   if (query.resourceVersion === '') await cacher.waitUntilCurrent(cancellation)
   else await cacher.waitFor(Math.max(revision, 1), cancellation)
   if (!exact || cache.changedAt <= revision) return fromCache(served, query, '', exact ? revision : cacher.revision, cancellation)
-  return fromStore(deps.store, served, query, '', revision, cancellation)
+  return fromStore(deps, served, query, '', revision, cancellation)
 }
 
 async function fromCache(
@@ -95,7 +92,7 @@ async function fromCache(
 }
 
 async function fromStore(
-  store: ReadView,
+  { store, measure }: ListDeps,
   served: ServedResource,
   query: ListQuery,
   start: string,
@@ -110,8 +107,9 @@ async function fromStore(
   let last = ''
   const restart = query.continue === '' ? undefined : encodeContinue({ revision: -1, start })
   for (;;) {
-    const result = await readAt(store, from, to, revision, query.limit > 0 ? Math.max(query.limit + 1 - items.length, 100) : 0, restart)
-    const entries = await Promise.all(result.kvs.map((kv) => entryOf(served, kv)))
+    const limit = query.limit > 0 ? Math.max(query.limit + 1 - items.length, 100) : 0
+    const result = await measure('etcd', () => readAt(store, from, to, revision, limit, restart))
+    const entries = await measure('decode-response-object', () => Promise.all(result.kvs.map((kv) => entryOf(served, kv))))
     const preparing = query.selection.matchesObject && prepareViews(entries, served.view, cancellation)
     if (preparing) await preparing
     for (const [at, entry] of entries.entries()) {

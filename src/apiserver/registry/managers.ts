@@ -30,7 +30,7 @@ export function trackManagers(
   return undefined
 }
 
-/** Fields that an endpoint resets: no manager comes to own them through it. */
+/** Fields that an endpoint resets: no manager can own them through it. */
 export function resetFields(context: WriteContext): readonly string[] {
   const { strategy, hasStatus } = context.served.stored
   if (context.subresource === '') return strategy.resetFields ?? (hasStatus ? ['status'] : [])

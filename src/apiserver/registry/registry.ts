@@ -17,16 +17,17 @@ import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'
 import type { ObjectReader } from '../core/objectReader.ts'
+import type { ServerWork } from '../core/serverWork.ts'
 import type { VersionView } from '../core/watch/cacheEntry.ts'
-import type { ResourceTransformers } from '../encryption/encryption.ts'
-import { formatGroupResource, type GroupResource } from '../encryption/groupResource.ts'
+import type { GroupResource } from '../encryption/groupResource.ts'
 import { type CachedResource, Cacher } from './cacher.ts'
 import { formsOf } from './forms.ts'
-import type { KindStorage, KindStorages } from './kindStorage.ts'
+import type { KindStorage, KindStorages, KindWorkDeps } from './kindStorage.ts'
 import { otherVersions } from './otherVersions.ts'
 import { Storage } from './storage.ts'
+import { type StorageSettings, storedValuesOf } from './storageSettings.ts'
+import { storedFormOf } from './storedForm.ts'
 import { keyFor, type ServedResource, type StoredResource } from './storedResource.ts'
-import { StoredValues } from './storedValues.ts'
 import type { WatchCache } from './watchCache.ts'
 import type { FieldIndex } from './watchGroups.ts'
 
@@ -36,6 +37,8 @@ export interface Registry {
   readonly reader: ObjectReader
   /** Passes kinds the transport for writing objects of other kinds. Call before the first request. */
   connect(transport: Transport): void
+  /** The background work of kinds. */
+  works(deps: Omit<KindWorkDeps, 'reader'>): readonly ServerWork[]
   /** Resources that are stored, by group, version and plural name. */
   served(group: string, version: string, resource: string): ServedResource | undefined
   all(): readonly ServedResource[]
@@ -48,7 +51,7 @@ export interface Registry {
   remove(served: readonly ServedResource[]): void
 }
 
-export interface RegistryDeps {
+export interface RegistryDeps extends StorageSettings {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
@@ -57,8 +60,6 @@ export interface RegistryDeps {
   readonly random: Random
   /** Server-side parts of single kinds. */
   readonly storages: KindStorages
-  /** Encryption of stored values; absent: none. */
-  readonly transformers?: ResourceTransformers | undefined
   /** How often watches get a bookmark; absent: each minute, as upstream. */
   readonly bookmarkMs?: number | undefined
 }
@@ -77,17 +78,16 @@ function indexesOf({ triggerFields = [], selectableFields = {} }: Pick<KindStrat
 
 export function createRegistry(deps: RegistryDeps): Registry {
   const facts = builtInResources().filter((one) => one.storage)
-  const { transformers } = deps
-  const valuesOf = (resource: GroupResource) => new StoredValues(formatGroupResource(resource), transformers?.transformerFor(resource))
   const cached = new Map<string, CachedResource>()
   for (const { storage, resource, kind } of facts) {
     if (!storage) continue
     const prefix = `${storagePrefix(storage)}/`
-    const indexes = indexesOf(deps.strategyFor(storage.group, kind) ?? {})
-    cached.set(prefix, { prefix, indexes, values: valuesOf({ group: storage.group, resource }) })
+    const strategy = deps.strategyFor(storage.group, kind)
+    const form = deps.mediaType && storedFormOf({ storage, kind, convert: strategy?.convert }, deps.mediaType)
+    cached.set(prefix, { prefix, indexes: indexesOf(strategy ?? {}), values: storedValuesOf(deps, { group: storage.group, resource }, form) })
   }
   const cacher = new Cacher(deps, [...cached.values()])
-  transformers?.onChange(() => void cacher.readAgain())
+  deps.transformers?.onChange(() => void cacher.readAgain())
   const served = new Map<string, ServedResource>()
   for (const one of facts) served.set(resourceKey(one.group, one.version, one.resource), servedResource(deps, cacher, one))
   linkVersions(served)
@@ -112,9 +112,10 @@ export function createRegistry(deps: RegistryDeps): Registry {
     connect(transport) {
       for (const storage of storages) storage.connect?.(transport)
     },
+    works: (workDeps) => storages.flatMap((storage) => storage.works?.({ ...workDeps, reader }) ?? []),
     served: (group, version, resource) => served.get(resourceKey(group, version, resource)),
     all: () => [...served.values()],
-    openCache: (prefix, resource) => cacher.add({ prefix, indexes: [nameIndex], values: valuesOf(resource) }),
+    openCache: (prefix, resource) => cacher.add({ prefix, indexes: [nameIndex], values: storedValuesOf(deps, resource) }),
     closeCache: (prefix) => cacher.remove(prefix),
     add,
     remove(resources) {

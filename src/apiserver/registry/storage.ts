@@ -3,16 +3,23 @@
  * bytes once and hands the parsed object to the watch cache, so that they are not parsed again.
  */
 import type { KubeObject } from '#api/machinery/meta'
-import { StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
-import type { Op, Store, StoreError, TransactionResult } from '#store/store'
+import type { Op, Store, TransactionResult } from '#store/store'
+import { maxBodyBytes } from '../core/body.ts'
 import { isLargeObject, turn } from '../core/fairLoop.ts'
 import { CacheEntry, encodeStored } from '../core/watch/cacheEntry.ts'
 import type { Cacher } from './cacher.ts'
 import type { StoredResource } from './storedResource.ts'
+import { storeFailure, tooLarge } from './storeFailure.ts'
 
 /** A lease is shared by expiring objects that are written within a minute, or within a twentieth of a short TTL. Upstream: etcd3/lease_manager.go. */
 const leaseReuseSeconds = (ttlSeconds: number) => Math.min(60, Math.floor(ttlSeconds / 20))
+
+/**
+ * Each request parses the registry's own JSON, so it has a limit besides the store's: twice what a request may send. It may be longer than the stored
+ * value, since protobuf is short, and v1beta1 holds a schema once that all versions of a definition share.
+ */
+const maxPlainBytes = 2 * maxBodyBytes
 
 export class Storage {
   readonly #store: Store
@@ -43,11 +50,13 @@ export class Storage {
    */
   async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
     const plain = encodeStored(object)
-    // Defaults and managed fields, which were added by the server, count too.
-    if (plain.length > this.#store.maxValueBytes) throw tooLarge()
+    if (plain.length > maxPlainBytes) throw tooLarge()
     if (isLargeObject(plain.length)) await turn()
     const storeKey = resource.prefix + key
-    const value = resource.cache.values.write(storeKey, plain)
+    const value = resource.cache.values.write(storeKey, plain, object)
+    // Defaults and managed fields, which were added by the server, count too.
+    if (value.length > this.#store.maxValueBytes) throw tooLarge()
+    if (value !== plain && isLargeObject(plain.length)) await turn()
     const lease = resource.ttlSeconds === undefined ? undefined : await this.#lease(resource.ttlSeconds)
     const expected = resource.cache.expect(key, value, object, plain)
     const result = await this.#transact(storeKey, current, { type: 'put', key: storeKey, value, ...(lease === undefined ? {} : { lease }) }).catch((error) => {
@@ -60,6 +69,8 @@ export class Storage {
     }
     const wait = this.#cacher.waitFor(result.revision)
     if (wait) await wait
+    // A cache that has been rebuilt in the meantime has not asked for it.
+    expected.done()
     // The cache has parsed the object, which is one long step; encoding the answer is another.
     if (isLargeObject(plain.length)) await turn()
     const cached = resource.cache.get(key)
@@ -112,19 +123,3 @@ export class Storage {
     return id
   }
 }
-
-/** The error for clients when the store cannot write. Operators match on etcd's text for a full store. */
-function storeFailure(error: unknown): unknown {
-  const { code } = error as StoreError
-  if (code === 'noSpace') return new StatusError('', 'etcdserver: mvcc: database space exceeded', { cause: error })
-  if (code === 'tooLarge') return tooLarge(error)
-  // The write may still happen: clients must read again.
-  if (code === 'unknownOutcome')
-    return new StatusError('Timeout', 'Timeout: request did not complete within requested timeout - context deadline exceeded', { cause: error })
-  if (code === 'unavailable' || code === 'closed') {
-    return new StatusError('ServiceUnavailable', 'the store is not available', { details: { retryAfterSeconds: 1 }, cause: error })
-  }
-  return error
-}
-
-const tooLarge = (cause?: unknown) => new StatusError('RequestEntityTooLarge', 'etcdserver: request is too large', { cause })

@@ -281,5 +281,5 @@ function checkResourceVersion(context: WriteContext, name: string, asked: string
     return
   }
   if (!/^\d+$/.test(asked)) throw internalError(new Error(`strconv.ParseUint: parsing ${JSON.stringify(asked)}: invalid syntax`))
-  if (Number(asked) !== current.resourceVersion) throw conflict(served, name, optimisticLockMessage)
+  if (BigInt(asked) !== BigInt(current.resourceVersion)) throw conflict(served, name, optimisticLockMessage)
 }

@@ -167,6 +167,22 @@ test('an announced write is not parsed again, and another write to its key is', 
   assert.deepEqual(cache.get('a/x')?.object.metadata.labels, { by: 'other' })
 })
 
+test('API-09 the write of one of two competing writers is not parsed again, whichever announced it last', () => {
+  const cache = newCache()
+  const written = ['winner', 'loser'].map((by) => {
+    const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x', namespace: 'a', labels: { by } } }
+    const value = Buffer.from(JSON.stringify(object))
+    return { object, value, announced: cache.expect('a/x', value, object) }
+  })
+  const [winner, loser] = written
+  const kv = { key: `${prefix}a/x`, createRevision: 2, modRevision: 2, version: 1, lease: 0, value: Buffer.from(winner?.value ?? '') }
+  cache.apply({ type: 'put', kv }, 2, 0)
+  assert.equal(cache.get('a/x')?.object, winner?.object)
+  loser?.announced.done()
+  cache.apply({ type: 'put', kv: { ...kv, modRevision: 3, value: Buffer.from(loser?.value ?? '') } }, 3, 0)
+  assert.notEqual(cache.get('a/x')?.object, loser?.object)
+})
+
 const largeBytes = 100_000
 
 /** An object of {@link largeBytes} in namespace `b`. */
@@ -186,7 +202,7 @@ const namespace = (name: string): Selection => ({ key: `namespace ${name}`, name
 const isExpired = (error: unknown) => isStatus(error, 'Expired')
 
 test('API-09 a watch starts with more large objects than unread ones may hold, and no watch is cut off', () => {
-  const budgets = { history: new HistoryBudget(), unread: new UnreadBudget(10 * largeBytes) }
+  const budgets = { ...cacheBudgets(), history: new HistoryBudget(), unread: new UnreadBudget(10 * largeBytes) }
   const cache = cacheWithBudgets(budgets)
   const innocent = watch(cache, everything, 1, 1)
   const objects = 40
@@ -197,7 +213,7 @@ test('API-09 a watch starts with more large objects than unread ones may hold, a
 })
 
 test('API-09 what watches hold of replaced versions counts until they close, and those with the oldest ones are cut off', () => {
-  const budgets = { history: new HistoryBudget(), unread: new UnreadBudget(10 * largeBytes) }
+  const budgets = { ...cacheBudgets(), history: new HistoryBudget(), unread: new UnreadBudget(10 * largeBytes) }
   const cache = cacheWithBudgets(budgets)
   const objects = 6
   for (let at = 0; at < objects; at++) putLarge(cache, at + 2, `p${at}`)
@@ -215,7 +231,7 @@ test('API-09 what watches hold of replaced versions counts until they close, and
 })
 
 test('API-08 a watch resumes after large changes of another namespace that were evicted from history', async () => {
-  const cache = cacheWithBudgets({ history: new HistoryBudget(3 * largeBytes), unread: new UnreadBudget() })
+  const cache = cacheWithBudgets({ ...cacheBudgets(), history: new HistoryBudget(3 * largeBytes), unread: new UnreadBudget() })
   put(cache, 2, 'small')
   for (let revision = 3; revision < 20; revision++) putLarge(cache, revision, 'large')
   put(cache, 20, 'later')
@@ -224,7 +240,7 @@ test('API-08 a watch resumes after large changes of another namespace that were 
 })
 
 test('API-08 a watch resumes after the newest evicted change, unless a selector needs the version before', async () => {
-  const cache = cacheWithBudgets({ history: new HistoryBudget(2.5 * largeBytes), unread: new UnreadBudget() })
+  const cache = cacheWithBudgets({ ...cacheBudgets(), history: new HistoryBudget(2.5 * largeBytes), unread: new UnreadBudget() })
   for (let revision = 2; revision <= 8; revision++) putLarge(cache, revision, 'large', { color: 'red' })
   // Versions 6 and 7 are held in addition to the current one.
   assert.throws(() => watch(cache, everything, 4, 8), isExpired)
@@ -234,7 +250,7 @@ test('API-08 a watch resumes after the newest evicted change, unless a selector 
 })
 
 test('API-08 large objects that were written once cost history nothing', async () => {
-  const cache = cacheWithBudgets({ history: new HistoryBudget(3 * largeBytes), unread: new UnreadBudget() })
+  const cache = cacheWithBudgets({ ...cacheBudgets(), history: new HistoryBudget(3 * largeBytes), unread: new UnreadBudget() })
   for (let at = 0; at < 20; at++) putLarge(cache, at + 2, `p${at}`)
   assert.equal((await next(watch(cache, everything, 1, 21))).length, 20)
 })

@@ -7,22 +7,19 @@ import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { StatusError, tooManyRequests } from '#api/machinery/status'
 import { SortedMap } from '#base/sortedMap'
 import type { KeyValue, StoreEvent } from '#store/store'
-import { isLargeObject } from '../core/fairLoop.ts'
 import { CacheEntry } from '../core/watch/cacheEntry.ts'
 import { UnreadableValue } from '../core/watch/unreadableValue.ts'
 import { UnreadBudget } from '../core/watch/unreadBudget.ts'
 import { CacheChange, WatchedEvent } from '../core/watch/watchEvent.ts'
 import { type WatchItem, WatchSession } from '../core/watch/watchSession.ts'
 import { type ChangeListener, ChangeListeners, type ListenerFailed } from './changeListeners.ts'
+import { ChangeRing } from './changeRing.ts'
 import { HistoryBudget } from './historyBudget.ts'
+import { RingBudget } from './ringBudget.ts'
 import { canTouch, keyRange, matches, type Selection } from './selection.ts'
 import { StoredValues } from './storedValues.ts'
 import { type FieldIndex, WatchGroups } from './watchGroups.ts'
 
-/** Changes younger than this stay in the ring (upstream's eventFreshDuration), up to the maximum number; a minimum number always stays. */
-const freshMs = 75_000
-const leastChanges = 1024
-const mostChanges = 100_000
 const sessionLimit = 16_384
 
 /** An event whose value has been read, where that takes more than parsing it. */
@@ -57,38 +54,38 @@ export interface WatchStart {
   readonly prepare?: ((items: readonly WatchItem[]) => Promise<void> | undefined) | undefined
 }
 
-/** Bounds of memory for large objects in addition to the current state. */
+/** Bounds of memory in addition to the current state, shared by the caches of a server. */
 export interface CacheBudgets {
+  readonly ring: RingBudget
+  /** Of large objects. */
   readonly history: HistoryBudget
+  /** Of large objects. */
   readonly unread: UnreadBudget
 }
 
 export function cacheBudgets(): CacheBudgets {
-  return { history: new HistoryBudget(), unread: new UnreadBudget() }
+  return { ring: new RingBudget(), history: new HistoryBudget(), unread: new UnreadBudget() }
 }
 
 export class WatchCache {
   readonly prefix: string
   #entries = new SortedMap<CacheEntry>()
-  #changes: CacheChange[] = []
-  /** Index of the oldest change still held. */
-  #head = 0
-  /** History is complete after this revision. */
-  #floor = 0
+  readonly #changes: ChangeRing
   /** Events up to this revision are contained in the initial load. */
   #loadedAt = 0
   /** The revision of the newest change of this resource. */
   #changedAt = 0
   readonly #groups: WatchGroups
   readonly #listeners: ChangeListeners
-  readonly #pending = new Map<string, Pending>()
+  /** By key. Several where writers of one object compete: the store accepts one. */
+  readonly #pending = new Map<string, readonly Pending[]>()
   #unreadable = new SortedMap<UnreadableEntry>()
   readonly values: StoredValues
   readonly #budgets: CacheBudgets
 
   /**
    * @param values absent: values are stored as plain text
-   * @param budgets for large objects; shared by the caches of a server
+   * @param budgets shared by the caches of a server
    */
   constructor(
     prefix: string,
@@ -101,6 +98,7 @@ export class WatchCache {
     this.prefix = prefix
     this.values = values
     this.#budgets = budgets
+    this.#changes = new ChangeRing(budgets.ring)
     this.#groups = new WatchGroups(indexes)
   }
 
@@ -183,18 +181,20 @@ export class WatchCache {
     for (const read of entries) {
       const known = before.get(read.key)
       this.#hold(known?.resourceVersion === read.resourceVersion ? known : read)
-      if (isFirst && read.resourceVersion > this.#changedAt) this.#changedAt = read.resourceVersion
     }
     for (const old of before.range()) if (this.#entries.get(old.key) !== old) this.#budgets.unread.replaced(old)
     const hasReaders = !isFirst || !this.#listeners.isEmpty
     const changes = hasReaders ? changesBetween(before, this.#entries, revision, nowMs) : []
-    if (isFirst) this.#floor = revision
-    else if (hidesSome) {
-      this.#startHistory(revision)
-      this.closeWatches()
-    } else for (const change of changes) this.#record(change, nowMs)
-    for (const change of changes) this.#callListeners(change)
-    if (!isFirst && !hidesSome) for (const change of changes) this.#countAsHistory(change)
+    // Deletions before the first load are unknown: the state may have changed until then.
+    if (isFirst || hidesSome) this.#startHistory(revision)
+    if (!isFirst && hidesSome) this.closeWatches()
+    const isHistory = !isFirst && !hidesSome
+    // One after the other: what a change adds to the history may push out earlier changes of this loop.
+    for (const change of changes) {
+      if (isHistory) this.#record(change, nowMs)
+      this.#callListeners(change)
+      if (isHistory) this.#countAsHistory(change)
+    }
   }
 
   /**
@@ -204,12 +204,14 @@ export class WatchCache {
    */
   expect(key: string, value: Uint8Array, object: KubeObject, plain = value): { done(): void } {
     const pending = { value, object, plain }
-    this.#pending.set(key, pending)
-    return {
-      done: () => {
-        if (this.#pending.get(key) === pending) this.#pending.delete(key)
-      },
-    }
+    this.#pending.set(key, [...(this.#pending.get(key) ?? []), pending])
+    return { done: () => this.#withdraw(key, pending) }
+  }
+
+  #withdraw(key: string, pending: Pending): void {
+    const others = this.#pending.get(key)?.filter((one) => one !== pending) ?? []
+    if (others.length > 0) this.#pending.set(key, others)
+    else this.#pending.delete(key)
   }
 
   /** Decrypts the event's value; returns a promise only if a key must be fetched first. */
@@ -248,12 +250,12 @@ export class WatchCache {
     const { value, createRevision } = event.kv
     const parsed = event.parsed ?? this.#claim(key, value)?.object
     // Without an announcement, another process wrote it.
-    return parsed ? CacheEntry.stored(key, value, revision, createRevision, parsed) : CacheEntry.read(key, value, revision, createRevision)
+    return parsed ? CacheEntry.stored(key, value, revision, createRevision, parsed) : CacheEntry.read(key, value, revision, createRevision, true)
   }
 
   #record(change: CacheChange, nowMs: number): void {
     this.#changedAt = change.revision
-    this.#remember(change, nowMs)
+    this.#changes.add(change, nowMs)
     this.#groups.dispatch(change)
   }
 
@@ -265,36 +267,15 @@ export class WatchCache {
 
   /** Called last: the previous object is dropped from memory, and would be parsed again for a listener. */
   #countAsHistory(change: CacheChange): void {
-    if (!isLargeObject(change.bytes)) return
+    if (!change.isLarge) return
     const { previous, heldBytes } = change
     previous?.dropDecoded()
     const evict = () => {
-      if (previous) this.#evict(previous)
+      if (previous) this.#changes.evict(previous)
       change.evictPrevious()
       if (change.type === 'DELETED') change.evictEntry()
     }
-    this.#budgets.history.add({ heldBytes: isLargeObject(heldBytes) ? heldBytes : 0, dropDecoded: () => change.dropDecoded(), evict })
-  }
-
-  /** Evicts a replaced version from the change that made it. */
-  #evict(entry: CacheEntry): void {
-    for (let at = this.#firstAfter(entry.resourceVersion - 1); at < this.#changes.length; at++) {
-      const change = this.#changes[at]!
-      if (change.revision > entry.resourceVersion) return
-      if (change.holds(entry)) change.evictEntry()
-    }
-  }
-
-  /** The index of the oldest kept change that is newer than the revision. */
-  #firstAfter(revision: number): number {
-    let from = this.#head
-    let to = this.#changes.length
-    while (from < to) {
-      const middle = (from + to) >> 1
-      if (this.#changes[middle]!.revision > revision) to = middle
-      else from = middle + 1
-    }
-    return from
+    this.#budgets.history.add({ heldBytes, dropDecoded: () => change.dropDecoded(), evict })
   }
 
   onChange(listener: ChangeListener): () => void {
@@ -306,7 +287,7 @@ export class WatchCache {
     const { selection, afterRevision } = start
     // Upstream's answer while its cache cannot be filled: clients then list, and get the reason.
     if (this.#unreadable.size > 0 && this.#firstUnreadable(selection)) throw tooManyRequests('storage is (re)initializing', 1)
-    if (afterRevision !== undefined && afterRevision < this.#floor) throw tooOld(afterRevision, this.#floor)
+    if (afterRevision !== undefined && afterRevision < this.#changes.floor) throw tooOld(afterRevision, this.#changes.floor)
     const items: WatchItem[] = afterRevision === undefined ? this.#currentState(selection) : this.#history(selection, afterRevision)
     if (start.markInitialEvents) items.push({ type: 'BOOKMARK', revision, initialEventsEnd: true })
     const session = new WatchSession({
@@ -336,6 +317,12 @@ export class WatchCache {
     for (const session of [...this.#groups.sessions()]) session.close(error)
   }
 
+  /** Called when the resource is not served any more: ends the watches and frees the history. */
+  close(): void {
+    this.closeWatches()
+    this.#changes.startAfter(this.#changedAt)
+  }
+
   /**
    * An object that can be read by now appears as it was written; watches that would have missed it have not been open.
    */
@@ -363,9 +350,7 @@ export class WatchCache {
   }
 
   #startHistory(revision: number): void {
-    this.#changes = []
-    this.#head = 0
-    this.#floor = revision
+    this.#changes.startAfter(revision)
     this.#changedAt = revision
   }
 
@@ -382,9 +367,8 @@ export class WatchCache {
   }
 
   #claim(key: string, value: Uint8Array): Pending | undefined {
-    const pending = this.#pending.get(key)
-    if (!pending || !sameBytes(pending.value, value)) return undefined
-    this.#pending.delete(key)
+    const pending = this.#pending.get(key)?.find((one) => sameBytes(one.value, value))
+    if (pending) this.#withdraw(key, pending)
     return pending
   }
 
@@ -399,30 +383,6 @@ export class WatchCache {
     return previous && new CacheChange('DELETED', previous.at(revision), previous, revision, nowMs)
   }
 
-  #remember(change: CacheChange, nowMs: number): void {
-    this.#changes.push(change)
-    for (;;) {
-      const held = this.#changes.length - this.#head
-      const oldest = this.#changes[this.#head]!
-      if (held <= leastChanges || (held <= mostChanges && nowMs - oldest.atMs < freshMs)) break
-      this.#forgetOldest()
-    }
-    if (this.#head > leastChanges) this.#shrink()
-  }
-
-  #forgetOldest(): void {
-    const oldest = this.#changes[this.#head]!
-    this.#floor = oldest.revision
-    oldest.forget()
-    this.#head++
-  }
-
-  #shrink(): void {
-    if (this.#head * 2 <= this.#changes.length) return
-    this.#changes = this.#changes.slice(this.#head)
-    this.#head = 0
-  }
-
   #currentState(selection: Selection): WatchItem[] {
     const items: WatchItem[] = []
     for (const entry of this.select(selection)) items.push(new WatchedEvent('ADDED', entry, entry.resourceVersion))
@@ -432,8 +392,7 @@ export class WatchCache {
   #history(selection: Selection, afterRevision: number): WatchItem[] {
     const items: WatchItem[] = []
     const matchesByKey = selection.matchesObject === undefined
-    for (let at = this.#firstAfter(afterRevision); at < this.#changes.length; at++) {
-      const change = this.#changes[at]!
+    for (const change of this.#changes.after(afterRevision)) {
       const { evictedKey } = change
       if (evictedKey !== undefined && !canTouch(selection, evictedKey)) continue
       if (!change.isKnownTo(matchesByKey)) throw tooOld(afterRevision, change.revision)

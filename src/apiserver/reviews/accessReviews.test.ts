@@ -9,7 +9,11 @@ const user = { name: 'alice', groups: [] }
 async function ask(resource: string, spec: object, namespace = ''): Promise<unknown> {
   const review = reviews.find((one) => one.resource === resource)
   try {
-    const answer = await review?.create({ object: { apiVersion: 'authorization.k8s.io/v1', kind: 'X', metadata: {}, spec } as never, user, namespace } as never)
+    const answer = await review?.create?.({
+      object: { apiVersion: 'authorization.k8s.io/v1', kind: 'X', metadata: {}, spec } as never,
+      user,
+      namespace,
+    } as never)
     return (answer as { status?: unknown } | undefined)?.status
   } catch (error) {
     if (!(error instanceof StatusError)) throw error
@@ -24,7 +28,7 @@ const cases: readonly [name: string, resource: string, spec: object, want: unkno
   ['an answer', 'subjectaccessreviews', { user: 'bob', resourceAttributes: pods }, { allowed: true, reason: 'because' }],
   ['about oneself', 'selfsubjectaccessreviews', { nonResourceAttributes: { path: '/', verb: 'get' } }, { allowed: true, reason: 'because' }],
   [
-    'nothing asked of nobody',
+    'a review without a user and without attributes',
     'subjectaccessreviews',
     {},
     [

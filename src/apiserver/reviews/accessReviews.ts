@@ -17,8 +17,8 @@ import { type FieldError, FieldPath, fieldError, invalid } from '#api/machinery/
 import { badRequest } from '#api/machinery/status'
 import type { AuthorizationAttributes, Authorizer } from '../authz/authorizer.ts'
 import { authorize, rulesFor } from '../authz/union.ts'
+import type { ComputedResource } from '../core/computedResource.ts'
 import type { UserInfo } from '../core/request.ts'
-import type { VirtualResource } from '../core/virtualResource.ts'
 import { evaluationError, fieldTermsOf, labelRequirementsOf } from './selectors.ts'
 
 const group = 'authorization.k8s.io'
@@ -40,7 +40,7 @@ export function accessReviews(authorizers: readonly Authorizer[]) {
       ...(wrong ? { evaluationError: wrong } : {}),
     }
   }
-  const selfSubjectAccessReview: VirtualResource<SelfSubjectAccessReview> = {
+  const selfSubjectAccessReview: ComputedResource<SelfSubjectAccessReview> = {
     group,
     version,
     resource: 'selfsubjectaccessreviews',
@@ -49,7 +49,7 @@ export function accessReviews(authorizers: readonly Authorizer[]) {
       return { ...object, status: await answer(user, object.spec) }
     },
   }
-  const subjectAccessReview: VirtualResource<SubjectAccessReview> = {
+  const subjectAccessReview: ComputedResource<SubjectAccessReview> = {
     group,
     version,
     resource: 'subjectaccessreviews',
@@ -58,7 +58,7 @@ export function accessReviews(authorizers: readonly Authorizer[]) {
       return { ...object, status: await answer(subjectOf(object), object.spec) }
     },
   }
-  const localSubjectAccessReview: VirtualResource<LocalSubjectAccessReview> = {
+  const localSubjectAccessReview: ComputedResource<LocalSubjectAccessReview> = {
     group,
     version,
     resource: 'localsubjectaccessreviews',
@@ -67,10 +67,10 @@ export function accessReviews(authorizers: readonly Authorizer[]) {
       return { ...object, status: await answer(subjectOf(object), object.spec) }
     },
   }
-  return [selfSubjectAccessReview, subjectAccessReview, localSubjectAccessReview, selfSubjectRulesReview(authorizers)] as unknown as VirtualResource[]
+  return [selfSubjectAccessReview, subjectAccessReview, localSubjectAccessReview, selfSubjectRulesReview(authorizers)] as unknown as ComputedResource[]
 }
 
-function selfSubjectRulesReview(authorizers: readonly Authorizer[]): VirtualResource<SelfSubjectRulesReview> {
+function selfSubjectRulesReview(authorizers: readonly Authorizer[]): ComputedResource<SelfSubjectRulesReview> {
   return {
     group,
     version,

@@ -3,29 +3,29 @@ import type { SelfSubjectReview, TokenReview, UserInfo as WireUser } from '#api/
 import { badRequest } from '#api/machinery/status'
 import { authenticateToken } from '../authn/bearerToken.ts'
 import type { TokenAuthenticator } from '../authn/tokenAuthenticator.ts'
+import type { ComputedResource } from '../core/computedResource.ts'
 import { aggregateReasons } from '../core/reasons.ts'
 import type { UserInfo } from '../core/request.ts'
-import type { VirtualResource } from '../core/virtualResource.ts'
 
 const group = 'authentication.k8s.io'
 const version = 'v1'
 const unknownToken = 'invalid bearer token'
 
 export function identityReviews(tokens: readonly TokenAuthenticator[], apiAudiences: readonly string[]) {
-  const selfSubjectReview: VirtualResource<SelfSubjectReview> = {
+  const selfSubjectReview: ComputedResource<SelfSubjectReview> = {
     group,
     version,
     resource: 'selfsubjectreviews',
     create: ({ object, user }) => ({ ...object, status: { userInfo: wireUser(user) } }),
   }
-  const tokenReview: VirtualResource<TokenReview> = {
+  const tokenReview: ComputedResource<TokenReview> = {
     group,
     version,
     resource: 'tokenreviews',
-    async create({ object }) {
+    async create({ object, signal }) {
       if (!object.spec.token) throw badRequest('token is required for TokenReview in authentication')
       const wanted = object.spec.audiences
-      const result = await authenticateToken(tokens, object.spec.token, wanted?.length ? wanted : apiAudiences)
+      const result = await authenticateToken(tokens, object.spec.token, wanted?.length ? wanted : apiAudiences, { signal })
       if (result?.decision !== 'authenticated') {
         // The loopback client's authenticator, which upstream asks first, does not know the token either.
         const error = aggregateReasons([unknownToken, result?.reason ?? unknownToken])
@@ -36,7 +36,7 @@ export function identityReviews(tokens: readonly TokenAuthenticator[], apiAudien
       return { ...object, status: { authenticated: true, user: wireUser(result.user), audiences } }
     },
   }
-  return [selfSubjectReview, tokenReview] as unknown as VirtualResource[]
+  return [selfSubjectReview, tokenReview] as unknown as ComputedResource[]
 }
 
 function wireUser({ name, uid, groups, extra }: UserInfo): WireUser {

@@ -48,7 +48,7 @@ function understood<T, U>(requirements: readonly T[] | undefined, read: (require
   return { terms: terms.flat(), partly: terms.some((one) => one.length === 0) }
 }
 
-/** The evaluation error: that of the authorizer, and the selectors that were ignored as invalid; empty: none. */
+/** The evaluation error: the authorizer's error and the selectors that were ignored as invalid; empty when there is none. */
 export function evaluationError(error: string | undefined, asked: ResourceAttributes | undefined): string {
   const ignored = (field: string, { terms, partly }: UnderstoodSelector<unknown>) =>
     partly ? [`spec.resourceAttributes.${field} ${terms.length > 0 ? 'partially ' : ''}ignored due to parse error`] : []

@@ -145,7 +145,7 @@ function readAll(body: IncomingMessage, limitBytes: number, announced: number): 
       reject(bodyTooLarge(limitBytes))
       return
     }
-    // After the end, neither event comes any more.
+    // After the end, neither event is emitted.
     if (body.readableEnded) {
       resolve(Buffer.alloc(0))
       return

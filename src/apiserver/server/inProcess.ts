@@ -1,7 +1,9 @@
 /**
  * The transport of components in the same process (L3): the same pipeline with nothing encoded. Objects are the cache's own, frozen.
  */
+
 import { setMaxListeners } from 'node:events'
+import { parseExactly } from '#api/machinery/json'
 import { type Status, StatusError } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { deepFreeze } from '#base/frozen'
@@ -9,6 +11,7 @@ import type { ApiRequest, ApiResponse, Transport, WatchEvent } from '#client/tra
 import { type Answer, type BytesAnswer, type StreamAnswer, statusOf, type ValueAnswer, type WatchAnswer } from '../core/answer.ts'
 import { Cancellation } from '../core/cancellation.ts'
 import { listValue } from '../core/encode.ts'
+import { isLargeObject, turn } from '../core/fairLoop.ts'
 import type { ServerRequest, UserInfo } from '../core/request.ts'
 import type { Handler } from '../core/stage.ts'
 import { formAt, itemValue, portionBytes } from './respond.ts'
@@ -92,7 +95,7 @@ async function* streamedEvents({ body }: StreamAnswer, signal: AbortSignal): Asy
       const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split('\n')
       rest = lines.pop() ?? ''
       const whole = lines.filter((line) => line !== '')
-      if (whole.length > 0) yield whole.map((line) => deepFreeze(JSON.parse(line) as WatchEvent))
+      if (whole.length > 0) yield whole.map((line) => deepFreeze(parseExactly(line) as WatchEvent))
     }
   } catch (error) {
     if (!signal.aborted) throw error
@@ -105,7 +108,7 @@ async function valueOfStream({ status, headers, body }: StreamAnswer): Promise<V
   for await (const chunk of body) chunks.push(Buffer.from(chunk as Uint8Array))
   const bytes = Buffer.concat(chunks)
   const contentType = String(headers['content-type'] ?? '')
-  if (contentType.startsWith('application/json')) return { type: 'value', status, value: JSON.parse(bytes.toString()) }
+  if (contentType.startsWith('application/json')) return { type: 'value', status, value: parseExactly(bytes) }
   return { type: 'bytes', status, contentType, bytes }
 }
 
@@ -149,6 +152,8 @@ function failure(answer: Answer): StatusError {
 async function bodyOf(answer: Answer, documents: Documents): Promise<unknown> {
   switch (answer.type) {
     case 'object':
+      // Reading the object may parse its bytes, and the write before may have encoded them.
+      if (isLargeObject(answer.object.storedBytes ?? 0)) await turn()
       return answer.object.object
     case 'list':
       return deepFreeze(listValue(answer))
@@ -156,7 +161,7 @@ async function bodyOf(answer: Answer, documents: Documents): Promise<unknown> {
       return deepFreeze(answer.value)
     case 'bytes': {
       if (!answer.contentType.startsWith('application/json')) return Buffer.from(answer.bytes).toString()
-      const known = documents.get(answer.bytes) ?? deepFreeze(JSON.parse(Buffer.from(answer.bytes).toString()))
+      const known = documents.get(answer.bytes) ?? deepFreeze(parseExactly(answer.bytes))
       documents.set(answer.bytes, known)
       return known
     }

@@ -1,10 +1,11 @@
 /**
- * Reads a connection's client certificate (L3), once per connection, and finds which authority signed it: that of users or that of front proxies.
+ * Reads a connection's client certificate (L3), once per connection, and finds which authority signed it: the one for users or the one for front proxies.
  * TLS has checked the chain against both together, so that a certificate of one never passes for one of the other.
  * Upstream: --client-ca-file and --requestheader-client-ca-file.
  */
 import { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
+import { certificateBlocks } from '#base/pem'
 import type { PeerCertificate } from '../core/request.ts'
 import type { Peer } from './incoming.ts'
 
@@ -70,6 +71,5 @@ function rootOf(socket: TLSSocket): string | undefined {
 }
 
 function fingerprintsOf(pem: string | Buffer | undefined): ReadonlySet<string> {
-  const certificates = String(pem ?? '').match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  return new Set(certificates.map((text) => new X509Certificate(text).fingerprint256))
+  return new Set(certificateBlocks(String(pem ?? '')).map((text) => new X509Certificate(text).fingerprint256))
 }

@@ -1,10 +1,12 @@
 /**
  * Writes an answer to a client (L3): headers, gzip, watches with back-pressure, streamed bodies.
  */
+
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { isStatus } from '#api/machinery/status'
 import { toYaml } from '#api/machinery/yaml'
 import { encodeWatchFrame, protobufMediaType } from '#api/protobuf/envelope'
@@ -12,7 +14,7 @@ import type { Clock } from '#base/clock'
 import { type Answer, type Encoding, type ListAnswer, statusOf, type WatchAnswer } from '../core/answer.ts'
 import type { Cancellation } from '../core/cancellation.ts'
 import { encodeAnswer, encodeList, protobufOf } from '../core/encode.ts'
-import { bodyOf, lengthOf, type Pieces } from '../core/pieces.ts'
+import { bodyOf, chunkBytes, lengthOf, type Pieces } from '../core/pieces.ts'
 import type { ServerRequest } from '../core/request.ts'
 import type { WatchItem } from '../core/watch/watchSession.ts'
 
@@ -97,7 +99,15 @@ async function respondWhole(request: ServerRequest, status: number, bytes: Uint8
   if (status !== 204 && status !== 304) headers['content-length'] = String(body.length)
   out.start(status, headers)
   if (request.method === 'HEAD') out.end()
+  // Encrypting many megabytes takes long: others have their turn between the parts.
+  else if (body.length > portionBytes) await out.endWith(portionsOf(body))
   else out.end(body)
+}
+
+function portionsOf(bytes: Uint8Array): Pieces {
+  const portions: Uint8Array[] = []
+  for (let at = 0; at < bytes.length; at += chunkBytes) portions.push(bytes.subarray(at, at + chunkBytes))
+  return portions
 }
 
 function acceptsGzip(request: ServerRequest): boolean {
@@ -182,7 +192,7 @@ function encodeItemValue(answer: WatchAnswer, item: WatchItem): Buffer {
   const value = itemValue(answer, item)
   if (answer.encoding === 'yaml') return Buffer.from(`---\n${toYaml(value)}`)
   if (answer.encoding === 'protobuf') return Buffer.from(encodeWatchFrame(value.type, protobufOf(value.object)))
-  return Buffer.from(`${JSON.stringify(value)}\n`)
+  return Buffer.from(`${stringifyExactly(value)}\n`)
 }
 
 /** The form of the answer for the event at this place of the stream. */

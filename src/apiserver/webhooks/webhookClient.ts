@@ -2,13 +2,16 @@
  * Posts JSON to a webhook over TLS (L3). Errors read like those of Go's client, because users see them.
  * Upstream: apiserver/pkg/util/webhook/client.go.
  */
+
 import { type Agent, request as httpsRequest } from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { checkServerIdentity, type PeerCertificate, rootCertificates } from 'node:tls'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { parseJson } from '#api/machinery/json'
 import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { endingWith, httpsAgent, type Reach } from '../backends/reach.ts'
+import { weakSignature } from '../core/serverTrust.ts'
 
 export interface WebhookTarget {
   readonly url: string
@@ -68,7 +71,7 @@ export function retireWebhookPool(pool: Agent): void {
 
 /** The answer's JSON. @throws Error with what went wrong, in one line */
 export async function postJson(target: WebhookTarget, body: unknown, options: PostOptions): Promise<unknown> {
-  const { status, text } = await postText(target, JSON.stringify(body), options)
+  const { status, text } = await postText(target, stringifyExactly(body), options)
   if (status < 200 || status > 299)
     throw postError(target, options, new Error(text.trim().slice(0, maxErrorText) || `the server answered with status ${status}`))
   return parseAnswer(text)
@@ -125,7 +128,7 @@ async function post(target: WebhookTarget, body: string, options: PostOptions): 
       ca: target.ca ?? [...rootCertificates],
       checkServerIdentity: checkNames,
       ...(cert ? { cert, key } : {}),
-      agent: target.pool ?? (target.reach ? httpsAgent(target.reach) : false),
+      agent: target.pool ?? httpsAgent(target.reach),
       ...endingWith(limit.signal),
     })
     let answered = false
@@ -159,9 +162,6 @@ function checkNames(host: string, certificate: PeerCertificate): Error | undefin
   return checkServerIdentity(host, certificate) ?? (certificate.subjectaltname ? undefined : new LegacyCommonName())
 }
 
-/** OpenSSL's words for a chain with a signature over SHA-1, for which Node has no code. */
-const weakSignature = 'CA signature digest algorithm too weak'
-
 /** Why a server's certificate is deprecated, as upstream names it. */
 export type DeprecatedCertificate = 'missing-san' | 'insecure-sha1'
 
@@ -180,7 +180,9 @@ function goError(error: Error, host: string, port: number): string {
   if (code === 'ENOTFOUND') return `dial tcp: lookup ${host}: no such host`
   if (code === 'ECONNRESET') return `read tcp ${host}:${port}: read: connection reset by peer`
   if (untrusted.has(code) || error.message === weakSignature) return 'tls: failed to verify certificate: x509: certificate signed by unknown authority'
-  if (code === 'CERT_HAS_EXPIRED') return 'tls: failed to verify certificate: x509: certificate has expired or is not yet valid'
+  if (code === 'INVALID_PURPOSE') return 'tls: failed to verify certificate: x509: certificate specifies an incompatible key usage'
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')
+    return 'tls: failed to verify certificate: x509: certificate has expired or is not yet valid'
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || error instanceof LegacyCommonName) return `tls: failed to verify certificate: x509: ${error.message}`
   return error.message
 }

@@ -1,5 +1,7 @@
 /** The thread that parses long YAML (L3): it gets a text and returns JSON or an error. ./yamlThread.ts starts and ends it. */
+
 import { parentPort } from 'node:worker_threads'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { parseYaml, YamlSyntaxError } from '#api/machinery/yaml'
 
 export interface YamlJob {
@@ -13,7 +15,7 @@ parentPort?.on('message', (job: YamlJob) => parentPort?.postMessage(outcomeOf(jo
 
 function outcomeOf({ id, text }: YamlJob): YamlOutcome {
   try {
-    return { id, json: JSON.stringify(parseYaml(text)) }
+    return { id, json: stringifyExactly(parseYaml(text)) }
   } catch (error) {
     if (!(error instanceof YamlSyntaxError)) throw error
     return { id, fault: error.message }

@@ -7,10 +7,10 @@ import { inFewSteps, inSteps, turn } from '../../core/fairLoop.ts'
 
 export type OnDemand<T> = () => T | Promise<T>
 
-/** From so many characters on the first step gets a turn of its own: a request may need a hundred webhooks at once. */
+/** Longer expressions begin to compile in a turn of their own: a request may need those of a hundred webhooks at once. */
 const manyCharacters = 4096
 
-/** `compile`: synchronous and without effects. `source`: what has the expressions. */
+/** Compiles at the first call, once. `compile`: synchronous and without effects. `source`: the object with the expressions. */
 export function onDemand<T extends object>(source: object, compile: () => T): OnDemand<T> {
   let made: T | Promise<T> | undefined
   return () => {

@@ -60,7 +60,7 @@ export interface AdmissionPluginDeps {
   readonly metrics?: Metrics | undefined
   /** The authorizers that plugins ask; absent: every check is refused. */
   readonly authorizers?: readonly Authorizer[] | undefined
-  /** The server's in-process transport; undefined while it starts. */
+  /** The server's in-process transport; undefined until it is assembled. */
   readonly transport?: (() => Transport | undefined) | undefined
   /** Absent: RBAC is off, so roles need no escalation check. */
   readonly rbac?: RbacAuthorizer | undefined
@@ -132,8 +132,8 @@ export const admissionPlugins: readonly Registration[] = [
     ({ webhooks, transport }, { webhookIdentities }) =>
       webhooks && validatingAdmissionWebhook(webhooks.deps, { ...webhooks, identityOf: webhookIdentities?.validating, own: transport }),
   ),
-  // At the end, because it reserves quota for the objects that it admits.
-  on('ResourceQuota', ({ reader, clock }, { limitedResources }) => resourceQuota(reader, clock, limitedResources)),
+  // At the end, because it charges the objects that it admits.
+  on('ResourceQuota', ({ reader, clock, transport = () => undefined }, { limitedResources }) => resourceQuota({ reader, clock, transport }, limitedResources)),
   off('AlwaysDeny', () => alwaysDeny),
 ]
 

@@ -18,7 +18,7 @@ const tokenMountPath = '/var/run/secrets/kubernetes.io/serviceaccount'
 /** An hour and the seven seconds by which upstream recognises these tokens. */
 const tokenSeconds = 3607
 
-/** The controller creates this account after the namespace: requests that come earlier wait a little. */
+/** The controller creates this account after the namespace: earlier requests wait for a short time. */
 const defaultName = 'default'
 const attemptsForDefault = 10
 

@@ -90,7 +90,7 @@ export class PolicyIndex<P extends PolicyShape, B extends BindingShape, E extend
     if (known && known.forms === forms) return known.hooks
     const subject = subjectOf(attributes, namespace)
     const hooks = all.filter(({ criteria }) => couldMatch(criteria, subject))
-    // Resources come and go, too.
+    // Resources are added and removed, too.
     if (this.#kept.size >= maxKept) this.#kept.clear()
     this.#kept.set(key, { forms, hooks })
     return hooks

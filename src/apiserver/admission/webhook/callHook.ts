@@ -5,6 +5,7 @@
 import { badRequest, isStatus } from '#api/machinery/status'
 import { deadlineScope } from '#base/abortScope'
 import { randomUid } from '#base/random'
+import { isLargeObject, turn } from '../../core/fairLoop.ts'
 import { type DeprecatedCertificate, deprecatedCertificate, type PostOptions, parseAnswer, postText, type WebhookAnswer } from '../../webhooks/webhookClient.ts'
 import type { AdmissionAttributes } from '../admission.ts'
 import type { Invocation } from '../matching/rules.ts'
@@ -12,7 +13,7 @@ import type { VersionedObjects } from '../matching/versioned.ts'
 import type { WebhookDeps } from './consider.ts'
 import type { Hook } from './hook.ts'
 import { CallError, rejectionOf } from './outcome.ts'
-import { reviewOf, reviewVersionOf, type Verdict, verdictOf } from './review.ts'
+import { type ObjectTexts, reviewText, reviewVersionOf, type Verdict, verdictOf } from './review.ts'
 
 /** Larger than any object with its patch. */
 const maxAnswerBytes = 16 * 1024 * 1024
@@ -23,6 +24,8 @@ export interface HookCall {
   readonly invocation: Invocation
   readonly attributes: AdmissionAttributes
   readonly objects: VersionedObjects
+  /** The objects as JSON; shared by calls between which they do not change. */
+  readonly texts: ObjectTexts
   readonly mutating: boolean
 }
 
@@ -41,7 +44,7 @@ export async function callHook(call: HookCall, deps: CallDeps): Promise<Verdict>
   return verdict
 }
 
-async function ask({ hook, invocation, attributes, objects, mutating }: HookCall, { clock, random, metrics }: CallDeps): Promise<Verdict> {
+async function ask({ hook, invocation, attributes, objects, texts, mutating }: HookCall, { clock, random, metrics }: CallDeps): Promise<Verdict> {
   const { webhook } = hook
   const uid = randomUid(random)
   const version = reviewVersionOf(webhook.admissionReviewVersions)
@@ -49,7 +52,9 @@ async function ask({ hook, invocation, attributes, objects, mutating }: HookCall
     throw new CallError(webhook.name, 'could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)', 400)
   }
   const { cancellation } = attributes
-  const review = reviewOf(version, uid, attributes, invocation, objects)
+  const review = reviewText(version, uid, attributes, invocation, { object: texts.of(objects.object), oldObject: texts.of(objects.oldObject) })
+  // All validating webhooks of a request are called at once, and each review has the whole object.
+  if (isLargeObject(review.length)) await turn()
   const timeoutMs = (webhook.timeoutSeconds ?? 10) * 1000
   let answer: unknown
   try {
@@ -76,15 +81,15 @@ const reasons: Readonly<Record<DeprecatedCertificate, string>> = {
 }
 
 /** Posts the review; if the webhook is a path of this server, in process with the server's own user. */
-async function answerTo({ target, own }: Hook, review: object, options: PostOptions): Promise<unknown> {
-  if (!own) return answerOf(await postText(target, JSON.stringify(review), { ...options, maxAnswerBytes }))
+async function answerTo({ target, own }: Hook, review: string, options: PostOptions): Promise<unknown> {
+  if (!own) return answerOf(await postText(target, review, { ...options, maxAnswerBytes }))
   const itself = own()
   if (!itself) throw new Error('the server does not serve yet')
   const { clock, timeoutMs, signal } = options
   using limit = deadlineScope({ clock, ms: timeoutMs }, signal)
   const query = { timeout: `${timeoutMs / 1000}s` }
   const path = new URL(target.url).pathname
-  const request = { method: 'POST', path, query, body: JSON.stringify(review) } as const
+  const request = { method: 'POST', path, query, body: review } as const
   return (await itself.request(request, limit.signal)).body
 }
 

@@ -67,7 +67,7 @@ export class HookIndex {
       const invocation = matchRules(hook.webhook.rules ?? [], hook.webhook.matchPolicy, subject)
       return invocation ? [{ hook, index, invocation }] : []
     })
-    // Resources come and go, too.
+    // Resources are added and removed, too.
     if (this.#candidates.size >= maxKept) this.#candidates.clear()
     this.#candidates.set(key, { forms, candidates })
     return candidates

@@ -1,9 +1,11 @@
 /**
- * Asks the mutating webhooks that are about a request, one after the other (L3): each sees what those before it made of the object. When the
+ * Calls the mutating webhooks that match a request in order (L3): each gets the object as the webhooks before it left it. When the
  * object changes, earlier webhooks with reinvocationPolicy IfNeeded are called again in a second round.
  * Upstream: apiserver/pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go (v1.36).
  */
+
 import { semanticEqual } from '#api/machinery/equality'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { parseJson } from '#api/machinery/json'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { internalError, isStatus } from '#api/machinery/status'
@@ -20,7 +22,7 @@ import type { Hook } from './hook.ts'
 import type { Candidate, HookIndex } from './hookIndex.ts'
 import { measuredCall } from './measuredCall.ts'
 import { CallError } from './outcome.ts'
-import type { Verdict } from './review.ts'
+import { ObjectTexts, type Verdict } from './review.ts'
 
 export function mutateByWebhooks(deps: WebhookDeps, index: HookIndex, attributes: AdmissionAttributes): Promise<void> | undefined {
   const namespace = requestNamespace(attributes)
@@ -71,13 +73,13 @@ async function mutateByOne(
   let changed = false
   let answered: object | undefined
   try {
-    const call = { hook, invocation, attributes, objects, mutating: true }
+    const call = { hook, invocation, attributes, objects, texts: new ObjectTexts(), mutating: true }
     answered = await measuredCall(deps, call, 'admit', (verdict) => {
       const patch = patchOf(hook, verdict)
       if (patch.length === 0) return
       const made = patched(hook, attributes, objects.object, patch, groupVersion(invocation.kind))
       changed = !semanticEqual(objects.object, made)
-      attributes.annotate?.(`patch.webhook.admission.k8s.io/${place}`, JSON.stringify({ ...names, patch, patchType: 'JSONPatch' }), 'Request')
+      attributes.annotate?.(`patch.webhook.admission.k8s.io/${place}`, stringifyExactly({ ...names, patch, patchType: 'JSONPatch' }), 'Request')
       object.replace(made)
     })
   } finally {
@@ -87,7 +89,7 @@ async function mutateByOne(
   return changed
 }
 
-/** @throws CallError for what is no patch */
+/** @throws CallError when the answer is not a patch */
 function patchOf({ webhook }: Hook, { patch, patchType }: Verdict): readonly JsonPatchOperation[] {
   if (patch === '') return []
   let operations: readonly JsonPatchOperation[]

@@ -2,12 +2,12 @@
  * AdmissionReview (L3): what a webhook is asked, and whether its answer counts.
  * Upstream: apiserver/pkg/admission/plugin/webhook/request/admissionreview.go (v1.36).
  */
-import { parseGroupVersion } from '#api/machinery/meta'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
+import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { withNils } from '#api/schema/nils'
 import type { AdmissionAttributes } from '../admission.ts'
 import { admissionRequest } from '../cel/activation.ts'
 import type { Invocation } from '../matching/rules.ts'
-import type { VersionedObjects } from '../matching/versioned.ts'
 import type { WebhookResult } from './outcome.ts'
 
 const reviewVersions: ReadonlySet<string> = new Set(['v1', 'v1beta1'])
@@ -17,15 +17,33 @@ export function reviewVersionOf(accepted: readonly string[]): string | undefined
   return accepted.find((version) => reviewVersions.has(version))
 }
 
-export function reviewOf(
+/** Objects as JSON, made once for all webhooks that see them. */
+export class ObjectTexts {
+  readonly #texts = new WeakMap<object, string>()
+
+  of(object: Frozen<KubeObject> | undefined): string {
+    if (!object) return 'null'
+    const known = this.#texts.get(object)
+    if (known !== undefined) return known
+    const text = stringifyExactly(withNils(object))
+    this.#texts.set(object, text)
+    return text
+  }
+}
+
+/** The review as JSON. @param objects as JSON */
+export function reviewText(
   version: string,
   uid: string,
   attributes: AdmissionAttributes,
   invocation: Invocation,
-  { object, oldObject }: VersionedObjects,
-): object {
-  const shown = { object: object && withNils(object), oldObject: oldObject && withNils(oldObject) }
-  return { kind: 'AdmissionReview', apiVersion: `admission.k8s.io/${version}`, request: admissionRequest(uid, attributes, invocation, shown) }
+  objects: Readonly<Record<'object' | 'oldObject', string>>,
+): string {
+  const members = Object.entries(admissionRequest(uid, attributes, invocation, {})).map(([name, value]) => {
+    const text = name === 'object' || name === 'oldObject' ? objects[name] : stringifyExactly(value)
+    return text === undefined ? '' : `${JSON.stringify(name)}:${text}`
+  })
+  return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/${version}","request":{${members.filter((member) => member !== '').join(',')}}}`
 }
 
 export interface Verdict {

@@ -11,6 +11,7 @@ import { consider, type Passage, type WebhookDeps } from './consider.ts'
 import type { Candidate, HookIndex } from './hookIndex.ts'
 import { measuredCall } from './measuredCall.ts'
 import { requestTimeout } from './outcome.ts'
+import { ObjectTexts } from './review.ts'
 
 export function validateByWebhooks(deps: WebhookDeps, index: HookIndex, attributes: AdmissionAttributes): Promise<void> | undefined {
   const namespace = requestNamespace(attributes)
@@ -32,9 +33,10 @@ async function validate(deps: WebhookDeps, candidates: readonly Candidate[], att
   for (const candidate of candidates) if (await consider(deps, candidate, passage)) relevant.push(candidate)
   if (relevant.length === 0) return
   if (attributes.cancellation?.aborted) throw requestTimeout()
+  const texts = new ObjectTexts()
   const outcomes = await Promise.allSettled(
     relevant.map(async ({ hook, invocation }, place) => {
-      const call = { hook, invocation, attributes, objects: await views.of(invocation.kind), mutating: false }
+      const call = { hook, invocation, attributes, objects: await views.of(invocation.kind), texts, mutating: false }
       const answered = await measuredCall(deps, call, 'validating', () => true)
       if (!answered) attributes.annotate?.(`failed-open.validating.webhook.admission.k8s.io/round_0_index_${place}`, hook.webhook.name)
     }),

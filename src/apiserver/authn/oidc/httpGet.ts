@@ -2,10 +2,11 @@
  * Gets documents of issuers over HTTPS (L3): bounded in time and size, through a few redirects, connections kept.
  * Upstream: Go's http.Client with its default transport and a time-out of 30 seconds.
  */
-import { Agent, request } from 'node:https'
+import { type Agent, request } from 'node:https'
 import { rootCertificates } from 'node:tls'
 import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
+import { TrustingHttpsAgent } from '../../core/serverTrust.ts'
 
 export interface HttpAnswer {
   readonly status: number
@@ -23,7 +24,7 @@ const mostRedirects = 10
 
 /** @param certificateAuthority PEM; absent: the system's */
 export function createHttpGet(certificateAuthority: string | undefined, clock: Clock, signal: AbortSignal): HttpGet {
-  const agent = new Agent({ keepAlive: true, maxSockets: 8, ca: certificateAuthority ?? [...rootCertificates] })
+  const agent = new TrustingHttpsAgent({ keepAlive: true, maxSockets: 8, ca: certificateAuthority ?? [...rootCertificates] })
   signal.addEventListener('abort', () => agent.destroy(), { once: true })
   return async (url, headers = {}) => {
     using limit = deadlineScope({ clock, ms: timeoutMs }, signal)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { CacheEntry, encodeStored } from './cacheEntry.ts'
+import { UnreadableValue } from './unreadableValue.ts'
 
 const cases = [
   { name: 'canonical', value: '{"apiVersion":"v1","kind":"A","metadata":{"name":"x"},"data":{}}' },
@@ -17,7 +18,18 @@ for (const { name, value } of cases) {
     const entry = CacheEntry.stored('x', Buffer.from(value), 17, 3)
     assert.deepEqual(JSON.parse(Buffer.from(entry.bytes).toString()), wanted)
     assert.deepEqual(entry.object, wanted)
-    assert.deepEqual(JSON.parse(Buffer.from(entry.at(20).bytes).toString()).metadata.resourceVersion, '20')
+    const later = { ...wanted, metadata: { ...wanted.metadata, resourceVersion: '1234567890123' } }
+    for (const source of [entry, CacheEntry.stored('x', Buffer.from(value), 17, 3)]) {
+      const deleted = source.at(1234567890123)
+      assert.deepEqual(JSON.parse(Buffer.from(deleted.bytes).toString()), later)
+      assert.equal(
+        Buffer.from(deleted.bytes)
+          .toString()
+          .match(/"resourceVersion"/g)?.length,
+        1,
+      )
+      assert.deepEqual(deleted.object, later)
+    }
     assert.ok(Object.isFrozen(entry.object.metadata))
   })
 }
@@ -25,4 +37,20 @@ for (const { name, value } of cases) {
 test('stored bytes have no resourceVersion and begin with apiVersion, kind and metadata', () => {
   const bytes = encodeStored({ kind: 'A', metadata: { name: 'x', resourceVersion: '3' }, apiVersion: 'v1', spec: { a: 1 } } as never)
   assert.equal(bytes.toString(), '{"apiVersion":"v1","kind":"A","metadata":{"name":"x"},"spec":{"a":1}}')
+})
+
+test('API-16 a stored long integer is a double where its type is float64, exact in a free-form part, and unreadable in an integer field', () => {
+  const read = (text: string) => CacheEntry.read('x', Buffer.from(text), 17, 3)
+  const spec = '{"versions":[{"schema":{"openAPIV3Schema":{"maximum":4611686018427388000,"default":9007199254740993}}}]}'
+  const definition = read(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x"},"spec":${spec}}`)
+  assert.ok(definition instanceof CacheEntry)
+  assert.deepEqual((definition.object as unknown as { spec: unknown }).spec, {
+    versions: [{ schema: { openAPIV3Schema: { maximum: 2 ** 62, default: 9007199254740993n } } }],
+  })
+  const pod = read('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"tolerations":[{"tolerationSeconds":9223372036854775807}]}}')
+  assert.ok(pod instanceof UnreadableValue)
+  assert.equal(pod.error.message, 'the integer 9223372036854775807 of spec.tolerations[0].tolerationSeconds is out of range')
+  const custom = read('{"apiVersion":"example.com/v1","kind":"Any","metadata":{"name":"x"},"spec":{"n":9223372036854775807}}')
+  assert.ok(custom instanceof CacheEntry)
+  assert.deepEqual((custom.object as unknown as { spec: unknown }).spec, { n: 9223372036854775807n })
 })

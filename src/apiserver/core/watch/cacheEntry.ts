@@ -3,11 +3,17 @@
  * Each is made on first use and kept, so a write encodes at most once and a read never.
  * Upstream keeps decoded objects only and encodes per response (with a per-event cache for watches).
  */
+
+import { stringifyExactly } from '#api/machinery/exactIntegers'
+import { parseExactly } from '#api/machinery/json'
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { decodeProtobuf, isProtobuf } from '#api/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
-import { withNils, withoutNils } from '#api/schema/nils'
+import { settleLongIntegers } from '#api/schema/longIntegers'
+import { withNils, withoutNils, withRequiredLists } from '#api/schema/nils'
+import type { Schema } from '#api/schema/schema'
 import { deepFreeze } from '#base/frozen'
+import { ownUtf8 } from '#base/ownMemory'
 import type { Cancellation } from '../cancellation.ts'
 import { isLargeObject, turn } from '../fairLoop.ts'
 import type { CachedObject } from '../request.ts'
@@ -80,8 +86,11 @@ export class CacheEntry implements CachedObject {
     return new CacheEntry(key, revision, createRevision, value, parsed && (deepFreeze(parsed) as Frozen<KubeObject>))
   }
 
-  /** From a value that this process may not have written. The parsed object is kept, unless it is large. */
-  static read(key: string, value: Uint8Array, revision: number, createRevision: number): CacheEntry | UnreadableValue {
+  /**
+   * From a value that this process may not have written.
+   * @param keepsLarge whether the parsed object is kept even if it is large: it is read again at once
+   */
+  static read(key: string, value: Uint8Array, revision: number, createRevision: number, keepsLarge = false): CacheEntry | UnreadableValue {
     let parsed: KubeObject
     try {
       parsed = parseStored(value)
@@ -90,7 +99,7 @@ export class CacheEntry implements CachedObject {
       // The engine quotes what it cannot parse: that may be a Secret, and the message goes to the log.
       return new UnreadableValue(error instanceof SyntaxError ? new Error('the value is no JSON') : (error as Error), true)
     }
-    return CacheEntry.stored(key, value, revision, createRevision, isLargeObject(value.byteLength) ? undefined : parsed)
+    return CacheEntry.stored(key, value, revision, createRevision, keepsLarge || !isLargeObject(value.byteLength) ? parsed : undefined)
   }
 
   /** The entry that a dry run would have stored, without a new resourceVersion. */
@@ -102,8 +111,9 @@ export class CacheEntry implements CachedObject {
 
   /** The same content under another resourceVersion: what watchers see of a deleted object. */
   at(revision: number): CacheEntry {
-    const object = { ...this.object, metadata: { ...this.object.metadata, resourceVersion: String(revision) } }
-    return new CacheEntry(this.key, revision, this.createRevision, undefined, deepFreeze(object) as Frozen<KubeObject>, this.storedBytes)
+    const value = this.#stored ?? this.#bytes
+    const object = this.#object && Object.freeze({ ...this.#object, metadata: Object.freeze({ ...this.#object.metadata, resourceVersion: String(revision) }) })
+    return new CacheEntry(this.key, revision, this.createRevision, value, object, this.storedBytes)
   }
 
   /** Drops all but the bytes: the rest is made again on the next read. */
@@ -190,15 +200,23 @@ class View implements CachedObject {
 function parseStored(value: Uint8Array): KubeObject {
   const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   if (!isProtobuf(buffer)) {
-    const object: unknown = JSON.parse(buffer.toString())
+    const object = parseExactly(buffer, settle)
     return (isRecord(object) ? withoutNils(object) : object) as KubeObject
   }
-  const object = decodeProtobuf(buffer, (apiVersion, kind) => {
-    const { group, version } = parseGroupVersion(apiVersion)
-    return schemaFor(group, version, kind)
-  }) as unknown as KubeObject
+  const object = decodeProtobuf(buffer, schemaOf) as unknown as KubeObject
   object.metadata ??= {}
-  return object
+  return withRequiredLists(object)
+}
+
+function schemaOf(apiVersion: string, kind: string): Schema | undefined {
+  const { group, version } = parseGroupVersion(apiVersion)
+  return schemaFor(group, version, kind)
+}
+
+/** @throws DecodeError */
+function settle(object: unknown): void {
+  const schema = isRecord(object) ? schemaOf(String(object.apiVersion), String(object.kind)) : undefined
+  if (schema) settleLongIntegers(object, schema)
 }
 
 /** Checks the shape that all readers of objects rely on. @throws Error */
@@ -223,24 +241,26 @@ const isAbsent = (value: unknown) => value === undefined || value === null
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function jsonOf(object: Frozen<KubeObject>): Buffer {
-  return Buffer.from(JSON.stringify(withNils(object)))
+  return ownUtf8(stringifyExactly(withNils(object)))
 }
 
-/** Inserts `"resourceVersion":"N"` as metadata's first field; undefined where the value is not in our canonical form. */
+/** Sets `"resourceVersion":"N"` as metadata's first field, where {@link CacheEntry.bytes} put it; undefined where the value is not in our canonical form. */
 function spliceResourceVersion(value: Uint8Array, revision: number): Uint8Array | undefined {
   const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   // Canonical values begin with apiVersion, kind, metadata, so the first match near the start is the object's own metadata.
   const at = buffer.subarray(0, 300).indexOf(metadataStart)
   if (at < 0 || buffer[0] !== 0x7b || !isCanonicalHead(buffer, at)) return undefined
-  const cut = at + metadataStart.length
-  const text = `"resourceVersion":"${revision}"${buffer[cut] === closingBrace ? '' : ','}`
-  const spliced = Buffer.allocUnsafe(buffer.length + text.length)
-  buffer.copy(spliced, 0, 0, cut)
-  spliced.write(text, cut, 'latin1')
-  buffer.copy(spliced, cut + text.length, cut)
+  const start = at + metadataStart.length
+  const end = start + (leadingResourceVersion.exec(buffer.toString('latin1', start, start + 45))?.[0].length ?? 0)
+  const text = `"resourceVersion":"${revision}"${buffer[end] === closingBrace ? '' : ','}`
+  const spliced = Buffer.allocUnsafeSlow(buffer.length - (end - start) + text.length)
+  buffer.copy(spliced, 0, 0, start)
+  spliced.write(text, start, 'latin1')
+  buffer.copy(spliced, start + text.length, end)
   return spliced
 }
 
+const leadingResourceVersion = /^"resourceVersion":"\d+",?/
 const canonicalHead = /^\{"apiVersion":"[^"\\]*","kind":"[^"\\]*",$/
 
 function isCanonicalHead(buffer: Buffer, metadataAt: number): boolean {
@@ -260,8 +280,8 @@ export function encodeStored(object: KubeObject): Buffer {
   const members = withNils(object) as unknown as Readonly<Record<string, unknown>>
   for (const field in members) {
     if (field === 'apiVersion' || field === 'kind' || field === 'metadata') continue
-    const value = JSON.stringify(members[field])
+    const value = stringifyExactly(members[field])
     if (value !== undefined) text += `,${JSON.stringify(field)}:${value}`
   }
-  return Buffer.from(`${text}}`)
+  return ownUtf8(`${text}}`)
 }

@@ -2,6 +2,8 @@
  * The bytes of several consecutive events (L3). Watches of one selection that keep up all get the same events at the same time: the first of them
  * concatenates the bytes for all.
  */
+import { ownConcat } from '#base/ownMemory'
+
 export class EncodedBatches<T> {
   #items: readonly T[] = []
   #form = ''
@@ -13,7 +15,7 @@ export class EncodedBatches<T> {
     if (this.#bytes && this.#form === form && sameItems(items, this.#items)) return this.#bytes
     this.#items = items
     this.#form = form
-    this.#bytes = Buffer.concat(items.map(encode))
+    this.#bytes = ownConcat(items.map(encode))
     return this.#bytes
   }
 }

@@ -2,6 +2,8 @@
  * A change of one object in the watch cache (L3), and the events that watchers of a selection get for it. Each form is encoded once, for all
  * watchers with that encoding.
  */
+import { inOwnMemory, ownConcat } from '#base/ownMemory'
+import { isLargeObject } from '../fairLoop.ts'
 import type { CachedObject } from '../request.ts'
 import type { CacheEntry, VersionView } from './cacheEntry.ts'
 
@@ -35,7 +37,7 @@ export class WatchedEvent {
   encoded(form: EventForm): Buffer {
     return this.encodedAs(form.key, () => {
       const object = this.entry.view(form.view)
-      return Buffer.concat([head[this.type], form.encode ? form.encode(object) : object.bytes, tail])
+      return ownConcat([head[this.type], form.encode ? form.encode(object) : object.bytes, tail])
     })
   }
 
@@ -43,7 +45,7 @@ export class WatchedEvent {
   encodedAs(key: string, encode: () => Buffer): Buffer {
     if (!this.#encoded) return encode()
     for (const known of this.#encoded) if (known.key === key) return known.bytes
-    const bytes = encode()
+    const bytes = inOwnMemory(encode())
     this.#encoded.push({ key, bytes })
     return bytes
   }
@@ -103,6 +105,11 @@ export class CacheChange {
     return Math.max(this.entry.storedBytes, this.previous?.storedBytes ?? 0)
   }
 
+  /** Whether HistoryBudget counts the versions that it holds, instead of RingBudget. */
+  get isLarge(): boolean {
+    return isLargeObject(this.bytes)
+  }
+
   /** Bytes that only this change keeps in memory, not the cache. */
   get heldBytes(): number {
     const previous = this.previous?.storedBytes ?? 0
@@ -111,6 +118,7 @@ export class CacheChange {
 
   /** Keeps what history needs: watchers hold the events that they have not sent yet. */
   dropDecoded(): void {
+    this.#previous?.dropDecoded()
     if (this.type === 'DELETED') this.#entry?.dropDecoded()
     this.#dropEvents()
   }

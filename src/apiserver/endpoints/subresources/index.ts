@@ -1,5 +1,5 @@
 /** The subresources with a kind of their own (L3), one file each. */
-import type { TokenIssuer } from '../../core/virtualResource.ts'
+import type { TokenIssuer } from '../../core/computedResource.ts'
 import type { SubresourceHandlers } from '../router.ts'
 import type { EndpointDeps } from '../scope.ts'
 import { bindingHandlers } from './binding.ts'

@@ -34,13 +34,18 @@ export interface NodeReach {
 export interface NodeBackend extends Backend {
   /** Whether this process runs the kubelet. */
   readonly isOwn: boolean
+  /** Whether the kubelet takes port-forward through WebSockets; others know SPDY. */
+  readonly takesTunnels: boolean
 }
+
+const tunnelFeature = 'ExtendWebSocketsToKubelet'
 
 /** @throws NotFound for an unknown node, and a 500 with upstream's text for one without addresses */
 export function nodeBackend(reader: ObjectReader, nodeName: string, path: string, { kubelet, ownEndpoints, reach }: NodeReach): NodeBackend {
   const node = reader.get<KubeObject>(nodes, '', nodeName) as Frozen<Node> | undefined
   if (!node) throw notFound(nodes, nodeName)
   const addresses = node.status?.addresses ?? []
+  const takesTunnels = node.status?.declaredFeatures?.includes(tunnelFeature) ?? false
   for (const type of kubelet?.addressTypes ?? defaultAddressTypes) {
     const host = addresses.find((one) => one.type === type)?.address
     if (!host) continue
@@ -48,7 +53,7 @@ export function nodeBackend(reader: ObjectReader, nodeName: string, path: string
     const own = kubelet?.ownKubelet?.(nodeName, host, port)
     const isAllowed = (address: string) => (own === undefined ? !kubelet?.ownKubelet || isProxyableAddress(address) : address === own)
     const mayDial = (address: string) => !ownEndpoints.has(address, port) && isAllowed(address)
-    return { host: own ?? host, port, tls: kubelet ?? {}, path, mayDial, reach, isOwn: own !== undefined }
+    return { host: own ?? host, port, tls: kubelet ?? {}, path, mayDial, reach, isOwn: own !== undefined, takesTunnels }
   }
   throw new StatusError('', `no preferred addresses found; known addresses: [${addresses.map((one) => `{${one.type} ${one.address}}`).join(' ')}]`)
 }

@@ -9,13 +9,14 @@ import type { Authorizer } from '../../authz/authorizer.ts'
 import { mustBeAllowed } from '../../authz/forbidden.ts'
 import { type Backend, isUpgrade } from '../../backends/backend.ts'
 import { open } from '../../backends/connect.ts'
-import { tunnel } from '../../backends/tunnel.ts'
+import { spdyCarrier, wantsTunnel } from '../../backends/spdyCarrier.ts'
+import { type Carrier, tunnel } from '../../backends/tunnel.ts'
 import type { Answer } from '../../core/answer.ts'
 import type { UserInfo } from '../../core/request.ts'
 import { truthy } from '../../core/requestInfo.ts'
 import type { Scope } from '../scope.ts'
 import { connectAdmission } from './connectAdmission.ts'
-import { type NodeReach, nodeBackend } from './node.ts'
+import { type NodeBackend, type NodeReach, nodeBackend } from './node.ts'
 
 export interface StreamDeps extends NodeReach {
   readonly authorizers: readonly Authorizer[]
@@ -119,12 +120,13 @@ async function portForward(deps: StreamDeps, scope: Scope): Promise<Answer> {
   const parameters = new URLSearchParams()
   const ports = request.query.getAll('ports')
   if (ports.length > 0) parameters.set('port', ports.join(','))
-  return upgraded(scope, nodeOf(deps, scope, pod, `/portForward/${info.namespace}/${info.name}${suffix(parameters)}`))
+  const backend = nodeOf(deps, scope, pod, `/portForward/${info.namespace}/${info.name}${suffix(parameters)}`)
+  return upgraded(scope, backend, wantsTunnel(request) && !backend.takesTunnels ? spdyCarrier(request) : undefined)
 }
 
-function upgraded(scope: Scope, backend: Backend): Answer {
+function upgraded(scope: Scope, backend: Backend, carrier?: Carrier): Answer {
   if (!isUpgrade(scope.request)) throw badRequest('Upgrade request required')
-  return tunnel(scope.request, backend)
+  return tunnel(scope.request, backend, carrier)
 }
 
 /** A WebSocket must open with GET, but the user still needs the verb create. */
@@ -174,7 +176,7 @@ function chooseContainer(pod: Frozen<Pod>, asked: string): string {
   throw badRequest(`a container name must be specified for pod ${name}, choose one of: [${containers.join(' ')}]${initText}`)
 }
 
-function nodeOf(deps: StreamDeps, scope: Scope, pod: Frozen<Pod>, path: string): Backend {
+function nodeOf(deps: StreamDeps, scope: Scope, pod: Frozen<Pod>, path: string): NodeBackend {
   return nodeBackend(scope.deps.registry.reader, pod.spec?.nodeName ?? '', path, deps)
 }
 

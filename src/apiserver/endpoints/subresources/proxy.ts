@@ -42,6 +42,7 @@ async function proxy(deps: StreamDeps, scope: Scope, locate: Locate, kind: strin
   const { request, info } = scope
   if (!methods.has(request.method)) throw methodNotAllowed()
   await connectAdmission(scope)
+  await scope.deps.registry.cacher.waitUntilCurrent(request.cancellation)
   const place = await locate(deps, scope, parseName(info.name, kind))
   const [prefix, rest] = splitPath(scope)
   const query = querySuffix(request)
@@ -96,7 +97,7 @@ function locatePod(_deps: StreamDeps, scope: Scope, named: Named): Place {
   return { host, port: named.port === '' ? unnamed : portNumber(named.port), ...secure(named) }
 }
 
-/** A random ready endpoint of the service, whose address is that of its pod. */
+/** A random ready endpoint of the service whose address belongs to its pod. */
 function locateService(_deps: StreamDeps, scope: Scope, named: Named): Place {
   const { registry, writer } = scope.deps
   const { namespace } = scope.info

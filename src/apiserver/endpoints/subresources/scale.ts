@@ -57,7 +57,8 @@ function formOf({ request }: Scope): AnswerForm {
 }
 
 function presented({ deps, request }: Scope, scale: Scale, form: AnswerForm): Answer {
-  return presentOne(request, form, scale as unknown as KubeObject, scaleColumns as unknown as readonly Column<KubeObject>[], deps.clock.now())
+  const columns = scaleColumns as unknown as readonly Column<KubeObject>[]
+  return presentOne(request, form, scale as unknown as KubeObject, { columns }, deps.clock.now())
 }
 
 async function updateScale(scope: Scope): Promise<Answer> {

@@ -6,8 +6,8 @@ import { conflict, notFound, StatusError } from '#api/machinery/status'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Answer } from '../../core/answer.ts'
 import { decodeBody } from '../../core/body.ts'
+import type { TokenIssuer } from '../../core/computedResource.ts'
 import type { UserInfo } from '../../core/request.ts'
-import type { TokenIssuer } from '../../core/virtualResource.ts'
 import { admit } from '../../registry/admit.ts'
 import { attributesOf } from '../../registry/writer.ts'
 import { type Scope, writeContext } from '../scope.ts'
@@ -25,6 +25,8 @@ export function tokenHandlers(issuer: TokenIssuer | undefined): { create(scope: 
       if (!issuer) throw new StatusError('MethodNotAllowed', 'the server issues no service account tokens')
       const { name, namespace } = info
       requireSame(body, name, { name, namespace })
+      // Another server may have deleted or created what the token is bound to.
+      await deps.registry.cacher.waitUntilCurrent(request.cancellation)
       const account = deps.registry.reader.get({ group: '', resource: 'serviceaccounts' }, namespace, name)
       if (!account) throw notFound({ group: '', resource: 'serviceaccounts' }, name)
       const uid = account.metadata.uid ?? ''

@@ -1,7 +1,7 @@
 /** The addresses of one service range, in the order in which they are tried (L3, pure). Upstream: ipallocator/ipallocator.go (v1.36). */
 import { formatCidr, formatIp, type IpAddress, networkAddress, parseCidr, parseIp } from '#api/machinery/ip'
 import type { Random } from '#base/random'
-import { staticBand } from './portPool.ts'
+import { staticBand } from './staticBand.ts'
 
 export type IpFamily = 'IPv4' | 'IPv6'
 
@@ -11,7 +11,7 @@ export function familyOf(text: string): IpFamily {
 
 /** More addresses than a cluster can have services. The limit keeps the arithmetic in plain numbers. */
 const maxSize = 2 ** 32
-const maxStatic = 256
+const staticSize = { step: 16, max: 256 }
 /** How many taken addresses are passed over before a band counts as full. */
 const maxTries = 65_536
 
@@ -37,7 +37,7 @@ export class IpRange {
     this.family = family
     this.#first = first
     this.#size = size
-    this.#dynamicFrom = staticBand(size, maxStatic)
+    this.#dynamicFrom = staticBand(size, staticSize)
   }
 
   /** The address of the `kubernetes` service, when this is the first range. */

@@ -26,7 +26,14 @@ export function needsClusterIp(service: Frozen<Service>): boolean {
   return (service.spec?.type ?? 'ClusterIP') !== 'ExternalName' && service.spec?.clusterIP !== 'None' && service.spec?.clusterIPs?.[0] !== 'None'
 }
 
-export function needsNodePorts(service: Frozen<Service>): boolean {
+/** Whether the type allows node ports; only asked-for ones are allocated unless {@link allocatesNodePorts}. */
+export function mayHaveNodePorts(service: Frozen<Service>): boolean {
+  const type = service.spec?.type
+  return type === 'NodePort' || type === 'LoadBalancer'
+}
+
+/** Whether ports without a node port get one. */
+export function allocatesNodePorts(service: Frozen<Service>): boolean {
   const { type, allocateLoadBalancerNodePorts } = service.spec ?? {}
   return type === 'NodePort' || (type === 'LoadBalancer' && allocateLoadBalancerNodePorts !== false)
 }

@@ -7,32 +7,6 @@ import { seededRandom } from '#base/random'
 import { initFamilies } from './families.ts'
 import { serviceRanges } from './ipAllocator.ts'
 import { type IpFamily, IpRange } from './ipRange.ts'
-import { PortPool } from './portPool.ts'
-
-test('a pool gives every port once, the static band last, and takes back what is released', () => {
-  const pool = new PortPool({ first: 100, size: 64 }, seededRandom(5))
-  const given = Array.from({ length: 64 }, () => pool.next())
-  assert.equal(new Set(given).size, 64)
-  assert.ok(given.slice(0, 48).every((value) => (value ?? 0) >= 116))
-  assert.equal(pool.next(), undefined)
-  pool.release(130)
-  assert.equal(pool.next(), 130)
-})
-
-test('SVC-02 the pool refuses ports that are in use, reserved or outside of its range', () => {
-  const pool = new PortPool({ first: 10, size: 20 }, seededRandom(5))
-  pool.use(12)
-  pool.use(12)
-  pool.reserve(13)
-  assert.deepEqual(
-    [9, 10, 12, 13, 29, 30].map((value) => pool.check(value)),
-    ['outside', 'free', 'taken', 'taken', 'free', 'outside'],
-  )
-  pool.free(12)
-  assert.equal(pool.check(12), 'taken')
-  pool.free(12)
-  assert.equal(pool.check(12), 'free')
-})
 
 test('SVC-01 a range tries each of its addresses once, those for static use last', () => {
   const range = IpRange.parse('192.168.7.9/25')

@@ -1,5 +1,5 @@
 /**
- * A header block in several frames (L3): bounded in bytes and in frames, since no other frame may come between them. Pure.
+ * A header block in several frames (L3): bounded in bytes and in frames, since no other frame may be between them. Pure.
  * Upstream: RFC 9113 section 4.3 and 10.5.1.
  */
 import { ConnectionError, errorCode } from './errors.ts'

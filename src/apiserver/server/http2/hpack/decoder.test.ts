@@ -97,8 +97,8 @@ test('a field larger than the table empties it', () => {
 
 const wrong = [
   ['the index 0', '80'],
-  ['an index that nobody filled', 'be'],
-  ['the name of an index that nobody filled', '7f0001 61'],
+  ['an index without an entry', 'be'],
+  ['the name of an index without an entry', '7f0001 61'],
   ['an integer without end', 'ffffffffffffff01'],
   ['an integer that is cut off', 'ff'],
   ['a name that is cut off', '0003 6161'],

@@ -80,7 +80,7 @@ export class HpackDecoder {
     return { name, value, isSound: soundName.test(name) && soundValue.test(value) }
   }
 
-  /** An integer whose first bits are those of the mask. */
+  /** Decodes an integer that starts with the bits of the mask. */
   #integer(mask: number): number {
     const first = this.#bytes[this.#at++]! & mask
     if (first < mask) return first

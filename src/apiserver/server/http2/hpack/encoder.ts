@@ -62,7 +62,7 @@ function fieldStart(name: string): string {
   return index !== undefined ? integer(index, 0x0f, 0) : `\0${integer(name.length, 0x7f, 0)}${name}`
 }
 
-/** An integer whose first bits are those of the mask, as text. */
+/** Encodes an integer that starts with the bits of the mask, as text. */
 function integer(value: number, mask: number, start: number): string {
   if (value < mask) return String.fromCharCode(start | value)
   let text = String.fromCharCode(start | mask)

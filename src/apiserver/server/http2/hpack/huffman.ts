@@ -17,7 +17,7 @@ const endOfString = 256
 const longest = 30
 const tableBits = 10
 
-/** Symbols by length, then by value: what makes a code canonical. */
+/** Symbols by length, then by value: the order of a canonical code. */
 const ordered = [...codeLengths.keys()].sort((a, b) => codeLengths[a]! - codeLengths[b]! || a - b)
 const firstCodes = new Uint32Array(longest + 2)
 const firstPlaces = new Uint32Array(longest + 2)
@@ -44,14 +44,14 @@ function fillTables(): void {
 export class HuffmanDecoder {
   #text: Buffer = Buffer.allocUnsafe(1024)
 
-  /** @throws ConnectionError for an end-of-string symbol and for padding that is none */
+  /** @throws ConnectionError for an end-of-string symbol and for invalid padding */
   decode(bytes: Uint8Array, start: number, end: number): string {
     const most = Math.floor(((end - start) * 8) / 5) + 1
     if (this.#text.length < most) this.#text = Buffer.allocUnsafe(most)
     const text = this.#text
     let written = 0
     let at = start
-    // The next bits that are not used yet, and how many they are.
+    // The next unused bits, and their number.
     let bits = 0
     let count = 0
     for (;;) {
@@ -91,5 +91,5 @@ function longCode(bytes: Uint8Array, position: number, end: number): number {
     if (symbol !== endOfString) return length * 256 + symbol
     break
   }
-  throw new ConnectionError(errorCode.compressionError, 'a Huffman code that means nothing')
+  throw new ConnectionError(errorCode.compressionError, 'an unknown Huffman code')
 }

@@ -7,13 +7,12 @@ import type { Service } from '#api/gen/types/core.v1'
 import type { IPAddress } from '#api/gen/types/networking.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
-import type { Clock } from '#base/clock'
-import type { Logger } from '#base/log'
 import { parseTime } from '#base/time'
-import type { ApiRequest, Transport } from '#client/transport'
-import type { ObjectReader } from '../core/objectReader.ts'
-import { ipAddressesPath, ipAddressFor, managedBy, type ServiceRef } from '../kinds/services/ipAllocator.ts'
-import { clusterIpsOf, serviceRef } from '../kinds/services/serviceFields.ts'
+import type { ApiRequest } from '#client/transport'
+import type { ServerWork } from '../../core/serverWork.ts'
+import type { KindWorkDeps } from '../../registry/kindStorage.ts'
+import { ipAddressesPath, ipAddressFor, managedBy, type ServiceRef } from './ipAllocator.ts'
+import { clusterIpsOf, serviceRef } from './serviceFields.ts'
 
 const services = { group: '', resource: 'services' }
 const ipAddresses = { group: 'networking.k8s.io', resource: 'ipaddresses' }
@@ -21,24 +20,20 @@ const intervalMs = 180_000
 /** An address is allocated before its service is stored: younger objects without a service are kept. */
 const graceMs = 60_000
 
-export interface RepairDeps {
-  readonly reader: ObjectReader
-  readonly transport: Transport
-  readonly clock: Clock
-  readonly log: Logger
-}
-
-/** Repairs until the signal aborts. */
-export async function repairIpAddresses(deps: RepairDeps, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await repairOnce(deps, signal).catch((error) => {
-      if (!signal.aborted) deps.log.error(error, 'Repairing IPAddress objects failed; trying again later')
-    })
-    await deps.clock.sleep(intervalMs, signal).catch(() => undefined)
+export function ipAddressRepair(deps: KindWorkDeps): ServerWork {
+  return {
+    async run(signal) {
+      while (!signal.aborted) {
+        await repairOnce(deps, signal).catch((error) => {
+          if (!signal.aborted) deps.log.error(error, 'Repairing IPAddress objects failed; trying again later')
+        })
+        await deps.clock.sleep(intervalMs, signal).catch(() => undefined)
+      }
+    },
   }
 }
 
-async function repairOnce(deps: RepairDeps, signal: AbortSignal): Promise<void> {
+async function repairOnce(deps: KindWorkDeps, signal: AbortSignal): Promise<void> {
   const owners = new Map<string, ServiceRef>()
   for (const service of deps.reader.list<Service>(services)) for (const ip of clusterIpsOf(service)) if (!owners.has(ip)) owners.set(ip, serviceRef(service))
   const write = (request: ApiRequest, expected: 'NotFound' | 'AlreadyExists') => deps.transport.request(request, signal).catch(unless(expected))

@@ -43,7 +43,7 @@ export interface Use {
 /**
  * The resources of a use that need a quota and are not covered by one.
  * @param all every quota of the namespace
- * @param covering those of them whose scopes include the object
+ * @param covering the quotas whose scopes include the object
  */
 export function uncovered(
   limited: readonly LimitedResource[],
@@ -51,7 +51,7 @@ export function uncovered(
   all: readonly Frozen<ResourceQuota>[],
   covering: readonly Frozen<ResourceQuota>[],
 ): { readonly names: readonly string[]; readonly scopes: readonly ScopedResourceSelectorRequirement[] } {
-  const restricted = new Set(covering.flatMap(({ spec }) => quotaNamesOf(resource, Object.keys(spec.hard ?? {}))))
+  const restricted = new Set(covering.flatMap(({ status }) => quotaNamesOf(resource, Object.keys(status?.hard ?? {}))))
   const parts = limited
     .filter((one) => one.resource === resource.resource && (one.apiGroup ?? '') === resource.group)
     .flatMap(({ matchContains = [] }) => matchContains)

@@ -1,87 +1,64 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { KubeObject } from '#api/machinery/meta'
+import type { ResourceQuota } from '#api/gen/types/core.v1'
+import { quotaCovers, quotaUsage } from '#api/helpers/quotaUsage'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { StatusError } from '#api/machinery/status'
-import { VirtualClock } from '#base/virtualClock'
-import type { ObjectReader } from '../../core/objectReader.ts'
 import type { AdmissionAttributes } from '../admission.ts'
-import { type LimitedResource, limitedResourcesOf } from '../limitedResources.ts'
-import { resourceQuota } from './resourceQuota.ts'
+import { addsNothing, changesUsage, checkRequest } from './checkRequest.ts'
+import { type LimitedResource, limitedResourcesOf } from './limitedResources.ts'
+import { RunningQuota } from './runningQuota.ts'
 
 const pod = (name: string, resources: object = {}, spec: object = {}) =>
   ({ metadata: { name, namespace: 'n' }, spec: { containers: [{ name: 'c', image: 'i', resources }], ...spec } }) as unknown as KubeObject
 
-/** A namespace with one quota; what is admitted stays a reservation until `arrive` puts it into the cache. */
+/** A namespace with one quota that has been counted: nothing is used yet. */
 function world(hard: Record<string, string> | undefined, spec: object = {}, limited: readonly LimitedResource[] = []) {
-  const clock = new VirtualClock()
-  const cache: KubeObject[] = []
-  const quotas = hard ? [{ metadata: { name: 'q' }, spec: { hard, ...spec } }] : []
-  let arrived: (change: { type: string; object: KubeObject }) => void = () => {}
-  const reader = {
-    get: () => undefined,
-    list: ({ resource }: { resource: string }) => (resource === 'resourcequotas' ? quotas : cache),
-    onChange: (_: unknown, fn: typeof arrived) => {
-      arrived = fn
-      return () => {}
-    },
-  } as unknown as ObjectReader
-  const plugin = resourceQuota(reader, clock, limited)
+  const used = Object.fromEntries(Object.keys(hard ?? {}).map((name) => [name, '0']))
+  const quota = hard && new RunningQuota({ metadata: { name: 'q' }, spec: { hard, ...spec }, status: { hard, used } } as unknown as Frozen<ResourceQuota>)
+  const groupResource = (resource: string) => ({ group: '', version: 'v1', resource })
   return {
-    clock,
     admit(object: KubeObject, some: Partial<AdmissionAttributes> = {}, resource = 'pods'): string | undefined {
-      const base = {
-        operation: 'CREATE',
-        resource: { group: '', version: 'v1', resource },
-        subresource: '',
-        namespace: 'n',
-        name: object.metadata.name,
-        object,
-      }
+      const base = { operation: 'CREATE', resource: groupResource(resource), subresource: '', namespace: 'n', name: object.metadata.name, object }
+      const attributes = { ...base, dryRun: false, ...some } as unknown as AdmissionAttributes
+      if (!changesUsage(attributes)) return undefined
       try {
-        void plugin.validate?.({ ...base, dryRun: false, ...some } as unknown as AdmissionAttributes)
+        for (const charge of checkRequest(attributes, quota ? [quota] : [], limited)) charge.quota.charge(charge.amounts)
         return undefined
       } catch (error) {
         assert.ok(error instanceof StatusError && (error.code === 403 || (error.code === 500 && error.reason === '')))
         return error.message
       }
     },
-    arrive(object: KubeObject) {
-      cache.push(object)
-      arrived({ type: 'ADDED', object })
-    },
-    /** An event about an object that is in the cache. */
-    change(object: KubeObject) {
-      const at = cache.findIndex(({ metadata }) => metadata.name === object.metadata.name)
-      cache.splice(at, 1, object)
-      arrived({ type: 'MODIFIED', object })
-    },
-    leave(object: KubeObject) {
-      cache.splice(cache.indexOf(object), 1)
-      arrived({ type: 'DELETED', object })
+    /** An object that the controller has counted. */
+    holds(object: KubeObject, resource = 'pods') {
+      if (!quota || !quotaCovers(quota.object, groupResource(resource), object)) return
+      const usage = quotaUsage(groupResource(resource), object)
+      quota.charge(Object.fromEntries(quota.names.flatMap((name) => (usage[name] === undefined ? [] : [[name, usage[name]]]))))
     },
   }
 }
 
-test('pods side by side cannot pass together, and an arrived one is counted once', () => {
-  const { admit, arrive } = world({ pods: '2', 'requests.cpu': '1' })
-  const one = pod('one', { requests: { cpu: '600m' } })
-  assert.equal(admit(one), undefined)
+test('RES-03 admitted pods are charged, and the refusal of another names what is used', () => {
+  const { admit } = world({ pods: '2', 'requests.cpu': '1' })
+  assert.equal(admit(pod('one', { requests: { cpu: '600m' } })), undefined)
   const refused = 'pods "two" is forbidden: exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1'
-  assert.equal(admit(pod('two', { requests: { cpu: '500m' } })), refused)
-  arrive(one)
   assert.equal(admit(pod('two', { requests: { cpu: '500m' } })), refused)
   assert.equal(admit(pod('two', { requests: { cpu: '400m' } })), undefined)
   assert.match(admit(pod('three', { requests: { cpu: '0' } })) ?? '', /exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2$/)
 })
 
-test('what fails after admission, or was a dry run, takes nothing for long', async () => {
-  const { admit, clock } = world({ pods: '1' })
-  assert.equal(admit(pod('dry'), { dryRun: true }), undefined)
-  assert.equal(admit(pod('lost')), undefined)
-  assert.equal(admit(pod('lost')), undefined, 'the same name again is the same pod')
-  assert.match(admit(pod('next')) ?? '', /exceeded quota/)
-  await clock.advance(5_001)
-  assert.equal(admit(pod('next')), undefined)
+test('RES-03 limits and usage are those of the status; a limit that the controller has not counted refuses', () => {
+  const check = (status: object) => {
+    const quota = new RunningQuota({ metadata: { name: 'q' }, spec: { hard: { pods: '0', 'count/pods': '9' } }, status } as unknown as Frozen<ResourceQuota>)
+    const attributes = { operation: 'CREATE', resource: { group: '', version: 'v1', resource: 'pods' }, subresource: '', namespace: 'n', object: pod('p') }
+    const charges = checkRequest(attributes as unknown as AdmissionAttributes, [quota], [])
+    for (const { amounts } of charges) quota.charge(amounts)
+    return quota.charged().status
+  }
+  assert.deepEqual(check({}), { used: {} })
+  assert.deepEqual(check({ hard: { pods: '5', secrets: '1' }, used: { pods: '4', secrets: '1' } }).used, { pods: '5', secrets: '1' })
+  assert.throws(() => check({ hard: { pods: '5', 'count/pods': '5' }, used: { pods: '4' } }), /status unknown for quota: q, resources: count\/pods,pods$/)
 })
 
 test('a quota on cpu or memory requires these values in each container', () => {
@@ -98,10 +75,10 @@ test('RES-03 a pod with pod-level resources needs none in its containers', () =>
 })
 
 test('RES-03 a pod during a resize is charged the larger of its actual and desired resources', () => {
-  const { admit, arrive } = world({ 'requests.cpu': '4', 'limits.cpu': '8' })
+  const { admit, holds } = world({ 'requests.cpu': '4', 'limits.cpu': '8' })
   const resources = { requests: { cpu: '3' }, limits: { cpu: '5' } }
   const status = { containerStatuses: [{ name: 'c', allocatedResources: { cpu: '3' }, resources }] }
-  arrive({ ...pod('shrinking', { requests: { cpu: '1' }, limits: { cpu: '2' } }), status } as KubeObject)
+  holds({ ...pod('shrinking', { requests: { cpu: '1' }, limits: { cpu: '2' } }), status } as KubeObject)
   assert.match(
     admit(pod('p', { requests: { cpu: '2' }, limits: { cpu: '4' } })) ?? '',
     /requested: limits.cpu=4,requests.cpu=2, used: limits.cpu=5,requests.cpu=3, limited: limits.cpu=8,requests.cpu=4$/,
@@ -109,12 +86,20 @@ test('RES-03 a pod during a resize is charged the larger of its actual and desir
   assert.equal(admit(pod('p', { requests: { cpu: '1' }, limits: { cpu: '3' } })), undefined)
 })
 
+test('RES-03 a pod during a resize as a whole is charged its spec.resources, whatever its status says', () => {
+  const { admit, holds } = world({ 'requests.cpu': '4' })
+  const status = { resources: { requests: { cpu: '3' } }, allocatedResources: { cpu: '3' } }
+  holds({ ...pod('shrinking', {}, { resources: { requests: { cpu: '1' } } }), status } as KubeObject)
+  assert.match(admit(pod('p', { requests: { cpu: '4' } })) ?? '', /requested: requests.cpu=4, used: requests.cpu=1, limited: requests.cpu=4$/)
+  assert.equal(admit(pod('p', { requests: { cpu: '3' } })), undefined)
+})
+
 test('RES-03 a pod that gets a deadline moves into the scope Terminating, if there is room', () => {
-  const { admit, arrive } = world({ pods: '1' }, { scopes: ['Terminating'] })
+  const { admit, holds } = world({ pods: '1' }, { scopes: ['Terminating'] })
   const [before, after] = [pod('p'), pod('p', {}, { activeDeadlineSeconds: 60 })]
   const update = { operation: 'UPDATE', oldObject: before as never } as const
   assert.equal(admit(after, update), undefined)
-  arrive(pod('other', {}, { activeDeadlineSeconds: 60 }))
+  holds(pod('other', {}, { activeDeadlineSeconds: 60 }))
   assert.match(admit(pod('q', {}, { activeDeadlineSeconds: 60 }), { ...update, oldObject: pod('q') as never }) ?? '', /exceeded quota: q, requested: pods=1/)
   assert.equal(admit(pod('other', {}, { activeDeadlineSeconds: 30 }), { ...update, oldObject: after as never }), undefined)
 })
@@ -124,7 +109,7 @@ test('scopes pick their pods; ended pods hold nothing; other kinds are counted b
   assert.match(bestEffort.admit(pod('p')) ?? '', /exceeded quota/)
   assert.equal(bestEffort.admit(pod('p', { requests: { cpu: '1' } })), undefined)
   const ended = world({ pods: '1' })
-  ended.arrive({ ...pod('done'), status: { phase: 'Succeeded' } } as KubeObject)
+  ended.holds({ ...pod('done'), status: { phase: 'Succeeded' } } as KubeObject)
   assert.equal(ended.admit(pod('p')), undefined)
   const maps = world({ 'count/configmaps': '0', configmaps: '5' })
   assert.match(
@@ -134,45 +119,22 @@ test('scopes pick their pods; ended pods hold nothing; other kinds are counted b
 })
 
 test('an update pays only for what it adds', () => {
-  const { admit, arrive } = world({ 'requests.storage': '10Gi' })
+  const { admit, holds } = world({ 'requests.storage': '10Gi' })
   const claim = (storage: string) => ({ metadata: { name: 'c', namespace: 'n' }, spec: { resources: { requests: { storage } } } }) as unknown as KubeObject
-  arrive(claim('6Gi'))
+  holds(claim('6Gi'), 'persistentvolumeclaims')
   const update = (storage: string) => admit(claim(storage), { operation: 'UPDATE', oldObject: claim('6Gi') as never }, 'persistentvolumeclaims')
-  assert.equal(update('10Gi'), undefined)
   assert.match(update('11Gi') ?? '', /requested: requests.storage=5Gi, used: requests.storage=6Gi, limited: requests.storage=10Gi$/)
-})
-
-test('RES-03 an update that was let pass counts until it has arrived, whatever else happens to the object', async () => {
-  const { admit, arrive, change, leave, clock } = world({ 'requests.storage': '10Gi' })
-  const claim = (name: string, storage: string, resourceVersion: string) =>
-    ({ metadata: { name, namespace: 'n', resourceVersion }, spec: { resources: { requests: { storage } } } }) as unknown as KubeObject
-  const grow = (name: string, storage: string, since: string) =>
-    admit(claim(name, storage, since), { operation: 'UPDATE', oldObject: claim(name, '3Gi', since) as never }, 'persistentvolumeclaims')
-  arrive(claim('a', '3Gi', '5'))
-  arrive(claim('b', '3Gi', '6'))
-  assert.equal(grow('a', '6Gi', '5'), undefined)
-  const refused = /requested: requests.storage=2Gi, used: requests.storage=9Gi, limited: requests.storage=10Gi$/
-  assert.match(grow('b', '5Gi', '6') ?? '', refused)
-  change(claim('a', '3Gi', '5'))
-  assert.match(grow('b', '5Gi', '6') ?? '', refused, 'an event of before changes nothing')
-  change(claim('a', '6Gi', '7'))
-  assert.match(grow('b', '5Gi', '6') ?? '', refused, 'it has arrived, and counts once')
-  change(claim('a', '3Gi', '8'))
-  assert.equal(grow('b', '5Gi', '6'), undefined)
-  assert.equal(grow('a', '5Gi', '8'), undefined)
-  assert.match(grow('b', '6Gi', '6') ?? '', /used: requests.storage=8Gi/)
-  leave(claim('a', '5Gi', '8'))
-  assert.equal(grow('b', '6Gi', '6'), undefined, 'what is gone takes nothing with it')
-  await clock.advance(5_001)
+  assert.equal(update('10Gi'), undefined)
+  assert.match(update('7Gi') ?? '', /requested: requests.storage=1Gi, used: requests.storage=10Gi, limited: requests.storage=10Gi$/)
 })
 
 test('RES-03 an object that enters a scope is charged in full', () => {
-  const { admit, arrive } = world(
+  const { admit, holds } = world(
     { 'requests.storage': '5Gi' },
     { scopeSelector: { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator: 'Exists' }] } },
   )
   const claim = (more: object) => ({ metadata: { name: 'c' }, spec: { resources: { requests: { storage: '6Gi' } }, ...more } }) as unknown as KubeObject
-  arrive(claim({}))
+  holds(claim({}), 'persistentvolumeclaims')
   const update = { operation: 'UPDATE', oldObject: claim({}) as never } as const
   assert.match(
     admit(claim({ volumeAttributesClassName: 'gold' }), update, 'persistentvolumeclaims') ?? '',
@@ -198,14 +160,41 @@ for (const { name, resource, some, counts } of operations) {
   })
 }
 
-test('what takes the name of one that goes keeps its reservation', () => {
-  const { admit, arrive, leave } = world({ pods: '2' })
-  const old = pod('web-0')
-  arrive(old)
-  assert.equal(admit(pod('web-0')), undefined)
-  leave(old)
-  assert.equal(admit(pod('web-1')), undefined)
-  assert.match(admit(pod('web-2')) ?? '', /requested: pods=1, used: pods=2, limited: pods=2$/)
+const handled: readonly (readonly [resource: string, subresource: string, want: boolean])[] = [
+  ['configmaps', '', false],
+  ['leases.coordination.k8s.io', '', false],
+  ['services.example.com', '', false],
+  ['services', '', true],
+  ['services', 'status', false],
+  ['persistentvolumeclaims', '', true],
+  ['persistentvolumeclaims', 'status', true],
+  ['resourceclaims.resource.k8s.io', '', true],
+  ['resourceclaims.resource.k8s.io', 'status', false],
+]
+for (const [name, subresource, want] of handled) {
+  test(`RES-03 quotas look at an update of ${name}${subresource && `/${subresource}`}: ${want}`, () => {
+    const [resource = '', ...group] = name.split('.')
+    const object = { metadata: { name: 'o', namespace: 'n' }, spec: {} }
+    const attributes = { namespace: 'n', resource: { group: group.join('.'), version: 'v1', resource }, subresource, object, oldObject: object }
+    const changes = (operation: string) => changesUsage({ ...attributes, operation } as unknown as AdmissionAttributes)
+    assert.deepEqual([changes('UPDATE'), changes('CREATE')], [want, subresource === ''])
+  })
+}
+
+test('RES-03 an update waits for its turn at the quotas only if it adds to one, or is refused', () => {
+  const claim = (storage: string) => ({ metadata: { name: 'c' }, spec: { resources: { requests: { storage } } } }) as unknown as KubeObject
+  const attributes = (storage: string, operation = 'UPDATE') => {
+    const resource = { group: '', version: 'v1', resource: 'persistentvolumeclaims' }
+    return { operation, resource, subresource: '', namespace: 'n', object: claim(storage), oldObject: claim('6Gi') } as unknown as AdmissionAttributes
+  }
+  const quota = (used: object) =>
+    [{ metadata: { name: 'q' }, spec: {}, status: { hard: { 'requests.storage': '10Gi' }, used } }] as unknown as readonly Frozen<ResourceQuota>[]
+  const counted = quota({ 'requests.storage': '10Gi' })
+  assert.deepEqual(
+    [addsNothing(attributes('6Gi'), counted, []), addsNothing(attributes('5Gi'), counted, []), addsNothing(attributes('7Gi'), counted, [])],
+    [true, true, false],
+  )
+  assert.deepEqual([addsNothing(attributes('6Gi'), quota({}), []), addsNothing(attributes('6Gi', 'CREATE'), counted, [])], [false, false])
 })
 
 test('devices of claims are counted by their class, of alternatives the dearest', () => {
@@ -213,7 +202,6 @@ test('devices of claims are counted by their class, of alternatives the dearest'
   const claim = (...requests: object[]) => ({ metadata: { name: 'c' }, spec: { devices: { requests } } }) as unknown as KubeObject
   const gpu = (count?: number) => ({ deviceClassName: 'gpu', allocationMode: 'ExactCount', ...(count ? { count } : {}) })
   const ask = (...requests: object[]) => admit(claim(...requests), { resource: { group: 'resource.k8s.io', version: 'v1', resource: 'resourceclaims' } })
-  assert.equal(ask({ name: 'r', exactly: gpu(40) }), undefined)
   assert.match(
     ask(
       { name: 'r', exactly: { deviceClassName: 'gpu', allocationMode: 'All' } },
@@ -221,6 +209,7 @@ test('devices of claims are counted by their class, of alternatives the dearest'
     ) ?? '',
     /requested: gpu.deviceclass.resource.k8s.io\/devices=41, used: .*devices=0, limited: .*devices=40$/,
   )
+  assert.equal(ask({ name: 'r', exactly: gpu(40) }), undefined)
 })
 
 const configuration = (apiVersion: string, kind: string, rest: string) => `apiVersion: ${apiVersion}\nkind: ${kind}\nlimitedResources:\n${rest}`

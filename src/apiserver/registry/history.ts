@@ -1,0 +1,141 @@
+/**
+ * Keeps history by age and size (L3), so that clients can read the past: replaces the regular compaction where the flags --history and --history-size are set.
+ * Times of revisions are kept in the store, one key a minute below /skiff/revisions/, and survive restarts; the key's own revision is the mark.
+ * Upstream has no counterpart: there, history ends with the compaction interval.
+ */
+import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import { formatTime } from '#base/time'
+import type { Revision, Store } from '#store/store'
+import { isStoreError } from '#store/storeError'
+import type { RevisionMark, RevisionTimes } from './revisionTimes.ts'
+
+export interface HistoryLimits {
+  /** Age of the oldest state that can be read. */
+  readonly keepMs: number
+  /** Bytes of replaced versions: beyond, the oldest are given up before their age. */
+  readonly maxBytes: number
+}
+
+export interface HistoryDeps {
+  readonly store: Store
+  readonly times: RevisionTimes
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+const tablePrefix = '/skiff/revisions/'
+const tableEnd = '/skiff/revisions0'
+const minuteMs = 60_000
+const sizeCheckMs = 10_000
+const pageKeys = 2_000
+/** Share of the marks that one step gives up when history is too large, and how many steps one check takes at most. */
+const stepShare = 0.1
+const mostSteps = 30
+
+export async function keepHistory(deps: HistoryDeps, limits: HistoryLimits, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps
+  let isRestored = false
+  let minute = 0
+  while (!signal.aborted) {
+    try {
+      if (!isRestored) await restoreTimes(deps)
+      isRestored = true
+      // Compaction comes first: it also has to free the space of a store that refuses writes.
+      const now = Math.floor(clock.now() / minuteMs)
+      if (now !== minute) await compactBefore(deps, deps.times.at(clock.now() - limits.keepMs))
+      await shrink(deps, limits.maxBytes)
+      if (now !== minute) await markMinute(deps)
+      minute = now
+    } catch (error) {
+      if (!isStoreError(error, 'closed')) log.error(error, 'Keeping the history failed')
+    }
+    await clock.sleep(sizeCheckMs, signal).catch(() => undefined)
+  }
+}
+
+async function restoreTimes({ store, times }: HistoryDeps): Promise<void> {
+  const marks: RevisionMark[] = []
+  for (let from = tablePrefix; ; ) {
+    const { kvs, more } = await store.range(from, tableEnd, { keysOnly: true, limit: pageKeys })
+    for (const { key, modRevision } of kvs) marks.push({ atMs: Number(key.slice(tablePrefix.length)) * minuteMs, revision: modRevision })
+    const last = kvs.at(-1)
+    if (!more || !last) break
+    from = `${last.key}\0`
+  }
+  times.restore(marks.sort((a, b) => a.revision - b.revision))
+}
+
+/** One key a minute, whichever of several servers writes it first; keys of forgotten minutes are deleted with it. */
+async function markMinute({ store, times, clock }: HistoryDeps): Promise<void> {
+  const keyOf = (timeMs: number) => tablePrefix + String(Math.floor(timeMs / minuteMs)).padStart(12, '0')
+  const nowMs = clock.now()
+  const key = keyOf(nowMs)
+  const { oldest } = times
+  await store.transact({
+    compare: [{ key, target: 'version', op: '=', value: 0 }],
+    success: [
+      { type: 'put', key, value: Buffer.alloc(0) },
+      ...(oldest ? [{ type: 'delete' as const, from: tablePrefix, to: keyOf(Math.min(oldest.atMs, nowMs)) }] : []),
+    ],
+  })
+}
+
+async function shrink(deps: HistoryDeps, maxBytes: number): Promise<void> {
+  const { store, times, log } = deps
+  for (let step = 0; step < mostSteps; step++) {
+    const bytes = await historyBytes(store)
+    if (bytes <= maxBytes) return
+    const before = times.oldest
+    const next = times.atShare(stepShare)
+    // What is left was written within a second.
+    if (!before || !next || next.revision <= before.revision) return
+    await compactBefore(deps, next.revision)
+    const [from, to] = [formatTime(before.atMs), formatTime(next.atMs)]
+    log.info('History was larger than its limit: the oldest part was given up', { bytes, maxBytes, from, to })
+  }
+}
+
+async function compactBefore({ store, times }: HistoryDeps, revision: Revision | undefined): Promise<void> {
+  if (revision === undefined || revision <= 1) return
+  try {
+    await store.compact(revision)
+  } catch (error) {
+    // Another server compacted it, or this one before its restart.
+    if (!isStoreError(error, 'compacted')) throw error
+  }
+  times.forgetBefore(revision)
+}
+
+/** Where the store does not count history apart, all data in use. */
+async function historyBytes(store: Store): Promise<number> {
+  const { historyBytes: bytes, liveBytes } = await store.size()
+  return bytes ?? liveBytes
+}
+
+export interface HistoryStatus {
+  readonly revision: Revision
+  /** The oldest revision that can be read, as far as the server knows. */
+  readonly oldestRevision: Revision
+  /** Since when times have revisions, in milliseconds since the epoch. */
+  readonly oldestMs?: number | undefined
+  readonly bytes: number
+}
+
+export async function historyStatus({ store, times }: Pick<HistoryDeps, 'store' | 'times'>): Promise<HistoryStatus> {
+  const [revision, bytes, compacted] = await Promise.all([store.latestRevision(), historyBytes(store), compactRevision(store)])
+  if (compacted !== undefined) times.forgetBefore(compacted)
+  const { oldest } = times
+  return { revision, oldestRevision: compacted ?? oldest?.revision ?? revision, oldestMs: oldest?.atMs, bytes }
+}
+
+/** The revision of the last compaction; undefined when the store does not say, as etcd does not. */
+async function compactRevision(store: Store): Promise<Revision | undefined> {
+  try {
+    await store.range(tablePrefix, undefined, { revision: 1, limit: 1 })
+    return 1
+  } catch (error) {
+    if (isStoreError(error, 'compacted')) return error.revision
+    throw error
+  }
+}
