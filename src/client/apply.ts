@@ -1,5 +1,5 @@
 /**
- * Server-side apply (L2): says what one's own part of an object shall be, and leaves the parts of others alone. Upstream: the Apply methods of
+ * Server-side apply (L2): sets the fields that one manager owns and leaves the fields of other managers alone. Upstream: the Apply methods of
  * client-go (v1.36).
  */
 import type { Frozen, KubeObject } from '#api/machinery/meta'

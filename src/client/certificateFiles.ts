@@ -13,7 +13,7 @@ export interface CertificateFiles {
   readonly key: string
 }
 
-/** @param first what the files say now */
+/** @param first the current contents of the files */
 export function certificateFromFiles(
   files: CertificateFiles,
   first: CertificateFiles,

@@ -1,6 +1,6 @@
 /**
  * The typed client's contract (L2): what components are written against. createClient (clientOverTransport.ts) implements it over any Transport.
- * Published as skiff/client.
+ * Published as skiff-kubernetes/client.
  */
 import type { Frozen, GroupVersionResource, KubeList, KubeObject, ObjectRef } from '#api/machinery/meta'
 import type { Transport, WatchEvent } from './transport.ts'
@@ -57,7 +57,7 @@ export interface PatchOptions extends WriteOptions {
   readonly force?: boolean | undefined
 }
 
-/** Calls on one resource. Objects that come back are deep-frozen; copy before changing (deepCopy of base/frozen). */
+/** Calls on one resource. Returned objects are deep-frozen; copy before changing (deepCopy of base/frozen). */
 export interface ResourceClient<T extends KubeObject> {
   readonly resource: Resource<T>
   get(ref: ObjectRef, options?: CallOptions & { resourceVersion?: string }): Promise<Frozen<T>>

@@ -9,7 +9,7 @@ export interface Credentials {
 }
 
 export interface CredentialSource {
-  /** What is valid now. The same object as long as nothing has changed. */
+  /** The current credentials. The same object as long as nothing has changed. */
   get(): Promise<Credentials>
   /** The server refused `used` (401): the next {@link get} may give others. Does nothing when they have changed meanwhile. */
   refresh(used: Credentials): Promise<void>

@@ -35,7 +35,7 @@ interface SimilarEvents {
 }
 
 /**
- * Returns the decision function; undefined means: drop. What is dropped is counted all the same, so the next write tells how often it was.
+ * Returns the decision function; undefined means: drop. Dropped events are counted, too, so the next write has the right count.
  * @see client-go/tools/record EventCorrelate
  */
 export function createEventCorrelator(clock: Clock): (event: Event) => Correlated | undefined {

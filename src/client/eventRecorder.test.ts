@@ -58,7 +58,7 @@ test('similar events are combined from the tenth on, and a flood is cut off at 2
   assert.equal(combined?.count, 16)
 })
 
-test('what the cut-off drops is counted, and tokens come back one in five minutes, up to the burst', async () => {
+test('events that the rate limit drops are counted, and the limit gains one token each five minutes, up to the burst', async () => {
   const { server, clock, recorder, written } = setUp()
   const repeat = async (times: number) => {
     for (let i = 0; i < times; i++) recorder.event(pod, 'Warning', 'Failed', 'again')
@@ -128,7 +128,7 @@ test('expectations hold a sync back until all is seen, once each, or five minute
   assert.equal(expectations.satisfied('rs'), true)
 })
 
-test('events of many objects travel side by side, those of one in order', async () => {
+test('events of different objects are sent in parallel, events of one object in order', async () => {
   const { server, clock, recorder, written } = setUp()
   let underWay = 0
   let most = 0

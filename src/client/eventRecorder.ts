@@ -1,5 +1,5 @@
 /**
- * Writes Events about objects (L2): in the background, those of one object in order and those of different objects side by side on the shared
+ * Writes Events about objects (L2): in the background, for one object in order and for different objects in parallel on the shared
  * connection, correlated so that a fault that repeats becomes a count and a noisy object cannot flood the store. Upstream: client-go/tools/record (v1.36); core/v1 Events as the upstream components that use it write them.
  */
 import type { Event, ObjectReference } from '#api/gen/types/core.v1'
@@ -106,7 +106,7 @@ export function referenceOf(object: Frozen<KubeObject> | Frozen<ObjectReference>
   return reference
 }
 
-/** Nanoseconds, as upstream; digits beyond the clock's come from chance so that names of one instant differ. */
+/** Nanoseconds, as upstream; digits beyond the clock's are random, so that names of one instant differ. */
 export function eventName({ clock, random }: Pick<EventRecorderDeps, 'clock' | 'random'>, regarding: ObjectReference): string {
   const nanoseconds = BigInt(Math.floor(clock.now())) * 1_000_000n + BigInt(random.int(1_000_000))
   return `${regarding.name ?? 'unknown'}.${nanoseconds.toString(16)}`

@@ -17,7 +17,7 @@ export interface SeriesEvent {
   readonly related?: Frozen<KubeObject> | Frozen<ObjectReference> | undefined
   readonly type: EventType
   readonly reason: string
-  /** What was done, or failed. */
+  /** The action that was taken or that failed. */
   readonly action: string
   readonly note: string
   readonly annotations?: Readonly<Record<string, string>> | undefined
@@ -36,7 +36,7 @@ const retryJitter = 0.25
 const maxQueued = 1000
 /** Writes under way at once. */
 const workers = 32
-/** A series ends when nothing has come for this long. */
+/** A series ends when no event was recorded for this long. */
 const finishMs = 6 * 60_000
 /** A series that continues is written this often, so that it does not expire. */
 const refreshMs = 30 * 60_000

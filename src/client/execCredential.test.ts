@@ -70,7 +70,7 @@ for (const [name, text, error] of faults) {
   })
 }
 
-test('AUN-10 CGO-06 a kubeconfig tells its credential program of the cluster; other credentials of the user come first', async () => {
+test('AUN-10 CGO-06 a kubeconfig passes the cluster to its credential program; other credentials of the user take precedence', async () => {
   const { clock, runs, plugins } = plugin([answer({ token: 't' })])
   const exec = { apiVersion: v1, command: 'login', interactiveMode: 'Never' as const, provideClusterInfo: true }
   const extension = { audience: 'me' }

@@ -58,7 +58,7 @@ export function execCredentials(config: ExecConfig, cluster: object, deps: { rea
       throw new Error(missing && config.installHint ? `${what}\n\n${config.installHint}` : what, { cause: error })
     }
     const { credentials, expiresMs } = readAnswer(text, apiVersion)
-    // Certificates compare by content: what has not changed stays the same object.
+    // Certificates compare by content: an unchanged credential stays the same object.
     const unchanged = known && JSON.stringify(known.credentials) === JSON.stringify(credentials)
     known = { credentials: unchanged && known ? known.credentials : credentials, expiresMs }
     return known.credentials

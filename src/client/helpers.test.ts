@@ -60,7 +60,7 @@ function paged(before: (request: ApiRequest) => void): Transport & { readonly as
   }
 }
 
-test('a long list comes in pages at one version; a version that is forgotten between two starts over, whole', async () => {
+test('a long list is read in pages at one version; when the version expires between pages, the whole list is read again', async () => {
   const whole = paged(() => {})
   const list = await listAll(createClient(whole).of(pods), { limit: 2, labelSelector: 'l', resourceVersion: '5' })
   assert.deepEqual([list.items.map(({ metadata }) => metadata.name).join(''), list.metadata], ['abcde', { resourceVersion: '7' }])

@@ -44,7 +44,7 @@ export interface HttpConnection {
    * @throws ConnectionError when no answer came.
    */
   send(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer>
-  /** Breaks all connections: what comes next makes new ones, with the certificate of then. */
+  /** Breaks all connections: later calls open new ones with the certificate that is current then. */
   reset(): void
   close(): Promise<void>
 }
@@ -73,7 +73,7 @@ interface Session {
   timer: Timer | undefined
 }
 
-/** What a server allows until its settings have come: they may be a moment behind the handshake. Upstream: x/net/http2 initialMaxConcurrentStreams. */
+/** Streams that are assumed to be allowed until the server's settings arrive, which may be after the handshake. Upstream: x/net/http2 initialMaxConcurrentStreams. */
 const initialStreamLimit = 100
 
 class Connection implements HttpConnection {
@@ -160,7 +160,7 @@ class Connection implements HttpConnection {
     this.#generation++
     this.#agent.destroy()
     this.#agent = this.#makeAgent()
-    for (const { http2: session } of [...this.#sessions]) session.destroy(new Error('who we are has changed'))
+    for (const { http2: session } of [...this.#sessions]) session.destroy(new Error('the client certificate has changed'))
   }
 
   async close(): Promise<void> {

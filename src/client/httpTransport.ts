@@ -23,13 +23,13 @@ export interface HttpTransportOptions {
   readonly basicAuth?: { readonly username: string; readonly password: string } | undefined
   readonly impersonate?: Impersonate | undefined
   readonly userAgent?: string | undefined
-  /** Credentials that change while one works; they come before the others. */
+  /** Credentials that change at run time; they take precedence over the others. */
   readonly credentials?: CredentialSource | undefined
   /** A request that takes longer fails. Default: none. Watches last as long as they like. */
   readonly requestTimeoutMs?: number | undefined
   /** Lets the server compress long answers: for slow networks. */
   readonly compression?: boolean | undefined
-  /** Gets the warnings that come with answers. */
+  /** Called with the warnings of answers. */
   readonly onWarning?: ((text: string) => void) | undefined
   /** Changes each received object in place before any reader gets it: components remove the nulls that Go writes. */
   readonly tidy?: ((object: object) => void) | undefined
@@ -37,6 +37,12 @@ export interface HttpTransportOptions {
 }
 
 export interface HttpTransport extends Transport {
+  /**
+   * Sends a call as it is, with the credentials of this transport, and resolves with any answer: for proxies. The user that the transport impersonates
+   * replaces one that the call names.
+   * @throws ConnectionError when no answer came.
+   */
+  forward(call: HttpCall, signal?: AbortSignal): Promise<HttpAnswer>
   /** Closes all connections; calls in flight fail. */
   close(): Promise<void>
 }
@@ -57,6 +63,7 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
   return {
     request: (request, signal) => withTimeout(options, signal, (limited) => roundTrip(wire, request, limited)),
     watch: (request, signal) => watch(wire, request, signal),
+    forward: (call, signal) => forward(wire, call, signal),
     close: () => connection.close(),
   }
 }
@@ -73,6 +80,17 @@ async function roundTrip(wire: Wire, request: ApiRequest, signal: AbortSignal | 
   const answer = await exchange(wire, request, signal)
   const body = decode(answer, await readAll(answer, signal), wire.options.tidy)
   return { status: answer.status, body, warnings: warned(wire.options, answer) }
+}
+
+async function forward(wire: Wire, call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+  const { options, connection, prefix } = wire
+  if (options.credentials) await takeCredentials(wire, options.credentials)
+  const isPassed = ([name]: readonly [string, unknown]) => name !== 'authorization' && !(options.impersonate && name.startsWith('impersonate-'))
+  const headers = Object.fromEntries(Object.entries(call.headers).filter(isPassed))
+  return connection.send(
+    { ...call, target: prefix + call.target, headers: { ...headers, ...identityHeaders({ ...options, token: await tokenOf(wire) }) } },
+    signal,
+  )
 }
 
 function warned({ onWarning }: HttpTransportOptions, answer: HttpAnswer): string[] {
@@ -117,8 +135,13 @@ async function takeCredentials({ connection, current }: Wire, source: Credential
   return now
 }
 
-async function callOf({ options, prefix, current }: Wire, request: ApiRequest): Promise<HttpCall> {
-  const token = current.credentials.token ?? (typeof options.bearerToken === 'function' ? await options.bearerToken() : options.bearerToken)
+async function tokenOf({ options, current }: Wire): Promise<string | undefined> {
+  return current.credentials.token ?? (typeof options.bearerToken === 'function' ? await options.bearerToken() : options.bearerToken)
+}
+
+async function callOf(wire: Wire, request: ApiRequest): Promise<HttpCall> {
+  const { options, prefix } = wire
+  const token = await tokenOf(wire)
   const body = request.body === undefined ? undefined : Buffer.from(typeof request.body === 'string' ? request.body : JSON.stringify(request.body))
   return {
     method: request.method,
@@ -217,7 +240,7 @@ function statusErrorOf(answer: HttpAnswer, bytes: Buffer): StatusError {
       const status = JSON.parse(text) as Partial<Status>
       if (status.kind === 'Status') return StatusError.fromStatus(status, answer.status)
     } catch {
-      // Something between us and the server answered; the code says what matters.
+      // A proxy answered instead of the server: only the code is known.
     }
   }
   const retryAfterSeconds = Number(answer.headers['retry-after'])
@@ -235,7 +258,7 @@ function warningsOf(answer: HttpAnswer): string[] {
 }
 
 async function* watch(wire: Wire, request: ApiRequest, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[]> {
-  // Leaving the loop early must cancel the stream too, so the call has a signal of its own.
+  // Leaving the loop early must cancel the stream, too: the call gets a separate signal.
   using leaving = abortScope(signal)
   const answer = await exchange(wire, { ...request, query: { ...request.query, watch: '1' } }, leaving.signal)
   warned(wire.options, answer)

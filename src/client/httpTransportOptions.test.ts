@@ -130,7 +130,7 @@ test('a request that takes too long fails, a watch may take its time', async () 
   await events.return?.()
 })
 
-test('long answers come compressed where that was asked for, and warnings are heard', async () => {
+test('long answers are compressed on request, and warnings are reported', async () => {
   const warnings: string[] = []
   const encodings: (string | undefined)[] = []
   const handler: Handler = (request, answer) => {

@@ -16,7 +16,7 @@ const config = (user: KubeconfigUser): Kubeconfig => ({
   users: [{ name: 'u', user }],
 })
 
-test('AUN-10 certificates come inline or from files, the namespace from the context', async () => {
+test('AUN-10 certificates are inline or in files, and the context has the namespace', async () => {
   const user = { 'client-certificate-data': Buffer.from('CERT').toString('base64'), 'client-key': 'key.pem' }
   const { namespace, transport } = await resolveKubeconfig(config(user), deps)
   assert.equal(namespace, 'n')

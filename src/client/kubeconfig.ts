@@ -65,7 +65,7 @@ const tokenFileTtlMs = 60_000
 
 /**
  * Follows `context` (default: the current one) to what createHttpTransport needs. Relative files are the caller's to resolve in `readFile`.
- * @throws Error that says what is missing, or that the user needs a credential plugin.
+ * @throws Error that names what is missing, or that the user needs a credential plugin.
  */
 export async function resolveKubeconfig(
   config: Kubeconfig,
@@ -136,7 +136,7 @@ function fromFiles(user: KubeconfigUser, cert: Buffer | undefined, key: Buffer |
   return certificateFromFiles({ cert: certFile, key: keyFile }, { cert: cert.toString(), key: key.toString() }, deps)
 }
 
-/** The extension in which a cluster keeps what credential programs want to know. */
+/** The extension of a cluster whose content is passed to credential programs. */
 const execExtension = 'client.authentication.k8s.io/exec'
 
 /** The cluster as credential programs get it. */

@@ -5,7 +5,7 @@
 import { parseYaml } from '#api/machinery/yaml'
 import type { Kubeconfig, KubeconfigCluster, KubeconfigUser } from './kubeconfig.ts'
 
-/** What the search for a kubeconfig may look at; paths are those of the machine. */
+/** Inputs of the search for a kubeconfig. */
 export interface KubeconfigPlace {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly home: string
@@ -73,7 +73,7 @@ export async function readKubeconfig(place: Pick<KubeconfigPlace, 'readFile' | '
   }
 }
 
-/** What an earlier one says of a name holds over what a later one says. */
+/** An entry of an earlier file takes precedence over one of the same name in a later file. */
 export function mergeKubeconfigs(configs: readonly Kubeconfig[]): Kubeconfig {
   const merged = <E extends { readonly name: string }>(lists: readonly (readonly E[] | null | undefined)[]): E[] => {
     const byName = new Map<string, E>()
@@ -88,7 +88,7 @@ export function mergeKubeconfigs(configs: readonly Kubeconfig[]): Kubeconfig {
   }
 }
 
-/** What a pod's environment and service account say; undefined outside of one. */
+/** The configuration from a pod's environment and service account; undefined outside a pod. */
 export async function inClusterKubeconfig({ env, readFile }: Pick<KubeconfigPlace, 'env' | 'readFile'>): Promise<Kubeconfig | undefined> {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env
   if (!host || !port) return undefined

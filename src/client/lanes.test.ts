@@ -24,7 +24,7 @@ function tasks() {
   }
 }
 
-test('tasks of one lane run in order, those of different lanes side by side up to the limit', async () => {
+test('tasks of one lane run in order, tasks of different lanes in parallel up to the limit', async () => {
   const lanes = createLanes(2)
   const { under, settle, task, end } = tasks()
   lanes.add('a', task('a1'))

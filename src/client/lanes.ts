@@ -1,5 +1,5 @@
 /**
- * Runs tasks in the background (L2): those of one lane one after the other, those of different lanes side by side, up to a limit. Nothing waits
+ * Runs tasks in the background (L2): in order within a lane, in parallel between lanes, up to a limit. Nothing waits
  * for a turn of the event loop while there is room, so tasks that are added in one turn travel together.
  */
 export interface Lanes {

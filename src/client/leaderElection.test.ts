@@ -13,7 +13,7 @@ import { type Leadership, runLeaderElected } from './leaderElection.ts'
 
 function candidate(server: HistoryTransport, clock: VirtualClock, identity: string, leaders: string[], options: { releaseOnCancel?: boolean } = {}) {
   const stop = new AbortController()
-  /** A network of its own, that can be cut. */
+  /** A client whose network can be cut. */
   const own = { cut: false }
   const client = createClient({
     request: (request) => (own.cut ? Promise.reject(new Error('no route')) : server.request(request)),

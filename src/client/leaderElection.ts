@@ -3,6 +3,7 @@
  * start, by the monotonic clock of each; and what it still tries to write then is refused (leadership.fence), even when its own process was
  * asleep while the lease ran out. Upstream: client-go/tools/leaderelection (v1.36); fencing is ours.
  */
+
 import type { Lease } from '#api/gen/types/coordination.v1'
 import type { Frozen, ObjectRef } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
@@ -11,6 +12,7 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { messageOf } from '#base/messageOf'
 import { type Metrics, noMetrics } from '#base/metrics'
+import { unlessAborted } from '#base/orAborted'
 import type { Random } from '#base/random'
 import { formatMicroTime } from '#base/time'
 import { leases } from './builtIn.ts'
@@ -65,7 +67,7 @@ interface Election {
 
 /**
  * Waits to lead, then calls `lead`, whose signal aborts when leadership is lost or `signal` aborts. Resolves when `lead` has ended.
- * @throws Error when leadership was lost: what was led must start over, as upstream's processes exit.
+ * @throws Error when leadership was lost: the process must start over, as upstream's processes exit.
  */
 export async function runLeaderElected(
   deps: LeaderElectionDeps,
@@ -116,7 +118,7 @@ async function renew(election: Election, renewDeadlineMs: number, retryPeriodMs:
     // A call that hangs must not outlive the deadline: others may lead by then.
     const ms = Math.max(0, election.renewedMs + renewDeadlineMs - clock.monotonicMs())
     using limit = deadlineScope({ clock, ms, reason: () => new Error('renew deadline') }, signal)
-    const renewed = await Promise.race([tryAcquireOrRenew(election, limit.signal), aborted(limit.signal)])
+    const renewed = await unlessAborted(tryAcquireOrRenew(election, limit.signal), limit.signal)
     if (renewed || signal.aborted) continue
     if (clock.monotonicMs() - election.renewedMs >= renewDeadlineMs || !isHolder(election)) {
       lost.abort(new Error('leaderelection lost'))
@@ -137,7 +139,6 @@ function statusGauge(metrics: Metrics, { lock, name = lock.name }: LeaderElectio
   return metrics.gauge({ name: 'leader_election_master_status', help, labels: ['name'] }).series({ name })
 }
 
-const aborted = (signal: AbortSignal) => new Promise<false>((resolve) => signal.addEventListener('abort', () => resolve(false), { once: true }))
 const isHolder = ({ observed, options }: Election) => observed?.spec?.holderIdentity === options.identity
 
 /** One attempt; true when the lease is ours and fresh. */

@@ -33,7 +33,7 @@ export async function* listPages<T extends KubeObject>(client: ResourceClient<T>
   const limit = options.limit ?? defaultPageSize
   let page = await client.list({ ...options, limit })
   yield page
-  // The token says which version it continues.
+  // The continue token contains the version.
   for (let next = page.metadata.continue; next; next = page.metadata.continue) {
     page = await client.list({ ...later, limit, continue: next })
     yield page

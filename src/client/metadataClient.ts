@@ -7,7 +7,7 @@ import type { Client, Resource, ResourceClient } from './client.ts'
 import { createClient } from './clientOverTransport.ts'
 import type { ApiRequest, Transport } from './transport.ts'
 
-/** What comes back of every object: its kind is this one, not its own. */
+/** The returned form of every object, whose kind is PartialObjectMetadata. */
 export interface PartialObjectMetadata extends KubeObject {
   readonly apiVersion: 'meta.k8s.io/v1'
   readonly kind: 'PartialObjectMetadata'
@@ -15,7 +15,7 @@ export interface PartialObjectMetadata extends KubeObject {
 
 const accept = (kind: string) => `application/json;as=${kind};g=meta.k8s.io;v=v1`
 
-/** Reads and watches give {@link PartialObjectMetadata}; writes are those of `transport`. Informers over it hold metadata. */
+/** Reads and watches return {@link PartialObjectMetadata}; writes go to `transport` unchanged. Informers over it hold metadata. */
 export function createMetadataClient(transport: Transport): Client {
   const one = createClient(accepting(transport, accept('PartialObjectMetadata')))
   const list = createClient(accepting(transport, accept('PartialObjectMetadataList')))

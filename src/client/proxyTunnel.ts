@@ -72,7 +72,7 @@ async function throughSocks(proxy: URL, host: string, port: number): Promise<Soc
   }
 }
 
-/** Reads exactly so many bytes at a time; what comes after them stays in the socket. */
+/** Reads exactly the requested number of bytes; later bytes stay in the socket. */
 function reader(socket: Socket): (count: number) => Promise<Buffer> {
   return (count) =>
     new Promise((resolve, reject) => {

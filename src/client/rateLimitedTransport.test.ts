@@ -4,7 +4,7 @@ import { VirtualClock } from '#base/virtualClock'
 import { rateLimitedTransport } from './rateLimitedTransport.ts'
 import type { Transport } from './transport.ts'
 
-test('CGO-07 a burst passes, then calls come at their rate, and one that waits can be aborted', async () => {
+test('CGO-07 a burst passes, later calls pass at the rate, and a waiting call can be aborted', async () => {
   const clock = new VirtualClock()
   const at: number[] = []
   const inner: Transport = {

@@ -18,6 +18,7 @@ import { ephemeralVolume } from './ephemeralVolume.ts'
 import type { ControllerDescriptor, WorkerOptions } from './framework/controller.ts'
 import { garbageCollector } from './garbageCollector/garbageCollector.ts'
 import { job } from './job/job.ts'
+import { localPathProvisioner } from './localPath/localPathProvisioner.ts'
 import { type NamespaceOptions, namespace } from './namespace.ts'
 import { type NodeIpamOptions, nodeIpam } from './node/ipam.ts'
 import { type NodeLifecycleOptions, nodeLifecycle } from './node/lifecycle.ts'
@@ -93,6 +94,7 @@ export const controllers: readonly ControllerDescriptor<ControllerOptions>[] = [
   deviceTaintEviction,
   ttl,
   persistentVolumeBinder,
+  localPathProvisioner,
   attachDetach,
   persistentVolumeExpander,
   ephemeralVolume,

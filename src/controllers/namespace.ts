@@ -12,6 +12,7 @@ import { messageOf } from '#base/messageOf'
 import { formatTime } from '#base/time'
 import { namespaced, namespaces, pods } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
+import { bucketRateLimiter, itemExponentialFailureRateLimiter, maxOfRateLimiter } from '#client/workqueue/rateLimiter'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf, everyPeriod, type Result } from './framework/reconciler.ts'
 
@@ -32,6 +33,8 @@ export const namespace: ControllerDescriptor<NamespaceOptions> = {
 const kubernetesFinalizer = 'kubernetes'
 /** Wait before checking content that is being deleted; upstream waits half its grace period. */
 const contentRemainingMs = 1_000
+/** A namespace whose deletion failed is tried again at least this often. */
+const longestRetryMs = 60_000
 const defaultSyncPeriodMs = 5 * 60_000
 
 interface Remaining {
@@ -45,7 +48,8 @@ interface Remaining {
 function createNamespaceController(context: ControllerContext, { namespaceSyncPeriodMs: syncPeriodMs = defaultSyncPeriodMs }: NamespaceOptions) {
   const { client, clock } = context
   const informer = context.informers.of(namespaces)
-  const reconciler = createReconciler(context, { name: namespace.name, queueName: 'namespace', workers: 10, reconcile })
+  const rateLimiter = maxOfRateLimiter(itemExponentialFailureRateLimiter<string>(5, longestRetryMs), bucketRateLimiter<string>(clock, 10, 100))
+  const reconciler = createReconciler(context, { name: namespace.name, queueName: 'namespace', workers: 10, rateLimiter, reconcile })
   reconciler.watch(
     informer,
     enqueueSelf(reconciler.queue, ({ metadata }) => metadata.deletionTimestamp !== undefined),
@@ -107,7 +111,8 @@ async function deletableResources(client: Client, failures: string[], signal: Ab
       try {
         return await get<APIResourceList>(groupVersion === 'v1' ? '/api/v1' : `/apis/${groupVersion}`)
       } catch (error) {
-        failures.push(`${groupVersion}: ${messageOf(error)}`)
+        // A version that was removed meanwhile has no content.
+        if (!isStatus(error, 'NotFound')) failures.push(`${groupVersion}: ${discoveryFault(groupVersion, error)}`)
         return undefined
       }
     }),
@@ -122,6 +127,13 @@ async function deletableResources(client: Client, failures: string[], signal: Ab
     }
   }
   return [...found.values()]
+}
+
+/** In upstream's words, whose client reads which versions are stale from the aggregated discovery. */
+function discoveryFault(groupVersion: string, error: unknown): string {
+  return isStatus(error, 'ServiceUnavailable') || (error as { code?: unknown }).code === 503
+    ? `stale GroupVersion discovery: ${groupVersion}`
+    : messageOf(error)
 }
 
 async function deleteAll(client: Client, { resource, verbs }: Deletable, name: string, remaining: Remaining, signal: AbortSignal): Promise<void> {

@@ -27,7 +27,7 @@ export const podGc: ControllerDescriptor<PodGcOptions> = {
 }
 
 const periodMs = 20_000
-/** A node may come back under its name: pods wait this long before they count as orphaned. */
+/** A node may be created again under its name: pods wait this long before they count as orphaned. */
 const quarantineMs = 40_000
 
 function createPodGcController(context: ControllerContext, { terminatedPodGcThreshold: threshold = 12_500 }: PodGcOptions): Component {

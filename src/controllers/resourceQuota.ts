@@ -1,17 +1,17 @@
 /**
- * Keeps the status of ResourceQuotas (L3): counts what is there whenever something that a quota of its namespace limits comes, goes or changes, and
- * all of it now and then. Resources are watched as discovery shows them, custom ones too.
- * Upstream: pkg/controller/resourcequota (v1.36), which leaves counting up to admission; here admission only refuses.
+ * Keeps the status of ResourceQuotas (L3): counts the objects of the namespace when a quota is new or its limits change, when an object goes or uses
+ * less, and every few minutes. Admission adds the usage of new objects to the status. Resources are watched as discovery shows them, custom ones too.
+ * Upstream: pkg/controller/resourcequota (v1.36).
  */
 import type { ResourceQuota } from '#api/gen/types/core.v1'
-import { formatQuotaAmount, quotaAmount, quotaCovers, quotaNamesOf, quotaUsage } from '#api/helpers/quotaUsage'
+import { formatQuotaAmount, type QuotaAmounts, quotaAmount, quotaCovers, quotaNamesOf, quotaUsage } from '#api/helpers/quotaUsage'
 import { semanticEqual } from '#api/machinery/equality'
 import { type Frozen, type GroupResource, type KubeObject, keyOf } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { resourceQuotas } from '#client/builtIn'
 import type { HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
-import { createReconciler, enqueueSelf, everyPeriod } from './framework/reconciler.ts'
+import { createReconciler, everyPeriod, type Result } from './framework/reconciler.ts'
 import { createResourceDiscovery, type Discovered, followDiscovery } from './garbageCollector/resources.ts'
 
 export interface ResourceQuotaOptions {
@@ -27,6 +27,8 @@ export const resourceQuota: ControllerDescriptor<ResourceQuotaOptions> = {
 }
 
 const fullResyncMs = 5 * 60_000
+/** After a count that came to less: admission may have charged an object that was not stored yet. */
+const recountMs = 1_000
 
 interface Monitor {
   readonly informer: SharedInformer<KubeObject>
@@ -41,7 +43,13 @@ function createResourceQuotaController(context: ControllerContext, { resourceQuo
   const discover = createResourceDiscovery(context.client)
   let discovered: Discovered | undefined
   const reconciler = createReconciler(context, { name: resourceQuota.name, queueName: 'resourcequota_primary', workers: 5, reconcile })
-  reconciler.watch(informer, enqueueSelf(reconciler.queue))
+  reconciler.watch(informer, {
+    onAdd: (quota) => reconciler.queue.add(keyOf(quota)),
+    // Admission changes the status with each object that it charges.
+    onUpdate: (old, quota) => {
+      if (!semanticEqual(old.spec.hard, quota.spec.hard)) reconciler.queue.add(keyOf(quota))
+    },
+  })
   reconciler.also((signal) => everyPeriod(context, resourceQuota.name, resourceQuotaSyncPeriodMs, async () => enqueueAll(), signal))
   return {
     name: resourceQuota.name,
@@ -74,13 +82,10 @@ function createResourceQuotaController(context: ControllerContext, { resourceQuo
       const objects = context.informers.of(resource)
       const enqueue = (object: Frozen<KubeObject>) => enqueueQuotas(resource, object.metadata.namespace)
       const registration = objects.addHandler({
-        onAdd: (object, initial) => {
-          if (!initial) enqueue(object)
-        },
         onUpdate: (old, object) => {
           // Most namespaces have no quota, and what an object uses takes a while to add up.
           if (quotasFor(resource, object.metadata.namespace).length === 0) return
-          if (!semanticEqual(quotaUsage(resource, old), quotaUsage(resource, object)) || old.metadata.uid !== object.metadata.uid) enqueue(object)
+          if (old.metadata.uid !== object.metadata.uid || usesLess(quotaUsage(resource, old), quotaUsage(resource, object))) enqueue(object)
         },
         onDelete: enqueue,
       })
@@ -111,20 +116,33 @@ function createResourceQuotaController(context: ControllerContext, { resourceQuo
     for (const quota of informer.store.list()) if (tracks(quota, resource)) reconciler.queue.add(keyOf(quota))
   }
 
-  async function reconcile(key: string, signal: AbortSignal): Promise<undefined> {
+  async function reconcile(key: string, signal: AbortSignal): Promise<Result | undefined> {
     const quota = informer.store.get(key)
-    if (!quota || quota.metadata.deletionTimestamp) return
+    if (!quota || quota.metadata.deletionTimestamp) return undefined
     const seen = [...monitors.values()].filter(({ informer: objects }) => tracks(quota, objects.resource))
     for (const { informer: objects } of seen) await objects.synced(signal)
-    const used = quotaUsed(
+    const counted = quotaUsed(
       quota,
       seen.map(({ informer: objects }) => ({ resource: objects.resource, objects: objects.lister.list({ namespace: quota.metadata.namespace }) })),
       clock.now(),
     )
-    const status = { hard: { ...quota.spec.hard }, used }
-    if (isSame(quota, status.hard, used)) return
-    await client.updateStatus({ ...quota, status } as Frozen<ResourceQuota>, { signal })
+    const hard = { ...quota.spec.hard }
+    // Names that nothing served can use now keep what was counted before.
+    const kept = Object.entries(quota.status?.used ?? {}).filter(([name]) => Object.hasOwn(hard, name))
+    const used = { ...Object.fromEntries(kept), ...counted }
+    if (isSame(quota, hard, used)) return undefined
+    await client.updateStatus({ ...quota, status: { hard, used } } as Frozen<ResourceQuota>, { signal })
+    return countsLess(quota, used) ? { requeueAfterMs: recountMs } : undefined
   }
+}
+
+/** Whether an update sets free something that quotas limit. */
+function usesLess(before: QuotaAmounts, after: QuotaAmounts): boolean {
+  return Object.entries(before).some(([name, amount]) => (after[name] ?? 0) < amount)
+}
+
+function countsLess({ status }: Frozen<ResourceQuota>, used: Readonly<Record<string, string>>): boolean {
+  return Object.entries(status?.used ?? {}).some(([name, amount]) => quotaAmount(name, used[name] ?? '0') < quotaAmount(name, amount))
 }
 
 function tracks({ spec }: Frozen<ResourceQuota>, resource: GroupResource): boolean {

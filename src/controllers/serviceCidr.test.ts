@@ -20,7 +20,7 @@ const address = (name: string): Frozen<IPAddress> => ({
 const gone = range('old', ['10.0.0.0/24', 'fd00::/112'], '2026-01-01T00:00:00Z')
 
 const cases: readonly [string, readonly Frozen<ServiceCIDR>[], readonly string[], boolean][] = [
-  ['nobody uses it', [], ['10.1.0.1'], false],
+  ['a range without an address in use', [], ['10.1.0.1'], false],
   ['an address of it is in use', [], ['10.0.0.9'], true],
   ['an address of its second family is in use', [], ['fd00::9'], true],
   ['another range has that address', [range('part', ['10.0.0.0/28'])], ['10.0.0.9'], false],

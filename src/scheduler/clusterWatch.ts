@@ -135,7 +135,7 @@ function nodeEvent(action: number, old: Frozen<Node> | undefined, object: Frozen
   return { resource: 'Node', action, old, object }
 }
 
-/** Hands events to the queue, and says how long each took, with what came before: the cache's part. */
+/** Passes events to the queue and records the duration of each, including the cache's update before it. */
 class Intake {
   readonly #deps: ClusterWatchDeps
   #startedMs = 0

@@ -62,7 +62,7 @@ test('SCH-19 what plugins said of nodes before changes no decision, whatever hap
   }
 })
 
-/** Counts how often it is asked; signs what `sign` says. */
+/** A plugin that counts its calls and returns the signature of `sign`. */
 function counting(asked: { filter: number; score: number }, sign?: () => string | undefined): PluginDefinition {
   return {
     name: 'Counting',

@@ -51,7 +51,7 @@ export class AnswerMemory {
   readonly #filters = new LruCache<string, Kind<NodeRefusal | undefined>>(maxKinds)
   readonly #scores = new LruCache<string, Kind<number>>(maxKinds)
 
-  /** The first refusal of these filters, or none; undefined when one of them depends on more than the node, or no earlier pod had the same signature. */
+  /** The first refusal of these filters, or none; undefined when a filter depends on more than the node, or no earlier pod had the same signature. */
   filters(plugins: readonly SchedulerPlugin[], pod: PodInfo): NodeAnswers<NodeRefusal | undefined> | undefined {
     let kind = ''
     for (const plugin of plugins) {
@@ -69,7 +69,7 @@ export class AnswerMemory {
   }
 }
 
-/** Only from the second pod on: most of the kinds that come once never come again. */
+/** Only from the second pod on: most signatures occur once. */
 function answersOf<T>(kinds: LruCache<string, Kind<T>>, kind: string): NodeAnswers<T> | undefined {
   const known = kinds.get(kind)
   if (!known) {

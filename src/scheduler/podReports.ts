@@ -1,5 +1,5 @@
 /**
- * What the scheduler says about pods in the API (L3): the PodScheduled condition, the nominated node, and events.
+ * The scheduler's writes about pods (L3): the PodScheduled condition, the nominated node, and events.
  * Upstream: schedule_one.go handleSchedulingFailure, updatePod; framework/api_calls.
  */
 import type { Pod, PodCondition } from '#api/gen/types/core.v1'
@@ -35,7 +35,7 @@ export class PodReports {
   readonly #deps: PodReportsDeps
   /** Writes under way, by pod: a later one waits, so that "not scheduled" cannot arrive after the binding. */
   readonly #writing = new Map<string, Promise<void>>()
-  /** Pods of which it was said where they will be, by uid: newer than what their objects say. */
+  /** Nominated nodes that were written, by pod uid: newer than the cached objects. */
   readonly #expected = new Map<string, string>()
 
   constructor(deps: PodReportsDeps) {
@@ -65,7 +65,7 @@ export class PodReports {
     return this.#afterOthers(pod, () => this.#writeFailure(pod, report))
   }
 
-  /** Says where the pod will be, before something slow is done for it there. */
+  /** Writes the nominated node before slow work for the pod on that node. */
   expectOn(pod: Frozen<Pod>, nodeName: string): Promise<void> {
     if (pod.status?.nominatedNodeName === nodeName) return Promise.resolve()
     this.#expected.set(pod.metadata.uid ?? '', nodeName)
@@ -91,7 +91,7 @@ export class PodReports {
     return work
   }
 
-  /** The condition and the nomination, unless they say so already. */
+  /** Writes the condition and the nomination, unless the pod has them already. */
   async #writeFailure(pod: Frozen<Pod>, { reason, message, nominatedNodeName }: FailureReport): Promise<void> {
     const { uid = '' } = pod.metadata
     const renominated = nominatedNodeName !== undefined && nominatedNodeName !== (this.#expected.get(uid) ?? pod.status?.nominatedNodeName ?? '')

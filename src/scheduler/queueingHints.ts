@@ -50,7 +50,7 @@ export function hintTables(plugins: Iterable<SchedulerPlugin>, timer?: HintTimer
     },
     mayHelp: (plugin, event, pod) => {
       const requeueOn = byPlugin.get(plugin)
-      // A plugin that does not say: every event.
+      // A plugin without EventsToRegister: every event.
       if (!requeueOn) return true
       return requeueOn.some((one) => one.resource === event.resource && (one.actions & event.action) !== 0 && ask(plugin, one, event, pod))
     },

@@ -14,6 +14,7 @@ import type { Profile } from './framework/profile.ts'
 import type { Snapshot } from './framework/snapshot.ts'
 import { isRefusal, type Refusal, unresolvable } from './framework/status.ts'
 import type { AnswerMemory, NodeAnswers } from './nodeAnswers.ts'
+import type { CycleBatch } from './opportunisticBatch.ts'
 import { extendersName } from './queueingHints.ts'
 
 export interface Placement {
@@ -37,7 +38,7 @@ export interface NoFit {
   readonly preFilterMessage?: string | undefined
   /** Names of the plugins that refused: their events bring the pod back. */
   readonly refusedBy: Set<string>
-  /** Those of them that only wait for something they have begun. */
+  /** Plugins among them that only wait for something they have started. */
   readonly pendingOn: Set<string>
 }
 
@@ -69,8 +70,10 @@ export interface ScheduleOptions {
   /** Present when some extender is interested in the pod. */
   readonly extenders?: CycleExtenders | undefined
   readonly timer?: CycleTimer | undefined
-  /** What was said about nodes before; absent: every plugin is asked about every node. */
+  /** Earlier answers about nodes; absent: every plugin evaluates every node. */
   readonly answers?: AnswerMemory | undefined
+  /** The ranking of nodes by the pod before; absent: none is reused. */
+  readonly batch?: CycleBatch | undefined
   /** Written over by each decision, so that one after another needs no new arrays as long as the nodes that fit. */
   readonly scoreRows?: number[][] | undefined
 }
@@ -90,8 +93,9 @@ export function schedulePod(profile: Profile, pod: PodInfo, snapshot: Snapshot, 
   }
   options.timer?.done('PreFilter', 'Success')
   const cycle: Cycle = { profile, state, pod, snapshot, options }
-  const nominated = pod.pod.status?.nominatedNodeName
-  const first = nominated ? snapshot.get(nominated) : undefined
+  const hinted = options.batch?.hint((name) => refuses(cycle, name))
+  const firstName = pod.pod.status?.nominatedNodeName || hinted
+  const first = firstName ? snapshot.get(firstName) : undefined
   const found =
     (first && !options.extenders && (!prepared.nodeNames || prepared.nodeNames.has(first.name)) ? tryNominated(cycle, first) : undefined) ??
     findFeasible(cycle, prepared)
@@ -128,10 +132,15 @@ function choose(cycle: Cycle, { feasible, refusals, refusedBy, evaluated }: Foun
   const { state, options } = cycle
   if (feasible.length === 0) return { refused: { state, refusals, refusedBy, pendingOn: new Set(), evaluatedNodes: evaluated } }
   const common = { state, evaluatedNodes: evaluated, feasibleNodes: feasible.length }
-  if (feasible.length === 1) return { placed: { ...common, node: feasible[0] as NodeInfo, scores: [] } }
+  if (feasible.length === 1) {
+    const node = feasible[0] as NodeInfo
+    options.batch?.chose(node.name)
+    return { placed: { ...common, node, scores: [] } }
+  }
   const { totals, parts } = score(cycle, feasible)
   if (extra) for (let i = 0; i < totals.length; i++) totals[i] = (totals[i] as number) + (extra[i] ?? 0)
   const winner = selectHost(totals, options.random)
+  options.batch?.chose((feasible[winner] as NodeInfo).name, feasible, totals)
   const scores = parts.map(({ plugin, weight, scores: given }) => ({ plugin, score: (given[winner] as number) * weight }))
   return { placed: { ...common, node: feasible[winner] as NodeInfo, scores } }
 }
@@ -139,7 +148,7 @@ function choose(cycle: Cycle, { feasible, refusals, refusedBy, evaluated }: Foun
 interface Prepared {
   /** Only these nodes can fit. */
   readonly nodeNames: ReadonlySet<string> | undefined
-  /** The plugins that say so. */
+  /** Plugins whose PreFilter limited the nodes. */
   readonly narrowedBy: readonly string[]
 }
 
@@ -174,7 +183,18 @@ function refusedBeforehand(state: CycleState, refusal: Refusal, by: readonly str
   return { state, refusals: new NodeRefusals(refusal), evaluatedNodes: 0, preFilterMessage: refusal.reasons.join(', '), refusedBy, pendingOn }
 }
 
-/** The node that was made free for the pod is taken when it fits now, without looking at others. */
+/** Whether a node refuses the pod, without regard to nominated pods; undefined: it is gone. A filter that fails refuses nothing. */
+function refuses({ profile, state, pod, snapshot }: Cycle, nodeName: string): boolean | undefined {
+  const node = snapshot.get(nodeName)
+  if (!node) return undefined
+  try {
+    return filterNode({ filters: activeFilters(profile, state), profile, state, pod, nominatedTo: undefined }, node) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** The node that was made free for the pod, or is best by the ranking of the pod before, is taken when it fits now, without looking at others. */
 function tryNominated({ profile, state, pod, options: { nominatedTo, timer } }: Cycle, node: NodeInfo): Found | undefined {
   const filters = activeFilters(profile, state)
   const tally = new FilterTally(filters)

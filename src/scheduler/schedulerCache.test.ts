@@ -35,7 +35,7 @@ test('SCH-19 an assumed pod counts until it is forgotten; one that the API confi
   assert.deepEqual(requested(), [1000, 1, 1, 0])
 })
 
-test('SCH-19 pods of a node that is gone, or not known yet, count when it comes', () => {
+test('SCH-19 pods of a node that is deleted or not known yet count when the node appears', () => {
   const cache = new SchedulerCache()
   cache.setPod(podOf('early', { nodeName: 'n' }, cpu))
   assert.deepEqual([cache.nodes.length, cache.get('n')], [0, undefined])

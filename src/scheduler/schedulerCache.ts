@@ -17,7 +17,7 @@ interface Placed {
 }
 
 export class SchedulerCache implements Snapshot {
-  /** Known nodes, and those of which only pods are known yet (or still). */
+  /** Known nodes, and unknown nodes that have pods. */
   readonly #nodes = new Map<string, NodeInfo>()
   readonly #unknown = new Map<string, NodeInfo>()
   /** Where each counted pod is; assumed ones are not confirmed by the API yet. */
@@ -121,14 +121,14 @@ export class SchedulerCache implements Snapshot {
     return there?.assumed === true && there.info.pod.metadata.uid === uid
   }
 
-  /** A pod with a node, as the API says. */
+  /** A pod that the API shows on a node. */
   setPod(pod: Frozen<Pod>): void {
     const nodeName = pod.spec.nodeName
     if (!nodeName) return
     const key = keyOf(pod)
     const there = this.#placed.get(key)
     const info = there && there.node === nodeName ? withPod(there.info, pod) : undefined
-    if (!there || info !== there.info) this.#place(info ?? podInfo(pod), nodeName, false)
+    if (!there || info !== there.info) this.#place(info ?? podInfo(pod, isSamePod(there?.info, pod) ? there?.info : undefined), nodeName, false)
     else if (there.assumed) {
       this.#placed.set(key, { ...there, assumed: false })
       this.#assumed--
@@ -146,6 +146,12 @@ export class SchedulerCache implements Snapshot {
   }
 
   #place(info: PodInfo, nodeName: string, assumed: boolean): void {
+    const there = this.#placed.get(info.key)
+    const same = there?.node === nodeName ? (this.#nodes.get(nodeName) ?? this.#unknown.get(nodeName)) : undefined
+    if (there && same) {
+      this.#replace(there, info, same, assumed)
+      return
+    }
     this.#remove(info.key)
     const node = this.#nodeInfo(nodeName)
     node.add(info)
@@ -154,6 +160,22 @@ export class SchedulerCache implements Snapshot {
     for (const claim of info.pvcs) countIn(this.#usedPvcs, claim, 1)
     this.#changed(node)
     for (const index of this.#indexes) index.podAdded(info, node)
+  }
+
+  /** A newer state of a pod that stays on its node. */
+  #replace(there: Placed, info: PodInfo, node: NodeInfo, assumed: boolean): void {
+    node.remove(info.key)
+    for (const index of this.#indexes) if (!index.podChanged) index.podRemoved(there.info, node)
+    node.add(info)
+    this.#placed.set(info.key, { info, node: node.name, assumed })
+    this.#assumed += Number(assumed) - Number(there.assumed)
+    for (const claim of there.info.pvcs) countIn(this.#usedPvcs, claim, -1)
+    for (const claim of info.pvcs) countIn(this.#usedPvcs, claim, 1)
+    this.#changed(node)
+    for (const index of this.#indexes) {
+      if (index.podChanged) index.podChanged(there.info, info, node)
+      else index.podAdded(info, node)
+    }
   }
 
   #remove(key: string): void {
@@ -195,4 +217,9 @@ export class SchedulerCache implements Snapshot {
   #countImages(info: NodeInfo, sign: 1 | -1): void {
     for (const name of info.images.keys()) countIn(this.#imageNodes, name, sign)
   }
+}
+
+/** The affinity of a pod with a node never changes, so its compiled terms are taken over. */
+function isSamePod(info: PodInfo | undefined, { metadata }: Frozen<Pod>): boolean {
+  return info !== undefined && metadata.uid !== undefined && info.pod.metadata.uid === metadata.uid
 }

@@ -1,5 +1,6 @@
 /** The scheduler's metrics under upstream's names (L3). Upstream: pkg/scheduler/metrics/metrics.go (v1.36). */
 import { exponentialBuckets, type GaugeSeries, type Metrics } from '#base/metrics'
+import type { BatchMetrics } from './opportunisticBatch.ts'
 import type { CyclePoint, CycleTimer } from './schedulePod.ts'
 import type { PluginObserver } from './timedProfile.ts'
 
@@ -26,6 +27,8 @@ export interface SchedulerMetrics {
   cacheSize(nodes: number, pods: number, assumedPods: number): void
   /** Bindings that began (1) or ended (-1): upstream runs a goroutine for each. */
   binding(by: 1 | -1): void
+  /** Rankings of nodes that are reused in a profile. */
+  batch(profile: string): BatchMetrics
   /** Times the points of one decision. */
   timer(profile: string): CycleTimer
 }
@@ -34,6 +37,7 @@ export interface SchedulerMetrics {
 export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): SchedulerMetrics {
   const counters = countersOf(metrics)
   const histograms = histogramsOf(metrics)
+  const batches = batchFamilies(metrics)
   const { pending, unschedulable, cache, binding, kept } = gaugesOf(metrics)
   const points = seriesOf((extension_point, profile, status) => histograms.point.series({ extension_point, status, profile }))
   const point: SchedulerMetrics['point'] = (name, profile, status, seconds) => points(name, profile, status).observe(seconds)
@@ -82,6 +86,7 @@ export function createSchedulerMetrics(metrics: Metrics, nowMs: () => number): S
       assumedPods.set(assumedCount)
     },
     binding: (by) => binding.add(by),
+    batch: (profile) => batchMetrics(batches, profile),
     timer: (profile) => {
       let lastMs = nowMs()
       const succeeded = successes(profile)
@@ -129,6 +134,47 @@ function countersOf(metrics: Metrics) {
       })
       .series({}),
     incoming: metrics.counter({ name: 'scheduler_queue_incoming_pods_total', help: 'Pods that entered a queue, by event.', labels: ['queue', 'event'] }),
+  }
+}
+
+function batchFamilies(metrics: Metrics) {
+  const buckets = exponentialBuckets(0.00001, 2, 12)
+  return {
+    attempts: metrics.counter({
+      name: 'scheduler_batch_attempts_total',
+      help: 'Attempts to reuse a ranking of nodes, by result.',
+      labels: ['profile', 'result'],
+    }),
+    flushed: metrics.counter({
+      name: 'scheduler_batch_cache_flushed_total',
+      help: 'Rankings of nodes that could not be reused, by reason.',
+      labels: ['profile', 'reason'],
+    }),
+    hint: metrics.histogram({
+      name: 'scheduler_get_node_hint_duration_seconds',
+      help: 'Time to find out whether a ranking can be reused.',
+      labels: ['hinted', 'profile'],
+      buckets,
+    }),
+    store: metrics.histogram({
+      name: 'scheduler_store_schedule_results_duration_seconds',
+      help: 'Time to keep a ranking for the next pod.',
+      labels: ['profile'],
+      buckets,
+    }),
+  }
+}
+
+function batchMetrics({ attempts, flushed, hint, store }: ReturnType<typeof batchFamilies>, profile: string): BatchMetrics {
+  const results = seriesOf((result) => attempts.series({ profile, result }))
+  const reasons = seriesOf((reason) => flushed.series({ profile, reason }))
+  const hints = seriesOf((hinted) => hint.series({ hinted, profile }))
+  const stores = store.series({ profile })
+  return {
+    attempt: (result) => results(result).inc(),
+    flushed: (reason) => reasons(reason).inc(),
+    hintTook: (seconds, isHinted) => hints(isHinted ? 'hint' : 'no_hint').observe(seconds),
+    storeTook: (seconds) => stores.observe(seconds),
   }
 }
 

@@ -7,10 +7,11 @@ import type { Random } from '#base/random'
 import type { Attempt, BindingCycle, CycleParts, Refused } from './bindingCycle.ts'
 import type { DecisionLog } from './decisions.ts'
 import type { PostFilterResult } from './framework/plugin.ts'
-import { type PodInfo, podInfo } from './framework/podInfo.ts'
+import { hasLargeAffinity, type PodInfo, podInfo, termsInSteps } from './framework/podInfo.ts'
 import type { Profile } from './framework/profile.ts'
 import { fitMessage } from './framework/status.ts'
 import { AnswerMemory } from './nodeAnswers.ts'
+import { OpportunisticBatch } from './opportunisticBatch.ts'
 import { type NoFit, type Placement, type ScheduleResult, schedulePod } from './schedulePod.ts'
 import type { QueuedPod } from './schedulingQueue.ts'
 import { timedPercent, timedProfile } from './timedProfile.ts'
@@ -32,12 +33,13 @@ export class SchedulingCycle {
   readonly #scoreRows: number[][] = []
   readonly #timedProfiles = new Map<Profile, Profile>()
   readonly #answers = new Map<string, AnswerMemory>()
+  readonly #batches = new Map<string, OpportunisticBatch>()
 
   constructor(deps: SchedulingCycleDeps) {
     this.#deps = deps
   }
 
-  /** A promise only where an extender or the API had to be called; the next cycle begins after it. */
+  /** A promise only where an extender or the API had to be called, or the pod is large; the next cycle begins after it. */
   run(queued: QueuedPod): Promise<void> | undefined {
     const { cache, queue, profiles, clock, binding } = this.#deps
     const { pod } = queued
@@ -48,9 +50,10 @@ export class SchedulingCycle {
     }
     const profile = this.#cycles++ % cyclesPerTimed === 0 ? this.#timed(known) : known
     const startedMs = clock.monotonicMs()
-    const info = podInfo(pod)
     // One pod that a plugin stumbles over must not keep the others waiting.
     const stumble = (error: unknown) => binding.error(queued, profile, error, startedMs)
+    if (hasLargeAffinity(pod)) return this.#runInTurns(queued, profile, startedMs).catch(stumble)
+    const info = podInfo(pod)
     try {
       const result = this.#decide(profile, info)
       if (!(result instanceof Promise)) return this.#act(result, queued, profile, info, startedMs)?.catch(stumble)
@@ -59,6 +62,19 @@ export class SchedulingCycle {
       stumble(error)
       return undefined
     }
+  }
+
+  /** For a pod with a large affinity: to compile its terms, to compare them and to place the pod takes a turn of the event loop each. */
+  async #runInTurns(queued: QueuedPod, profile: Profile, startedMs: number): Promise<void> {
+    const { clock } = this.#deps
+    const steps = termsInSteps(queued.pod)
+    let step = steps.next()
+    for (; !step.done; step = steps.next()) await clock.turn()
+    const info = podInfo(queued.pod, step.value)
+    await clock.turn()
+    const result = await this.#decide(profile, info)
+    await clock.turn()
+    await this.#act(result, queued, profile, info, startedMs)
   }
 
   #timed(profile: Profile): Profile {
@@ -80,6 +96,16 @@ export class SchedulingCycle {
     return answers
   }
 
+  #batchOf(profile: Profile): OpportunisticBatch {
+    let batch = this.#batches.get(profile.name)
+    if (!batch) {
+      const { clock, random, extenders, schedulerMetrics } = this.#deps
+      batch = new OpportunisticBatch(profile, extenders.isEmpty, { nowMs: () => clock.monotonicMs(), random, metrics: schedulerMetrics.batch(profile.name) })
+      this.#batches.set(profile.name, batch)
+    }
+    return batch
+  }
+
   #decide(profile: Profile, pod: PodInfo): ScheduleResult | Promise<ScheduleResult> {
     const { cache, random, nominator, percentageOfNodesToScore, extenders, schedulerMetrics } = this.#deps
     const nominatedTo = nominator.isEmpty ? undefined : (name: string) => nominator.on(name)
@@ -91,6 +117,7 @@ export class SchedulingCycle {
       extenders: extenders.forPod(pod),
       timer: schedulerMetrics.timer(profile.name),
       answers: this.#answersOf(profile),
+      batch: this.#batchOf(profile).begin(pod, this.#cycles),
       scoreRows: this.#scoreRows,
     })
   }

@@ -109,7 +109,7 @@ test('SCH-19 a pod that failed by an error is retried by time alone; every pod i
   assert.equal(queue.tryPop()?.key, 'd/p')
 })
 
-test('a deleted pod never comes out; our own condition is no reason to try again', async () => {
+test('a deleted pod is not handed out; our own condition does not requeue a pod', async () => {
   const { clock, queue, update } = create()
   queue.add(pod('gone'))
   queue.delete('d/gone')

@@ -146,7 +146,7 @@ export class SchedulingQueue {
     this.#enter(entry, 'active', 'UnschedulablePodAdd')
   }
 
-  /** A pod without a node changed: `event` says what. */
+  /** A pod without a node changed: `event` names the change. */
   update(pod: Frozen<Pod>, event: ClusterEvent<'TargetPod'>): void {
     const entry = this.#pods.get(keyOf(pod))
     if (!entry || entry.queued.pod.metadata.uid !== pod.metadata.uid) {
@@ -167,7 +167,7 @@ export class SchedulingQueue {
     this.#pods.delete(key)
   }
 
-  /** Forgets a pod that is gone, unless another of its name has come. */
+  /** Removes a deleted pod, unless a new pod has its name. */
   drop(queued: QueuedPod): void {
     if (this.#pods.get(queued.key)?.queued === queued) this.delete(queued.key)
   }
@@ -278,7 +278,7 @@ export class SchedulingQueue {
 
   #popActive(): Entry | undefined {
     for (let entry = this.#active.pop(); entry; entry = this.#active.pop()) {
-      // Entries of deleted pods stay in the heap until they come up.
+      // Entries of deleted pods stay in the heap until they reach its top.
       if (this.#pods.get(entry.queued.key) === entry && entry.place === 'active') return entry
     }
     return undefined
@@ -382,7 +382,7 @@ export class SchedulingQueue {
 
   #wakeBackoff(heap: Heap<BackingOff>, nowMs: number): void {
     const early: BackingOff[] = []
-    // Within one second the order is that of priority, so those of the first second are looked through.
+    // Pods of the same second are ordered by priority, so all pods of the first second are compared.
     for (let item = heap.peek(); item; item = heap.peek()) {
       if (Math.floor(item.wakeAtMs / backoffWindowMs) > Math.floor(nowMs / backoffWindowMs)) {
         this.#timer.arm(item.wakeAtMs)

@@ -30,7 +30,7 @@ export interface ReflectorOptions {
   readonly fieldSelector?: string | undefined
 }
 
-/** What a reflector fills. Calls come in the order of the API's history; they must not throw. */
+/** The store that a reflector fills. Calls follow the order of the API's history and must not throw. */
 export interface ReflectorTarget<T extends KubeObject> {
   /** The whole state, at the start and after a gap. */
   replace(items: readonly Frozen<T>[], resourceVersion: string): void
@@ -85,7 +85,7 @@ export async function runReflector<T extends KubeObject>(
   }
 }
 
-/** Remembers what a failure says about how to start over, and logs it. */
+/** Logs a failure and keeps whether the next list must be a new one. */
 function note<T extends KubeObject>(run: Run<T>, error: unknown): void {
   const { deps, client } = run
   if (isGone(error)) {
@@ -159,7 +159,7 @@ async function watchFromState<T extends KubeObject>(run: Run<T>): Promise<number
     return await watch(run, startVersion(run, ''))
   } catch (error) {
     if (run.complete || (!isStatus(error, 'Invalid') && !isStatus(error, 'BadRequest'))) throw error
-    // A server that cannot stream says so; from now on it is asked for lists.
+    // The server refuses streamed lists: use LIST requests from now on.
     run.streaming = false
     await list(run)
     return 1

@@ -3,6 +3,7 @@
  * after the store has it, in order. A handler that is added late first gets all objects of the store. Handlers are synchronous and short:
  * they put keys on queues. Upstream: client-go/tools/cache/shared_informer.go with delta_fifo.go (v1.36).
  */
+import { setMaxListeners } from 'node:events'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import type { Timer } from '#base/clock'
 import type { Resource, ResourceClient } from '../client.ts'
@@ -148,6 +149,8 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
         reject(signal.reason)
       }
       this.#waiting.add(done)
+      // Any number of waits may listen to one signal; Node warns from the eleventh on.
+      setMaxListeners(0, signal)
       signal.addEventListener('abort', abort, { once: true })
     })
   }

@@ -2,8 +2,10 @@
  * The informers of one component or process (L2): one watch per resource and selector, however many ask. Informers that are asked for
  * while the factory runs start at once. Upstream: client-go/informers/factory.go (v1.36).
  */
+
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { abortScope } from '#base/abortScope'
+import { aborted } from '#base/orAborted'
 import type { Client, Resource } from '../client.ts'
 import type { ReflectorDeps, ReflectorOptions } from './reflector.ts'
 import { createSharedInformer, type SharedInformer } from './sharedInformer.ts'
@@ -84,10 +86,7 @@ export function createSharedInformerFactory(client: Client, deps: ReflectorDeps,
     async run(signal) {
       started = signal
       for (const entry of informers.values()) start(entry, signal)
-      await new Promise<void>((resolve) => {
-        if (signal.aborted) resolve()
-        else signal.addEventListener('abort', () => resolve(), { once: true })
-      })
+      await aborted(signal)
       await Promise.all(running)
       started = undefined
     },

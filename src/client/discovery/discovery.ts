@@ -35,7 +35,7 @@ export interface Discovered {
 }
 
 export interface Discovery {
-  /** Asks once, and remembers the answer until {@link invalidate}. The same value again says that nothing has changed. */
+  /** Asks once, and remembers the answer until {@link invalidate}. The same value is returned until something has changed. */
   resources(signal?: AbortSignal): Promise<Discovered>
   /** Whether the next answer is one that is remembered. */
   remembers(): boolean

@@ -80,7 +80,7 @@ function findByName(resources: readonly DiscoveredResource[], typed: string): Di
   return among(rest.length === 0 ? resources : resources.filter((one) => one.group === group || one.group.startsWith(`${group}.`)), name)
 }
 
-/** Whole names come before short ones, whatever group they are in. */
+/** Full names take precedence over short names, whatever their group. */
 function among(resources: readonly DiscoveredResource[], name: string): DiscoveredResource | undefined {
   const lower = name.toLowerCase()
   return (

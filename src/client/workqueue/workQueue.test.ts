@@ -47,7 +47,7 @@ test('CGO-05 shutting down with drain waits for work, also for work that came ba
   await drain
 })
 
-test('CGO-05 delayed items come in time order; the earliest wish for one item counts', async () => {
+test('CGO-05 delayed items are handed out in time order; the earliest delay of one item counts', async () => {
   const clock = new VirtualClock()
   const queue = createWorkQueue<string>({ clock })
   queue.addAfter('late', 5_000)

@@ -55,7 +55,7 @@ interface Delayed<T> {
 
 class Queue<T> implements WorkQueue<T> {
   readonly #queue = new ReadyItems<T>()
-  /** Everything that needs work, waiting or to come again after done, with its priority. */
+  /** Items with pending work and their priority: waiting, or to be queued again after done. */
   readonly #dirty = new Map<T, number>()
   readonly #processing = new Set<T>()
   readonly #takers: ((item: T | undefined) => void)[] = []
@@ -107,7 +107,7 @@ class Queue<T> implements WorkQueue<T> {
     const readyMs = this.#clock.monotonicMs() + ms
     const there = this.#delayedByItem.get(item)
     if (there && there.readyMs <= readyMs) return
-    // An earlier wish supersedes: the entry left in the heap no longer is the item's, and is dropped when its time comes.
+    // An earlier time replaces a later one: the old heap entry is dropped when its time is reached.
     const delayed = { item, priority, readyMs }
     this.#delayedByItem.set(item, delayed)
     this.#delayed.push(delayed)

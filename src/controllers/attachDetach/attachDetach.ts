@@ -1,6 +1,7 @@
 /**
  * Attaches volumes to the nodes whose pods need them, and detaches them when no pod does (L3). It creates and deletes VolumeAttachments; drivers do
- * the work. Attached volumes are listed in the node's status, where the kubelet waits for them. * Upstream: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go (v1.36).
+ * the work. Attached volumes are listed in the node's status, where the kubelet waits for them.
+ * Upstream: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go (v1.36).
  */
 import type { Node, PersistentVolume } from '#api/gen/types/core.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
@@ -12,7 +13,7 @@ import { readYourWrites } from '#client/cache/readYourWrites'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, everyPeriod, type Result } from '../framework/reconciler.ts'
 import { nodeNameIndex, podClaimIndex, podClaimIndexers, podNodeIndexers } from '../shared/indexes.ts'
-import { attachmentName, partsOf, uniqueName, type VolumeView, type Wanted, wantedVolumes } from './attachable.ts'
+import { attachmentName, inTreePluginOf, inTreeVolumes, partsOf, uniqueName, type VolumeView, type Wanted, wantedVolumes } from './attachable.ts'
 import { createAttachDetachMetrics } from './attachDetachMetrics.ts'
 import { attach, detach, reportAttached } from './attachEffects.ts'
 import { createReports } from './attachReports.ts'
@@ -42,6 +43,14 @@ const attachmentIndexers: Indexers<VolumeAttachment> = {
   [volumeIndex]: ({ spec }) => [spec.source.persistentVolumeName ?? ''],
 }
 
+const inTreeIndex = 'inTreeVolume'
+const nodeIndexers: Indexers<Node> = { [inTreeIndex]: inTreeVolumes }
+/** Stands for a volume that is attached by being in the node's status. */
+const reportedOnly: Frozen<VolumeAttachment> = {
+  ...{ apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttachment', metadata: {} },
+  ...{ spec: { attacher: '', nodeName: '', source: {} }, status: { attached: true } },
+}
+
 function createAttachDetachController(context: ControllerContext, options: AttachDetachOptions) {
   const { clock } = context
   const { syncPeriodMs = defaultSyncPeriodMs, neverForce = false } = options.attaching ?? {}
@@ -53,6 +62,7 @@ function createAttachDetachController(context: ControllerContext, options: Attac
   const attachmentInformer = context.informers.of(volumeAttachments)
   podInformer.addIndexers({ ...podClaimIndexers, ...podNodeIndexers })
   attachmentInformer.addIndexers(attachmentIndexers)
+  nodeInformer.addIndexers(nodeIndexers)
   const attachments = readYourWrites(context.client.of(volumeAttachments), attachmentInformer, clock)
   const nodeClient = readYourWrites(context.client.of(nodes), nodeInformer, clock)
   const metrics = createAttachDetachMetrics(context.metrics)
@@ -103,7 +113,10 @@ function createAttachDetachController(context: ControllerContext, options: Attac
       await detach(attachments, nodeName, name, signal)
       if (forced) metrics.forced(forced)
     }
-    for (const name of plan.attach) await attach(attachments, nodeName, name, wanted.get(name), signal)
+    for (const name of plan.attach) {
+      if (inTreePluginOf(name) !== undefined) reports.reported(wanted.get(name))
+      else await attach(attachments, nodeName, name, wanted.get(name), signal)
+    }
     for (const name of plan.taken) reports.taken(nodeName, name, wanted.get(name), holders(name, nodeName, wanted))
     const lateMs = reports.late(nodeName, wanted, there, clock.now())
     metrics.observe(nodeName, wanted, there.keys())
@@ -120,6 +133,7 @@ function createAttachDetachController(context: ControllerContext, options: Attac
     for (const { name } of node?.status?.volumesAttached ?? []) {
       const parts = partsOf(name)
       if (parts) note(parts.driver, parts.handle)
+      else if (inTreePluginOf(name) !== undefined) found.set(name, reportedOnly)
     }
     for (const { metadata, spec } of byName.values()) {
       const csi = view.volume(spec.source.persistentVolumeName ?? '')?.spec.csi
@@ -130,6 +144,10 @@ function createAttachDetachController(context: ControllerContext, options: Attac
   }
 
   function holders(name: string, nodeName: string, wanted: ReadonlyMap<string, Wanted>): string[] {
+    if (inTreePluginOf(name) !== undefined) {
+      const nodesWithIt = nodeInformer.store.byIndex(inTreeIndex, name).map(({ metadata }) => metadata.name ?? '')
+      return nodesWithIt.filter((one) => one !== nodeName)
+    }
     const volumeName = wanted.get(name)?.volume.metadata.name ?? ''
     return attachmentInformer.store
       .byIndex(volumeIndex, volumeName)

@@ -1,6 +1,6 @@
 /** Metrics of attached volumes (L3). Upstream: pkg/controller/volume/attachdetach/metrics (v1.36). */
 import type { Labels, Metrics } from '#base/metrics'
-import { partsOf, type Wanted } from './attachable.ts'
+import { inTreePluginOf, partsOf, type Wanted } from './attachable.ts'
 import type { Detachment } from './nodePlan.ts'
 
 export interface AttachDetachMetrics {
@@ -22,7 +22,7 @@ export function createAttachDetachMetrics(metrics: Metrics): AttachDetachMetrics
     labels: ['reason'],
   })
   const known = new Map<string, readonly (readonly [gauge: typeof total, labels: Labels])[]>()
-  const plugin = (name: string) => `kubernetes.io/csi:${partsOf(name)?.driver ?? ''}`
+  const plugin = (name: string) => inTreePluginOf(name) ?? `kubernetes.io/csi:${partsOf(name)?.driver ?? ''}`
   return {
     observe(node, wanted, attached) {
       for (const [gauge, labels] of known.get(node) ?? []) gauge.dec(labels)

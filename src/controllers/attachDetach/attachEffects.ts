@@ -8,9 +8,9 @@ import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { ResourceClient } from '#client/client'
-import { attachmentName, partsOf, type Wanted } from './attachable.ts'
+import { attachmentName, inTreePluginOf, partsOf, type Wanted } from './attachable.ts'
 
-/** Sets these volumes in the node's status; entries that are not CSI volumes belong to other writers. */
+/** Sets these volumes in the node's status; entries that the controller does not attach belong to other writers. */
 export async function reportAttached(
   nodes: ResourceClient<Node>,
   { metadata, status }: Frozen<Node>,
@@ -18,7 +18,7 @@ export async function reportAttached(
   signal: AbortSignal,
 ): Promise<void> {
   const said = status?.volumesAttached ?? []
-  const foreign = said.filter(({ name }) => partsOf(name) === undefined)
+  const foreign = said.filter(({ name }) => partsOf(name) === undefined && inTreePluginOf(name) === undefined)
   const volumesAttached = [...foreign, ...names.map((name) => ({ name, devicePath: '' }))]
   if (semanticEqual(said, volumesAttached)) return
   const body = { status: { volumesAttached: volumesAttached.length > 0 ? volumesAttached : null } }

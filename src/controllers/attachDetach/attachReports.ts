@@ -16,6 +16,8 @@ type Volume = Frozen<PersistentVolume>
 export interface Reports {
   /** The driver has said something new. */
   changed(old: Attachment, now: Attachment, volume: Volume | undefined): void
+  /** A volume for which nothing is attached outside of the node is in the node's status now. */
+  reported(wanted: Wanted | undefined): void
   /** Once for as long as it lasts. */
   taken(nodeName: string, name: string, wanted: Wanted | undefined, holders: readonly string[]): void
   /** @returns in how many milliseconds the next attachment may be late; undefined: none is awaited */
@@ -31,6 +33,10 @@ export function createReports(events: EventRecorder, podsOf: (volume: Volume) =>
   const reported = new Map<string, Set<string>>()
   /** When a late attachment was last reported, by its uid. */
   const lateSince = new Map<string, Map<string, number>>()
+  const succeeded = ({ metadata }: Volume, pods: readonly Frozen<Pod>[]) => {
+    // Upstream's text ends in a space, and tools match on it.
+    for (const pod of pods) events.event(pod, 'Normal', 'SuccessfulAttachVolume', `AttachVolume.Attach succeeded for volume "${metadata.name}" `)
+  }
 
   return {
     changed(old, now, volume) {
@@ -38,11 +44,12 @@ export function createReports(events: EventRecorder, podsOf: (volume: Volume) =>
       const there = podsOf(volume).filter(({ spec }) => spec.nodeName === now.spec.nodeName)
       const { attached, attachError } = now.status ?? {}
       const name = volume.metadata.name
-      // Upstream's text ends in a space, and tools match on it.
-      if (attached && !old.status?.attached)
-        for (const pod of there) events.event(pod, 'Normal', 'SuccessfulAttachVolume', `AttachVolume.Attach succeeded for volume "${name}" `)
+      if (attached && !old.status?.attached) succeeded(volume, there)
       if (attached || !attachError || attachError.time === old.status?.attachError?.time) return
       for (const pod of there) events.event(pod, 'Warning', failed, `AttachVolume.Attach failed for volume "${name}" : ${attachError.message ?? ''}`)
+    },
+    reported(wanted) {
+      if (wanted) succeeded(wanted.volume, wanted.pods)
     },
     taken(nodeName, name, wanted, holders) {
       const known = reported.get(nodeName) ?? new Set<string>()

@@ -11,8 +11,9 @@ import { csiDrivers, nodes, persistentVolumeClaims, persistentVolumes, pods, vol
 import type { ControllerContext } from '../framework/controller.ts'
 import type { Reconciler } from '../framework/reconciler.ts'
 import { podClaimIndex } from '../shared/indexes.ts'
+import { inTreeVolumes } from './attachable.ts'
 
-/** Nodes without it attach by themselves. */
+/** The kubelet of a node without it attaches volumes itself. */
 export const managedAnnotation = 'volumes.kubernetes.io/controller-managed-attach-detach'
 
 export interface Triggers {
@@ -38,8 +39,14 @@ export function watchForNodes(
     onAdd: enqueueNode,
     onUpdate: (old, node) => {
       if (!semanticEqual(aspects(old), aspects(node))) enqueueNode(node)
+      const names = inTreeVolumes(node)
+      // Other nodes may have been waiting for it.
+      if (inTreeVolumes(old).some((name) => !names.includes(name))) lookAtAll()
     },
-    onDelete: enqueueNode,
+    onDelete: (node) => {
+      enqueueNode(node)
+      if (inTreeVolumes(node).length > 0) lookAtAll()
+    },
   })
   const enqueueUsers = (claimKey: string) => enqueueAll(podInformer.store.byIndex(podClaimIndex, claimKey))
   reconciler.watch(informers.of(persistentVolumeClaims), { onAdd: (claim) => enqueueUsers(keyOf(claim)), onUpdate: (_, claim) => enqueueUsers(keyOf(claim)) })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
-import { attachmentName, partsOf, uniqueName, wantedVolumes } from './attachable.ts'
+import { attachmentName, inTreePluginOf, partsOf, uniqueName, wantedVolumes } from './attachable.ts'
 import { type NodeSituation, planNode } from './nodePlan.ts'
 
 const name = uniqueName('d.example.com', 'h')
@@ -68,7 +68,19 @@ const cases: readonly (readonly [string, Partial<NodeSituation>, string])[] = [
   ['unwanted and going already', { attachments: has(attachment(true, true)) }, ''],
 ]
 
-for (const [what, fields, want] of cases) {
+const disk = 'kubernetes.io/iscsi/192.0.2.1:3260:iqn.2026-01.com.example:disk:0'
+const wantedDisk = (modes?: string[]) => new Map([[disk, { volume: volume(modes), pods: [] }]])
+const reportedDisk = new Map([[disk, attachment(true)]])
+const inTreeCases: typeof cases = [
+  ['in-tree volume wanted: said at once', { wanted: wantedDisk() }, `attach ${disk} report ${disk}`],
+  ['in-tree volume said already', { wanted: wantedDisk(), attachments: reportedDisk }, `report ${disk}`],
+  ['in-tree volume that another node has', { wanted: wantedDisk(), holders: () => ['m'] }, `taken ${disk}`],
+  ['in-tree volume that another node may have too', { wanted: wantedDisk(['ReadOnlyMany']), holders: () => ['m'] }, `attach ${disk} report ${disk}`],
+  ['in-tree volume unwanted: not said any more', { attachments: reportedDisk }, `detach ${disk}`],
+  ['in-tree volume unwanted and mounted', { node: node({ inUse: [disk] }), attachments: reportedDisk }, `report ${disk} again 360001`],
+]
+
+for (const [what, fields, want] of [...cases, ...inTreeCases]) {
   test(`STO-10 ${what}`, () => {
     const plan = planNode({ ...idle, ...fields })
     const words = [
@@ -82,14 +94,14 @@ for (const [what, fields, want] of cases) {
   })
 }
 
-test('STO-10 names that say what is attached where', () => {
+test('STO-10 names of VolumeAttachments identify volume, driver and node', () => {
   assert.equal(name, 'kubernetes.io/csi/d.example.com^h')
   assert.deepEqual(partsOf(name), { driver: 'd.example.com', handle: 'h' })
   for (const other of ['kubernetes.io/iscsi/x', 'kubernetes.io/csi/d', 'kubernetes.io/csi/d^a^b']) assert.equal(partsOf(other), undefined)
   assert.equal(attachmentName('d', 'h', 'n'), 'csi-9072ed11cc1acb5fa433a877ff339b6311d013f33bddd1d0092711a8ace5b16d')
 })
 
-test('STO-10 what pods want: bound claims of drivers that attach, of pods that have not ended', () => {
+test('STO-10 pods that have not ended need their bound claims of attachable drivers', () => {
   const claim = { metadata: { namespace: 'ns', name: 'c', uid: 'u' }, spec: { volumeName: 'v' }, status: { phase: 'Bound' } } as PersistentVolumeClaim
   const pod = (phase: string, deleted = false, state = {}): Pod => ({
     apiVersion: 'v1',
@@ -109,3 +121,22 @@ test('STO-10 what pods want: bound claims of drivers that attach, of pods that h
   assert.deepEqual(names(pod('Running'), { claim: () => ({ ...claim, status: { phase: 'Pending' } }) }), [])
   assert.deepEqual(names(pod('Running'), { claim: () => ({ ...claim, metadata: { ...claim.metadata, uid: 'other' } }) }), [])
 })
+
+const targetWWNs = ['50060e801049cfd1', '50060e801049cfd2']
+const inTreeVolumes: readonly (readonly [what: string, source: Partial<PersistentVolume['spec']>, want: string | undefined])[] = [
+  ['iSCSI', { iscsi: { targetPortal: '192.0.2.1:3260', iqn: 'iqn.2026-01.com.example:disk', lun: 0 } }, disk],
+  ['Fibre Channel by target and lun', { fc: { targetWWNs, lun: 2 } }, 'kubernetes.io/fc/[50060e801049cfd1 50060e801049cfd2]:2'],
+  ['Fibre Channel by identifier', { fc: { wwids: ['3600508b400105e21'] } }, 'kubernetes.io/fc/[3600508b400105e21]'],
+  ['Fibre Channel with more than a name holds', { fc: { wwids: ['x'.repeat(2_000)] } }, undefined],
+  ['NFS', { nfs: { server: 'nfs.example.com', path: '/' } }, undefined],
+]
+for (const [what, source, want] of inTreeVolumes) {
+  test(`STO-20 the name of a volume in the status of nodes: ${what}`, () => {
+    const claim = { metadata: { uid: 'u' }, spec: { volumeName: 'v' }, status: { phase: 'Bound' } } as PersistentVolumeClaim
+    const { csi: _, ...spec } = volume().spec
+    const pod = { metadata: {}, spec: { volumes: [{ name: 'x', persistentVolumeClaim: { claimName: 'c' } }] } } as Pod
+    const view = { claim: () => claim, volume: () => ({ ...volume(), spec: { ...spec, ...source } }), attaches: () => true }
+    assert.deepEqual([...wantedVolumes([pod], view).keys()], want === undefined ? [] : [want])
+    if (want) assert.equal(inTreePluginOf(want), want.split('/').slice(0, 2).join('/'))
+  })
+}

@@ -1,12 +1,12 @@
 /**
- * What to attach to a node, what to detach, and what its status shall say (L3, pure). Nothing is detached while it is mounted, unless the node has
+ * Plans attachments and detachments of a node, and its volumesAttached (L3, pure). Nothing is detached while it is mounted, unless the node has
  * been silent for long or is said to be out of service. Upstream: pkg/controller/volume/attachdetach/reconciler/reconciler.go (v1.36).
  */
 import type { Node } from '#api/gen/types/core.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
 import { isNodeReady } from '#api/helpers/nodes'
 import type { Frozen } from '#api/machinery/meta'
-import { mayBeShared, type Wanted } from './attachable.ts'
+import { inTreePluginOf, mayBeShared, type Wanted } from './attachable.ts'
 
 const maxWaitForUnmountMs = 6 * 60_000
 const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
@@ -52,8 +52,11 @@ export function planNode(situation: NodeSituation): NodePlan {
   const missing = [...wanted].filter(([name]) => !attachments.get(name))
   const taken = missing.filter(([name, { volume }]) => !mayBeShared(volume) && holders(name).length > 0).map(([name]) => name)
   const going = new Set(detach.map(({ name }) => name))
-  const report = [...attachments].filter(([name, one]) => one?.status?.attached && !one.metadata.deletionTimestamp && !going.has(name)).map(([name]) => name)
-  return { attach: missing.map(([name]) => name).filter((name) => !taken.includes(name)), detach, taken, report: report.sort(), lookAgainMs }
+  const attach = missing.map(([name]) => name).filter((name) => !taken.includes(name))
+  const there = [...attachments].filter(([name, one]) => one?.status?.attached && !one.metadata.deletionTimestamp && !going.has(name)).map(([name]) => name)
+  // Where there is nothing to attach, the volume is attached by being reported.
+  const report = [...there, ...attach.filter((name) => inTreePluginOf(name) !== undefined)].sort()
+  return { attach, detach, taken, report, lookAgainMs }
 }
 
 function detachment(name: string, { node, unwantedForMs, neverForce }: NodeSituation): Detachment | { readonly waitMs: number } {

@@ -28,7 +28,7 @@ for (const { name, object, signs } of cases) {
 }
 test('CTL-19 a token without an end does not end', () => assert.equal(tokenExpiryMs(token(good)), undefined))
 
-test('CTL-19 the signature is that of a JSON Web Signature, without its content', () => {
+test('CTL-19 the signature is a JSON Web Signature with detached content', () => {
   const [header = '', content, signature] = detachedSignature('hello', 'abcdef', 's3cret').split('.')
   assert.deepEqual(JSON.parse(Buffer.from(header, 'base64url').toString()), { alg: 'HS256', kid: 'abcdef' })
   assert.equal(content, '')

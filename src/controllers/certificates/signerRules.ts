@@ -23,7 +23,7 @@ const nodePrefix = 'system:node:'
 export type RequestContent = Pick<CertificateRequest, 'subject' | 'commonName' | 'organizations' | 'dnsNames' | 'ipAddresses' | 'emailAddresses' | 'uris'>
 
 /**
- * What is wrong with a request for this signer; undefined: nothing. The subject is checked again here, because a request may be older than the checks
+ * Why a request does not fit this signer; undefined when it does. The subject is checked again here, because a request may be older than the checks
  * at its creation, and the admission plugin for it can be turned off.
  */
 export function requestFault(signer: BuiltInSigner, content: RequestContent, usages: readonly string[]): string | undefined {

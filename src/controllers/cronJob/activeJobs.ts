@@ -1,5 +1,5 @@
 /**
- * The list of active jobs in a CronJob's status (L3): what ended and what vanished comes off it. cronJob.ts writes the status.
+ * The list of active jobs in a CronJob's status (L3): ended and deleted jobs are removed from it. cronJob.ts writes the status.
  * Upstream: the first half of syncCronJob in pkg/controller/cronjob/cronjob_controllerv2.go (v1.36).
  */
 import type { CronJob, CronJobStatus, Job } from '#api/gen/types/batch.v1'

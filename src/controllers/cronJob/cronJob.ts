@@ -1,5 +1,5 @@
 /**
- * Runs CronJobs (L3): starter.ts starts their jobs when the schedule says so, activeJobs.ts keeps the list of those that run; this file listens,
+ * Runs CronJobs (L3): starter.ts starts their jobs on schedule, activeJobs.ts keeps the list of running ones; this file listens,
  * calls them, and forgets old jobs. It sleeps until something is due. Upstream: pkg/controller/cronjob/cronjob_controllerv2.go (v1.36).
  */
 import type { CronJob, CronJobStatus, Job } from '#api/gen/types/batch.v1'

@@ -1,5 +1,5 @@
 /**
- * Daemon pods that ended and are to be replaced (L3). One that failed must not come again at once on the same node: a kubelet that turns each
+ * Daemon pods that ended and are to be replaced (L3). A failed pod must not be replaced at once on the same node: a kubelet that turns each
  * away must not be asked without end. Waits double from 1 s to 15 min and start over after twice the longest without a failure.
  * Upstream: failedPodsBackoff in pkg/controller/daemon/daemon_controller.go, client-go/util/flowcontrol/backoff.go (v1.36).
  */

@@ -1,5 +1,5 @@
 /**
- * Where a DaemonSet's pods belong, and which go or come (L3). Pure. Upstream: pkg/controller/daemon (v1.36).
+ * Plans the pods of a DaemonSet: eligible nodes, pods to create and to delete (L3). Pure. Upstream: pkg/controller/daemon (v1.36).
  */
 import type { DaemonSet, DaemonSetStatus } from '#api/gen/types/apps.v1'
 import type { Node, Pod, Toleration } from '#api/gen/types/core.v1'

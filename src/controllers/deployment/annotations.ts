@@ -5,7 +5,7 @@
 import type { Deployment, ReplicaSet } from '#api/gen/types/apps.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { bareMap } from '#base/bareMap'
-import { desiredReplicasAnnotation, maxReplicasAnnotation, maxSurge, replicasOf, revisionAnnotation, revisionHistoryAnnotation, revisionOf } from './plan.ts'
+import { desiredReplicasAnnotation, maxReplicasAnnotation, maxSurge, parseRevision, replicasOf, revisionAnnotation, revisionHistoryAnnotation } from './plan.ts'
 
 type Annotations = Readonly<Record<string, string>>
 
@@ -26,11 +26,13 @@ export function sizeAnnotations(deployment: Frozen<Deployment>): Annotations {
 }
 
 /** The new set's annotations at `revision`; the set is absent when it is about to be created. */
-export function newSetAnnotations(deployment: Frozen<Deployment>, set: Frozen<ReplicaSet> | undefined, revision: number): Record<string, string> {
+export function newSetAnnotations(deployment: Frozen<Deployment>, set: Frozen<ReplicaSet> | undefined, revision: bigint): Record<string, string> {
   const annotations: Record<string, string> = bareMap({ ...set?.metadata.annotations })
   for (const [name, value] of Object.entries(deployment.metadata.annotations ?? {})) if (!notCopied.has(name)) annotations[name] = value
   const before = annotations[revisionAnnotation]
-  if ((set ? revisionOf(set) : 0) < revision) {
+  // A revision that is no number is left alone, as upstream.
+  const current = before ? parseRevision(before) : 0n
+  if (current !== undefined && current < revision) {
     annotations[revisionAnnotation] = String(revision)
     // A set that returns (rollback) remembers the revisions it has been.
     if (before !== undefined) annotations[revisionHistoryAnnotation] = lengthen(annotations[revisionHistoryAnnotation], before)

@@ -133,13 +133,32 @@ test('CTL-04 unhealthy old pods go first, even when nothing may become unavailab
   )
 })
 
-test('CTL-04 a set that comes back keeps the revisions it has been; copied annotations leave kubectl’s out', () => {
+test('CTL-04 a set that is rolled back to keeps its earlier revisions; kubectl’s annotations are not copied', () => {
   const d = deployment(1, {}, { metadata: { annotations: { note: 'x', 'kubectl.kubernetes.io/last-applied-configuration': '{}' } } })
-  assert.deepEqual(newSetAnnotations(d, set('s', 1, 1, { [plan.revisionAnnotation]: '2', [plan.revisionHistoryAnnotation]: '1' }), 4), {
+  assert.deepEqual(newSetAnnotations(d, set('s', 1, 1, { [plan.revisionAnnotation]: '2', [plan.revisionHistoryAnnotation]: '1' }), 4n), {
     note: 'x',
     [plan.revisionAnnotation]: '4',
     [plan.revisionHistoryAnnotation]: '1,2',
   })
+})
+
+const revisions = [
+  { name: 'of no set is 1', sets: [], want: 1n },
+  { name: 'follows the greatest, not the last', sets: ['7', '12', '3'], want: 13n },
+  { name: 'keeps 64 bits', sets: ['3546343826724305832', '3546343826724305831'], want: 3546343826724305833n },
+  { name: 'wraps around after the last int64', sets: ['9223372036854775807'], want: -9223372036854775808n },
+  { name: 'leaves out what is no int64', sets: ['9223372036854775808', 'seven', '', '+5'], want: 6n },
+]
+for (const { name, sets, want } of revisions) {
+  test(`CTL-04 the next revision ${name}`, () => {
+    assert.equal(plan.nextRevision(sets.map((revision, at) => set(`s${at}`, 1, 1, { [plan.revisionAnnotation]: revision }))), want)
+  })
+}
+
+test('CTL-04 a set takes a revision of 64 bits, and keeps one that is no number', () => {
+  const annotated = (revision: string) => newSetAnnotations(deployment(1, {}), set('s', 1, 1, { [plan.revisionAnnotation]: revision }), 3546343826724305833n)
+  assert.equal(annotated('3546343826724305832')[plan.revisionAnnotation], '3546343826724305833')
+  assert.equal(annotated('seven')[plan.revisionAnnotation], 'seven')
 })
 
 test('CTL-04 a rollout that stands still is reported after its deadline', () => {

@@ -8,7 +8,6 @@ import { semanticEqual } from '#api/machinery/equality'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
-import { greatest } from '#base/extremes'
 import { parseTime } from '#base/time'
 
 export const revisionAnnotation = 'deployment.kubernetes.io/revision'
@@ -64,12 +63,24 @@ function withoutHash(template: Frozen<PodTemplateSpec> | undefined): unknown {
   return { ...template, metadata: { ...template?.metadata, labels } }
 }
 
-export function revisionOf(object: { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | undefined } }): number {
-  const text = object.metadata.annotations?.[revisionAnnotation]
-  return text !== undefined && /^\d+$/.test(text) ? Number(text) : 0
+/** Revisions are int64 in Go, and other programs write large ones. 0 where there is none, or no number. */
+export function revisionOf(object: { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | undefined } }): bigint {
+  return parseRevision(object.metadata.annotations?.[revisionAnnotation]) ?? 0n
 }
 
-export const maxRevision = (sets: Sets): number => greatest(sets.map(revisionOf), 0)
+/** As Go's strconv.ParseInt reads it; undefined where that fails. */
+export function parseRevision(text: string | undefined): bigint | undefined {
+  if (text === undefined || !/^[+-]?\d{1,40}$/.test(text)) return undefined
+  const value = BigInt(text.replace('+', ''))
+  return value === BigInt.asIntN(64, value) ? value : undefined
+}
+
+/** The revision after the greatest of the sets; it wraps around as Go's int64 does. */
+export function nextRevision(sets: Sets): bigint {
+  let most = 0n
+  for (const set of sets) if (revisionOf(set) > most) most = revisionOf(set)
+  return BigInt.asIntN(64, most + 1n)
+}
 
 /** The size that the new set may have now. */
 export function newSetReplicas(deployment: Frozen<Deployment>, all: Sets, newSet: number): number {
@@ -181,13 +192,18 @@ function numberAnnotation(set: Frozen<ReplicaSet>, name: string): number | undef
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
 }
 
+function compareRevisions(a: Frozen<ReplicaSet>, b: Frozen<ReplicaSet>): number {
+  const [one, other] = [revisionOf(a), revisionOf(b)]
+  return one < other ? -1 : one > other ? 1 : 0
+}
+
 /** Unused old sets beyond revisionHistoryLimit, oldest revision first. */
 export function setsToClean(deployment: Frozen<Deployment>, old: Sets): Frozen<ReplicaSet>[] {
   const limit = deployment.spec.revisionHistoryLimit
   if (limit === undefined) return []
   const alive = old.filter((set) => !set.metadata.deletionTimestamp)
   if (alive.length <= limit) return []
-  const surplus = [...alive].sort((a, b) => revisionOf(a) - revisionOf(b) || olderFirst(a, b)).slice(0, alive.length - limit)
+  const surplus = [...alive].sort((a, b) => compareRevisions(a, b) || olderFirst(a, b)).slice(0, alive.length - limit)
   return surplus.filter(
     (set) => (set.status?.replicas ?? 0) === 0 && replicasOf(set) === 0 && (set.metadata.generation ?? 0) <= (set.status?.observedGeneration ?? 0),
   )

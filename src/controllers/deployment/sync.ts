@@ -118,7 +118,7 @@ async function updateNewSet(sync: DeploymentSync): Promise<Frozen<ReplicaSet> | 
   const { deployment } = sync
   const set = currentNewSet(sync)
   if (!set) return undefined
-  const revision = plan.maxRevision(oldSets(sync, set)) + 1
+  const revision = plan.nextRevision(oldSets(sync, set))
   const annotations = newSetAnnotations(deployment, set, revision)
   const minReadySeconds = deployment.spec.minReadySeconds
   if (!semanticEqual(annotations, set.metadata.annotations) || (set.spec.minReadySeconds ?? 0) !== (minReadySeconds ?? 0)) {
@@ -141,7 +141,7 @@ async function createNewSet(sync: DeploymentSync): Promise<Frozen<ReplicaSet>> {
   const hash = podTemplateHash(deployment.spec.template, deployment.status?.collisionCount)
   const made = newSetOf(deployment, hash)
   made.spec.replicas = plan.newSetReplicas(deployment, sync.sets, 0)
-  const revision = plan.maxRevision(sync.sets) + 1
+  const revision = plan.nextRevision(sync.sets)
   made.metadata.annotations = newSetAnnotations(deployment, undefined, revision)
   let created: Frozen<ReplicaSet>
   let isNew = true

@@ -15,7 +15,7 @@ import { parseTime } from '#base/time'
 /** An eviction that was granted and whose pod is still not being deleted after this long did not happen. */
 export const deletionTimeoutMs = 2 * 60_000
 
-/** @param wanted what the pods' controllers want together; counts where the budget is relative to it. */
+/** @param wanted sum of the desired replicas of the pods' controllers; used where the budget is relative to it. */
 export function budgetStatus(budget: Frozen<PodDisruptionBudget>, selected: readonly Frozen<Pod>[], wanted: number, nowMs: number): PodDisruptionBudgetStatus {
   // The sum over controllers of 2147483647 replicas each exceeds the integer type of the status.
   const expected = Math.min(wanted, 2 ** 31 - 1)

@@ -1,5 +1,5 @@
 /**
- * How many pods the controllers of some pods want together (L3): the built-in ones from caches, any other, custom resources too, through its
+ * Sums the desired replicas of the controllers of some pods (L3): the built-in ones from caches, any other, custom resources too, through its
  * scale subresource. Upstream: getExpectedScale and the finders of pkg/controller/disruption/disruption.go (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'

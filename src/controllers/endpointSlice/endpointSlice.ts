@@ -4,6 +4,7 @@
  */
 import type { Pod, Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { isNodeReady } from '#api/helpers/nodes'
 import { controllerReference } from '#api/helpers/owners'
 import { isPodReady } from '#api/helpers/pods'
 import { semanticEqual } from '#api/machinery/equality'
@@ -11,7 +12,6 @@ import { selectorOfMap } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { messageOf } from '#base/messageOf'
-import type { Metrics } from '#base/metrics'
 import { parseTime } from '#base/time'
 import { endpointSlices, nodes, pods, services } from '#client/builtIn'
 import type { NewObject } from '#client/client'
@@ -20,6 +20,7 @@ import { createReconciler, enqueueSelf, StaleCacheError } from '../framework/rec
 import { isNamespaceTerminating } from '../shared/podControl.ts'
 import { podServiceHandler } from '../shared/podServiceHandler.ts'
 import { createWriteTracker } from '../shared/writeTracker.ts'
+import { hintPlan } from './hintPlan.ts'
 import {
   type AddressType,
   addressTypes,
@@ -31,9 +32,13 @@ import {
   trafficDistribution,
   type WantedEndpoints,
   wantedEndpoints,
+  wantsTopologyHints,
 } from './plan.ts'
-import { createSliceMetrics } from './sliceMetrics.ts'
+import { createDistributionMetrics, createSliceMetrics } from './sliceMetrics.ts'
+import { createTopologyCache } from './topologyCache.ts'
 import { writeSlices } from './writeSlices.ts'
+import { withPresentHints } from './zoneHints.ts'
+import { zoneOf } from './zoneShares.ts'
 
 export interface EndpointSliceOptions {
   readonly endpoints?: {
@@ -51,6 +56,8 @@ export const endpointSlice: ControllerDescriptor<EndpointSliceOptions> = {
   create: createEndpointSliceController,
 }
 
+/** Queued when nodes change. Keys of Services contain a slash. */
+const nodesKey = 'nodes'
 const subsystem = 'endpoint_slice_controller'
 const defaultMaxPerSlice = 100
 const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'
@@ -69,7 +76,8 @@ function createEndpointSliceController(context: ControllerContext, options: Endp
   const events = context.events('endpoint-slice-controller')
   const tracker = createWriteTracker()
   const sliceMetrics = createSliceMetrics(context.metrics, subsystem, maxPerSlice)
-  const distributionMetrics = createDistributionMetrics(context.metrics)
+  const distributionMetrics = createDistributionMetrics(context.metrics, subsystem)
+  const topology = createTopologyCache(() => nodeInformer.store.list())
   const syncs = context.metrics.counter({ name: `${subsystem}_syncs`, help: 'Services whose slices were synced, by result.', labels: ['result'] })
   const reconciler = createReconciler(context, {
     name: endpointSlice.name,
@@ -77,12 +85,14 @@ function createEndpointSliceController(context: ControllerContext, options: Endp
     workers: 5,
     maxRetries: 15,
     async reconcile(key, signal) {
+      if (key === nodesKey) return queueOverloaded()
       const service = serviceInformer.store.get(key)
       // Slices of a service that is gone belong to the garbage collector.
       if (!service || service.spec.type === 'ExternalName' || !service.spec.selector || service.metadata.deletionTimestamp) {
         tracker.forget(key)
         sliceMetrics.forget(key)
         distributionMetrics.forget(key)
+        topology.forget(key)
         return
       }
       if (!tracker.isCurrent(key, (slice) => informer.store.get(slice))) {
@@ -103,7 +113,13 @@ function createEndpointSliceController(context: ControllerContext, options: Endp
   })
   reconciler.watch(serviceInformer, enqueueSelf(reconciler.queue))
   reconciler.watch(podInformer, podServiceHandler(serviceInformer, reconciler.queue, sliceBatchMs))
-  reconciler.needs(nodeInformer)
+  reconciler.watch(nodeInformer, {
+    onAdd: nodesChanged,
+    onUpdate: (old, node) => {
+      if (isNodeReady(old) !== isNodeReady(node) || zoneOf(old) !== zoneOf(node)) nodesChanged()
+    },
+    onDelete: nodesChanged,
+  })
   reconciler.watch(informer, {
     // Another client changed or deleted a slice of this controller: restore it.
     onUpdate: (old, slice) => {
@@ -121,20 +137,22 @@ function createEndpointSliceController(context: ControllerContext, options: Endp
     const { namespace } = service.metadata
     const selector = selectorOfMap(service.spec.selector)
     const selected = podInformer.lister.list({ namespace, matches: ({ metadata }) => selector.matches(metadata.labels ?? {}) })
+    const there = informer.store.byIndex(serviceIndex, key)
+    const topologyMode = wantsTopologyHints(service) ? 'Auto' : 'Disabled'
     const wanted = new Map<AddressType, readonly WantedEndpoints[]>()
-    for (const type of addressTypes(service))
-      wanted.set(
-        type,
-        wantedEndpoints(service, selected, (name) => nodeInformer.store.get(name), type),
-      )
+    for (const type of addressTypes(service)) {
+      const groups = wantedEndpoints(service, selected, (name) => nodeInformer.store.get(name), type)
+      wanted.set(type, topologyMode === 'Auto' ? withPresentHints(groups, there) : groups)
+    }
     const newSlice = (addressType: AddressType): NewObject<EndpointSlice> => ({
       metadata: { namespace, generateName: `${service.metadata.name}-`, labels: sliceLabels(service), ownerReferences: [controllerReference(service)] },
       addressType,
       endpoints: [],
       ports: [],
     })
-    const there = informer.store.byIndex(serviceIndex, key)
-    const plan = planSlices(sliceLabels(service), wanted, there, newSlice, maxPerSlice)
+    const unhinted = planSlices(sliceLabels(service), wanted, there, newSlice, maxPerSlice)
+    const { plan, events: topologyEvents } = hintPlan(topology, key, service, unhinted, there)
+    for (const { type, reason, message } of topologyEvents) events.event(service, type, reason, message)
     sliceMetrics.planned(key, wanted, plan, there.length)
     const trigger = triggerTime(selected)
     const triggered = {
@@ -143,37 +161,17 @@ function createEndpointSliceController(context: ControllerContext, options: Endp
       update: plan.update.map((slice) => withTrigger(slice, trigger)),
     }
     await writeSlices(key, triggered, { client: client.of(endpointSlices), tracker, metrics: sliceMetrics }, signal)
-    distributionMetrics.synced(key, trafficDistribution(service), plan.create.length + plan.update.length + plan.remove.length)
+    const changed = plan.create.length + plan.update.length + plan.remove.length
+    distributionMetrics.synced(key, { topology: topologyMode, distribution: trafficDistribution(service) }, changed)
   }
-}
 
-/** Metrics of spec.trafficDistribution: services by value, and slices that each of their syncs changes. */
-function createDistributionMetrics(metrics: Metrics) {
-  const known = new Map<string, string>()
-  const changed = metrics.histogram({
-    name: `${subsystem}_endpointslices_changed_per_sync`,
-    help: 'Slices that one sync of a service wrote or deleted.',
-    labels: ['topology', 'traffic_distribution'],
-  })
-  const counts = metrics.gauge({
-    name: `${subsystem}_services_count_by_traffic_distribution`,
-    help: 'Services by their spec.trafficDistribution.',
-    labels: ['traffic_distribution'],
-  })
-  const forget = (key: string) => {
-    const before = known.get(key)
-    if (before !== undefined) counts.dec({ traffic_distribution: before })
-    known.delete(key)
+  function nodesChanged(): void {
+    topology.nodesChanged()
+    reconciler.queue.add(nodesKey)
   }
-  return {
-    forget,
-    synced(key: string, distribution: string | undefined, slices: number) {
-      changed.observe(slices, { topology: 'Disabled', traffic_distribution: distribution ?? '' })
-      forget(key)
-      if (distribution === undefined) return
-      known.set(key, distribution)
-      counts.inc({ traffic_distribution: distribution })
-    },
+
+  function queueOverloaded(): undefined {
+    for (const key of topology.overloaded()) reconciler.queue.add(key)
   }
 }
 

@@ -52,14 +52,20 @@ const zone = nodeWith({ 'topology.kubernetes.io/zone': 'east' })
 const inZone = { forZones: [{ name: 'east' }] }
 const annotated = { 'service.kubernetes.io/topology-mode': 'Auto' }
 for (const { says, trafficDistribution, node = zone, annotations, hints } of [
-  { says: 'nothing', trafficDistribution: undefined, hints: undefined },
+  { says: 'no distribution', trafficDistribution: undefined, hints: undefined },
   { says: 'PreferClose', trafficDistribution: 'PreferClose', hints: inZone },
   { says: 'PreferSameZone', trafficDistribution: 'PreferSameZone', hints: inZone },
   { says: 'PreferSameNode', trafficDistribution: 'PreferSameNode', hints: { ...inZone, forNodes: [{ name: 'n' }] } },
   { says: 'PreferClose, on a node without a zone,', trafficDistribution: 'PreferClose', node: nodeWith({}), hints: undefined },
+  {
+    says: 'PreferClose, and whose older annotation turns topology-mode Auto off,',
+    trafficDistribution: 'PreferClose',
+    annotations: { ...annotated, 'service.kubernetes.io/topology-aware-hints': 'Disabled' },
+    hints: inZone,
+  },
   { says: 'PreferClose, and asks for topology-mode Auto,', trafficDistribution: 'PreferClose', annotations: annotated, hints: undefined },
 ]) {
-  test(`CTL-12 a service that says ${says} has ready endpoints with the hints ${JSON.stringify(hints) ?? 'of none'}`, () => {
+  test(`CTL-12 a service with ${says} has ready endpoints with the hints ${JSON.stringify(hints) ?? 'of none'}`, () => {
     const of = { ...service, metadata: { ...service.metadata, annotations }, spec: { ...service.spec, trafficDistribution } } as Service
     const [group] = wantedEndpoints(of, [pod(1), pod(2, { ready: false })], () => node, 'IPv4')
     assert.deepEqual(
@@ -69,7 +75,7 @@ for (const { says, trafficDistribution, node = zone, annotations, hints } of [
   })
 }
 
-test('CTL-12 whatever pods come and go: every endpoint once, no slice too full, and planning again changes nothing', () => {
+test('CTL-12 after random changes of pods every endpoint is listed once, no slice is too full, and planning again changes nothing', () => {
   fc.assert(
     fc.property(fc.array(fc.uniqueArray(fc.integer({ min: 0, max: 23 }), { maxLength: 24 }), { minLength: 1, maxLength: 6 }), (rounds) => {
       let slices: EndpointSlice[] = []

@@ -1,5 +1,5 @@
 /**
- * Which endpoints a Service has, and how its EndpointSlices must change to say so (L3). Pure: full slices stay, changed ones are updated in
+ * Plans the changes of a Service's EndpointSlices from its endpoints (L3). Pure: full slices stay, changed ones are updated in
  * place, the rest fills what has room. Upstream: k8s.io/endpointslice reconciler.go, utils.go (v1.36).
  */
 import type { Node, Pod, Service } from '#api/gen/types/core.v1'
@@ -19,8 +19,8 @@ export const serviceNameLabel = 'kubernetes.io/service-name'
 export const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
 export const managedBy = 'endpointslice-controller.k8s.io'
 export const headlessLabel = 'service.kubernetes.io/headless'
-/** People ask with these for another way of keeping traffic near, which is not done here; while they do, spec.trafficDistribution does not count. */
-const topologyAnnotations = ['service.kubernetes.io/topology-mode', 'service.kubernetes.io/topology-aware-hints']
+const topologyModeAnnotation = 'service.kubernetes.io/topology-mode'
+const deprecatedTopologyAnnotation = 'service.kubernetes.io/topology-aware-hints'
 const notCopiedLabels = new Set([serviceNameLabel, managedByLabel, headlessLabel])
 
 export type AddressType = 'IPv4' | 'IPv6'
@@ -31,7 +31,7 @@ export function addressTypes(service: Frozen<Service>): AddressType[] {
   return [ipFamily(service.spec.clusterIP ?? '') === 6 ? 'IPv6' : 'IPv4']
 }
 
-/** A group of endpoints that share their ports, as one or several slices will say. */
+/** A group of endpoints with the same ports, for one or several slices. */
 export interface WantedEndpoints {
   readonly ports: EndpointPort[]
   readonly endpoints: Endpoint[]
@@ -105,10 +105,15 @@ function endpointOf(service: Frozen<Service>, pod: Frozen<Pod>, address: string,
   }
 }
 
-/** spec.trafficDistribution, where it counts. */
-export function trafficDistribution({ metadata, spec }: Frozen<Service>): string | undefined {
-  const isElsewise = topologyAnnotations.some((name) => /^[Aa]uto$/.test(ownValue(metadata.annotations, name) ?? ''))
-  return isElsewise ? undefined : spec.trafficDistribution
+/** True when an annotation asks for the hints of topologyCache.ts; if both annotations are set, the older one decides. */
+export function wantsTopologyHints({ metadata: { annotations } }: Frozen<Service>): boolean {
+  const mode = ownValue(annotations, deprecatedTopologyAnnotation) ?? ownValue(annotations, topologyModeAnnotation)
+  return mode === 'Auto' || mode === 'auto'
+}
+
+/** spec.trafficDistribution; undefined when topology-mode Auto replaces it. */
+export function trafficDistribution(service: Frozen<Service>): string | undefined {
+  return wantsTopologyHints(service) ? undefined : service.spec.trafficDistribution
 }
 
 /** Clients that should prefer the endpoint: those in its zone, or on its node. Upstream: k8s.io/endpointslice/trafficdist. */
@@ -167,7 +172,8 @@ function samePorts(slice: Frozen<EndpointSlice>, ports: readonly EndpointPort[])
   return semanticEqual(sorted(slice.ports ?? []), sorted(ports))
 }
 
-const idOf = (endpoint: Frozen<Endpoint>) => `${endpoint.targetRef?.uid ?? ''} ${endpoint.addresses.join(',')}`
+/** Identifies an endpoint within a Service. */
+export const idOf = (endpoint: Frozen<Endpoint>) => `${endpoint.targetRef?.uid ?? ''} ${endpoint.addresses.join(',')}`
 
 function fillSlices(
   plan: SlicePlan,

@@ -57,3 +57,34 @@ export function createSliceMetrics(metrics: Metrics, subsystem: string, maxPerSl
     forget: (key) => resize(key, nothing),
   }
 }
+
+/** Metrics of spec.trafficDistribution: services by value, and slices that each of their syncs changes. */
+export function createDistributionMetrics(metrics: Metrics, subsystem: string) {
+  const known = new Map<string, string>()
+  const changed = metrics.histogram({
+    name: `${subsystem}_endpointslices_changed_per_sync`,
+    help: 'Slices that one sync of a service wrote or deleted.',
+    labels: ['topology', 'traffic_distribution'],
+  })
+  const counts = metrics.gauge({
+    name: `${subsystem}_services_count_by_traffic_distribution`,
+    help: 'Services by their spec.trafficDistribution.',
+    labels: ['traffic_distribution'],
+  })
+  const forget = (key: string) => {
+    const before = known.get(key)
+    if (before !== undefined) counts.dec({ traffic_distribution: before })
+    known.delete(key)
+  }
+  return {
+    forget,
+    synced(key: string, mode: { readonly topology: 'Auto' | 'Disabled'; readonly distribution: string | undefined }, slices: number) {
+      const { topology, distribution } = mode
+      changed.observe(slices, { topology, traffic_distribution: distribution ?? '' })
+      forget(key)
+      if (distribution === undefined) return
+      known.set(key, distribution)
+      counts.inc({ traffic_distribution: distribution })
+    },
+  }
+}

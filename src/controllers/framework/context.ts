@@ -1,4 +1,4 @@
-/** Makes the context of a controller (L3), the same for the built-in controllers and those of skiff/controller. */
+/** Makes the context of a controller (L3), the same for the built-in controllers and those of skiff-kubernetes/controller. */
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
 import type { ControllerContext } from './controller.ts'
 

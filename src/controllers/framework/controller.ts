@@ -1,5 +1,5 @@
 /**
- * What a controller is (L3): a name, and a function that makes a Component out of the context. Published as skiff/controller.
+ * What a controller is (L3): a name, and a function that makes a Component out of the context. Published as skiff-kubernetes/controller.
  * Upstream: cmd/kube-controller-manager/app/controller_descriptor.go (v1.36).
  */
 import type { Clock } from '#base/clock'

@@ -135,7 +135,7 @@ test('CGO-09 a finalizer keeps the object until finalize() succeeds, and other f
 
 test('CGO-09 a status is written only when it differs', async () => {
   const { server, clock, stop, done } = await start({ reconcile: ({ patchStatus }) => patchStatus({ ready: true }).then(() => undefined) })
-  // What a real server keeps with the object is of its own here.
+  // State that a real server keeps with the object is separate here.
   server.put(`${at('a')}/status`, site('a'))
   server.put(at('a'), site('a'))
   await clock.advance(100)

@@ -1,6 +1,6 @@
 /**
  * A controller said in one object (L3): what it is about, what it owns and watches, and how it brings one object a step nearer to its wish.
- * Mapping events to objects, waiting, retrying, finalizers and status writes are done here. Published as skiff/controller.
+ * Mapping events to objects, waiting, retrying, finalizers and status writes are done here. Published as skiff-kubernetes/controller.
  * Upstream: controller-runtime's builder, controllerutil and predicate packages.
  */
 import { semanticEqual } from '#api/machinery/equality'

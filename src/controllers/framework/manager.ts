@@ -42,7 +42,7 @@ export interface ControllerManager extends Component {
 
 const managerName = 'kube-controller-manager'
 
-/** @param options those of the manager, and those of every controller */
+/** @param options the manager's options and the options of every controller */
 export function createControllerManager<Options extends object>(
   deps: ControllerManagerDeps,
   descriptors: readonly ControllerDescriptor<Options>[],

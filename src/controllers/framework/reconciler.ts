@@ -2,7 +2,7 @@
  * The loop of every controller (L3): informers put keys on a queue, workers reconcile one key at a time, a failed key is tried again after a
  * growing wait, and a key that fails never delays another. Upstream: any controller's Run and processNextWorkItem.
  *
- * Built-in controllers and those of skiff/controller run on it and share its queue, rate limits, workers, metrics and context. defineController adds
+ * Built-in controllers and those of skiff-kubernetes/controller run on it and share its queue, rate limits, workers, metrics and context. defineController adds
  * a layer for the library: mapping of owners, finalizers, status writes, waiting for its own writes. The built-in controllers do not use
  * that layer, because they follow upstream where it differs: expectations instead of waiting for the cache, handlers that compare old and new pods,
  * several queues with upstream's metric names, retry limits, and their own order of status and finalizer writes.
@@ -12,6 +12,7 @@ import { isStatus } from '#api/machinery/status'
 import type { Component } from '#base/component'
 import { messageOf } from '#base/messageOf'
 import type { EventHandler, HandlerRegistration, SharedInformer } from '#client/cache/sharedInformer'
+import type { RateLimiter } from '#client/workqueue/rateLimiter'
 import { createWorkQueue, type WorkQueue } from '#client/workqueue/workQueue'
 import type { ControllerContext } from './controller.ts'
 
@@ -21,12 +22,14 @@ export interface Result {
 }
 
 export interface ReconcilerOptions {
-  /** The controller's name; also the queue's in metrics, unless `queueName` says otherwise. */
+  /** The controller's name; also the queue's in metrics, unless `queueName` is set. */
   readonly name: string
   readonly queueName?: string | undefined
   readonly workers?: number | undefined
   /** After this many failures the key is given up until something changes. Default: never. */
   readonly maxRetries?: number | undefined
+  /** How long a failed key waits. Default: upstream's default for controllers. */
+  readonly rateLimiter?: RateLimiter<string> | undefined
   /** Moves the cluster one step towards the object's spec. A thrown error queues the key again, after a wait. */
   reconcile(key: string, signal: AbortSignal): Promise<Result | undefined>
 }
@@ -50,7 +53,12 @@ const keysPerTurn = 100
 export function createReconciler(context: ControllerContext, options: ReconcilerOptions): Reconciler {
   const { clock, metrics } = context
   const log = context.log.with(options.name)
-  const queue = createWorkQueue<string>({ clock, metrics, name: options.queueName ?? options.name })
+  const queue = createWorkQueue<string>({
+    clock,
+    metrics,
+    name: options.queueName ?? options.name,
+    ...(options.rateLimiter ? { rateLimiter: options.rateLimiter } : {}),
+  })
   const watches: (() => HandlerRegistration)[] = []
   const synced: ((signal: AbortSignal) => Promise<void>)[] = []
   const tasks: ((signal: AbortSignal) => Promise<void>)[] = []

@@ -1,11 +1,12 @@
 /**
  * Runs controllers as a process of their own does (L3): one set of caches, the lead if asked for, health and metrics on a port, and a stop that
- * lets work under way end. Published as skiff/controller. Upstream: controller-runtime/pkg/manager.
+ * lets work under way end. Published as skiff-kubernetes/controller. Upstream: controller-runtime/pkg/manager.
  */
-import { abortScope } from '#base/abortScope'
+
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
+import { unlessAborted } from '#base/orAborted'
 import type { Random } from '#base/random'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
@@ -97,14 +98,7 @@ async function allEnded(running: Promise<unknown>, hard: AbortSignal, clock: Clo
   const over = running.then(() => {
     isOver = true
   })
-  // After the race nothing waits for it any more.
-  over.catch(() => {})
-  using scope = abortScope(hard)
-  const aborted = new Promise<void>((resolve) => {
-    if (scope.signal.aborted) resolve()
-    scope.signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-  await Promise.race([over, aborted])
+  await unlessAborted(over, hard)
   for (let turns = 0; turns < turnsAfterHardStop && !isOver; turns++) await Promise.race([over, clock.turn()])
   return !isOver
 }

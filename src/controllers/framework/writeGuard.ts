@@ -48,7 +48,7 @@ export class WriteGuard {
     this.#deps = deps
   }
 
-  /** Writes through it are those of the object's reconcile. */
+  /** Writes through it count for the object's reconcile. */
   clientFor(key: string): Client {
     const { client, informerOf, primary } = this.#deps
     const isPrimary = (resource: Resource<KubeObject>) => resource.group === primary.group && resource.resource === primary.resource

@@ -15,7 +15,7 @@ const known = {}
 
 export type Kind = { readonly apiVersion: string; readonly kind: string }
 
-/** Owners that are known to be gone: a uid never comes back, so that many dependents of one owner ask for it once. Upstream's size. */
+/** Owners that are known to be deleted: a uid is never reused, so one look-up serves all dependents of an owner. Upstream's size. */
 const absentOwners = 500
 
 /** Owners that are looked up in one turn of the event loop. */

@@ -20,7 +20,7 @@ const neverCollected = new Set(['/events', 'events.k8s.io/events'])
 
 /**
  * Reads discovery on each call; the same value again means that nothing has changed.
- * @throws Error when there is no answer, or one without the core group: it says nothing about what is served.
+ * @throws Error when discovery does not answer, or answers without the core group: then the served resources are unknown.
  */
 export function createResourceDiscovery(client: Client): (signal: AbortSignal) => Promise<Discovered> {
   const discovery = createDiscovery(client.transport)
@@ -39,7 +39,7 @@ function deletable(resources: readonly DiscoveredResource[]): Discovered {
   if (!resources.some(({ group }) => group === '')) throw new Error('discovery names no resource of the core group')
   const watchable = new Map<string, Resource<KubeObject>>()
   const byKind = new Map<string, Resource<KubeObject>>()
-  // The preferred version of each group comes first.
+  // The preferred version of each group is first.
   for (const { group, version, resource: name, kind, namespaced: isNamespaced, verbs } of resources) {
     const resource = (isNamespaced ? namespaced : clusterScoped)<KubeObject>(group, version, name, kind)
     const typeName = `${groupVersion({ group, version })} ${kind}`
@@ -53,7 +53,7 @@ function deletable(resources: readonly DiscoveredResource[]): Discovered {
 
 /** Discovery changes with the objects that extend the API; it is read now and then all the same. */
 const unchangedMs = 5 * 60_000
-/** New kinds come with many at once, and the server needs a moment before it serves them. */
+/** New kinds are often added many at once, and the server needs a moment before it serves them. */
 const gatherMs = 1_000
 const retryMs = 30_000
 

@@ -172,7 +172,7 @@ export function nextIndexes(job: Frozen<Job>, counts: Counts, count: number): nu
   return free
 }
 
-/** The active pods to remove, at least `count`. For an indexed job, pods with a duplicate or invalid index come first. */
+/** The active pods to remove, at least `count`. For an indexed job, pods with a duplicate or invalid index are removed first. */
 export function surplusPods(job: Frozen<Job>, active: Pods, count: number, nowMs: number): Frozen<Pod>[] {
   const surplus: Frozen<Pod>[] = []
   let rest = active

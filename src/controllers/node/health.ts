@@ -37,7 +37,7 @@ function silentAfterMs(node: Frozen<Node>, health: NodeHealth, { gracePeriodMs, 
   return health.probeMs + (findCondition(node.status?.conditions, 'Ready') ? gracePeriodMs : startupGracePeriodMs)
 }
 
-/** In how many milliseconds the node will have been silent too long; Infinity when its conditions say so already; 0 for one that was never seen. */
+/** Milliseconds until the node exceeds its grace period; Infinity when its conditions are Unknown already; 0 for a node that was never seen. */
 export function msUntilSilent(node: Frozen<Node>, health: NodeHealth | undefined, options: NodeHealthOptions, nowMs: number): number {
   if (!health) return 0
   const conditions = node.status?.conditions

@@ -84,7 +84,7 @@ for (const { name, node, evicting = true, want } of taintCases)
 const taint: Taint = { key: 'k', effect: 'NoExecute', timeAdded }
 const evictionCases: { name: string; tolerations: Toleration[]; want: number | undefined }[] = [
   { name: 'untolerated: at once', tolerations: [], want: start + 5 },
-  { name: 'tolerated for ever: never', tolerations: [{ operator: 'Exists' }], want: undefined },
+  { name: 'a toleration without an end: never', tolerations: [{ operator: 'Exists' }], want: undefined },
   {
     name: 'the shortest of several',
     tolerations: [300, 20].map((tolerationSeconds) => ({ key: 'k', operator: 'Exists', tolerationSeconds })),
@@ -96,7 +96,7 @@ for (const { name, tolerations, want } of evictionCases) {
   test(`CTL-09 eviction: ${name}`, () => assert.equal(evictionTime(pod, [taint], start + 5), want))
 }
 
-test('CTL-09 blocks are given once, come back last, and run out', () => {
+test('CTL-09 blocks are given once, released blocks are reused last, and the range can be exhausted', () => {
   const blocks = createCidrSet('10.0.0.0/22', 24)
   blocks.occupy('10.0.1.0/24')
   assert.deepEqual([blocks.take(), blocks.take()], ['10.0.0.0/24', '10.0.2.0/24'])

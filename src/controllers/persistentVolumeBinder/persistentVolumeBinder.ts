@@ -67,7 +67,7 @@ function createBinder(context: ControllerContext, options: BinderOptions): Compo
   const enqueueClaim = (claim: Frozen<PersistentVolumeClaim>) => claimSync.queue.add(keyOf(claim))
   const syncVolume = createVolumeSync({ ...binding, context, reclaim, claimOf, volumeOf: view.volume, enqueueClaim })
   const { name } = persistentVolumeBinder
-  // Two claims at once might choose one volume, and then one of them would have to look again.
+  // Two concurrent claims could choose the same volume, and one would have to retry.
   const claimSync = createReconciler(context, { name, queueName: 'claims', workers: 1, reconcile: syncClaim })
   const volumeSync = createReconciler(context, { name, queueName: 'volumes', workers: 1, reconcile: syncVolume })
   claimSync.watch(claimInformer, {

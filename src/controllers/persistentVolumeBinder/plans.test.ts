@@ -252,7 +252,7 @@ test('STO-06 who makes and who deletes a volume', () => {
   assert.deepEqual(deleterOf(volume('a', { nfs: { server: 's', path: '/' } })), { kind: 'none', problem })
 })
 
-test('STO-06 what an in-tree plugin made says which driver has taken over, and holds on until it is deleted', () => {
+test('STO-06 a volume of a migrated in-tree plugin is annotated with its CSI driver and has a finalizer until it is deleted', () => {
   const of = (provisioner: string) => volume('a', { persistentVolumeReclaimPolicy: 'Delete' }, { 'pv.kubernetes.io/provisioned-by': provisioner })
   const migrated = withDriver(of('kubernetes.io/gce-pd'), 'kubernetes.io/gce-pd')
   assert.equal(migrated.metadata.annotations?.['pv.kubernetes.io/migrated-to'], 'pd.csi.storage.gke.io')

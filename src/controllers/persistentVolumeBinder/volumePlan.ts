@@ -19,7 +19,7 @@ export type VolumePlan =
 /** @param claim the one with the uid that the volume names; undefined: there is none any more */
 export function planVolume(volume: Volume, claim: Claim | undefined): VolumePlan {
   const { claimRef, persistentVolumeReclaimPolicy } = volume.spec
-  // Without a uid it is meant for a claim that has yet to come.
+  // Without a uid the volume is reserved for a claim that does not exist yet.
   if (!claimRef?.uid) return { act: 'setPhase', phase: 'Available' }
   if (!claim) return { act: 'reclaim' }
   if (!claim.spec.volumeName) return isSameMode(volume, claim) ? { act: 'syncClaim' } : modeMismatch(volume, claim)

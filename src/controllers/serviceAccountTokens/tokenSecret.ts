@@ -9,7 +9,7 @@ export function isTokenSecret(secret: Frozen<Secret>): boolean {
   return secret.type === 'kubernetes.io/service-account-token'
 }
 
-/** Whether the secret is this account's: by name, and by uid where the secret says one. */
+/** Whether the secret is this account's: by name, and by uid if the secret has one. */
 export function isTokenOf({ metadata, type }: Frozen<Secret>, account: Frozen<ServiceAccount>): boolean {
   if (type !== 'kubernetes.io/service-account-token' || metadata.namespace !== account.metadata.namespace) return false
   const uid = metadata.annotations?.[accountUidAnnotation] ?? ''

@@ -107,7 +107,7 @@ function createTokensController(context: ControllerContext, { serviceAccountToke
     else await remove(secret, signal)
   }
 
-  /** Undefined only when the server, too, says that the account is not there. */
+  /** Undefined only when the server confirms that the account does not exist. */
   async function accountOf(secret: Frozen<Secret>, signal: AbortSignal): Promise<Frozen<ServiceAccount> | undefined> {
     const { namespace, annotations } = secret.metadata
     const name = annotations?.[accountNameAnnotation] ?? ''

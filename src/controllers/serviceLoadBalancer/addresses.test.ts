@@ -38,7 +38,7 @@ test('CTL-11 a service is given addresses unless it is of another type or names 
 const nodes: readonly (readonly [string, boolean, Partial<Node>])[] = [
   ['ready', true, {}],
   ['not ready', false, { status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } }],
-  ['that nobody has heard of', false, { status: {} }],
+  ['without a Ready condition', false, { status: {} }],
   ['cordoned', true, { spec: { unschedulable: true } }],
   ['excluded by its label', false, { metadata: { name: 'n', labels: { 'node.kubernetes.io/exclude-from-external-load-balancers': '' } } }],
   ['about to be taken away', false, { spec: { taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }] } }],
@@ -46,7 +46,7 @@ const nodes: readonly (readonly [string, boolean, Partial<Node>])[] = [
 for (const [name, takes, changes] of nodes)
   test(`CTL-11 a node ${name} ${takes ? 'takes' : 'does not take'} traffic`, () => assert.equal(takesTraffic(node(changes)), takes))
 
-test('CTL-11 addresses come in the order of the families, each with the ports', () => {
+test('CTL-11 addresses are in the order of the families, each with the ports', () => {
   const { ingress, problem } = assignAddresses(service('a', { ipFamilies: ['IPv6', 'IPv4'] }), ['192.0.2.2', '2001:db8::1', address, address], nobody)
   assert.deepEqual(
     ingress.map(({ ip }) => ip),

@@ -1,5 +1,5 @@
 /**
- * Which addresses the cluster itself gives to a service of type LoadBalancer (L3), pure: those of its nodes, where the ports are free.
+ * Chooses the addresses that the cluster gives to a service of type LoadBalancer (L3, pure): nodes' addresses where the ports are free.
  * Proxies on the nodes take what arrives there. Upstream leaves this to cloud providers: cloud-provider/controllers/service (v1.36).
  */
 import type { LoadBalancerIngress, Node, Service } from '#api/gen/types/core.v1'
@@ -25,7 +25,7 @@ export interface Assignment {
   readonly problem: string | undefined
 }
 
-/** A service with a class of its own belongs to another load balancer. */
+/** A service with a loadBalancerClass belongs to another load balancer. */
 export function wantsLoadBalancer({ spec }: Frozen<Service>): boolean {
   return spec.type === 'LoadBalancer' && spec.loadBalancerClass === undefined
 }

@@ -29,7 +29,7 @@ const sliceIndexers = { [sliceIndex]: (slice: Frozen<EndpointSlice>) => [service
 const serviceKeyOf = ({ metadata }: Frozen<EndpointSlice>) => `${metadata.namespace}/${metadata.labels?.[serviceNameLabel]}`
 
 const apiServerKey = 'default/kubernetes'
-/** Nodes come and go by the hundred: their changes are gathered for so long, or each would write every service. */
+/** Hundreds of nodes can change at once: changes are collected for this long, because each would write every service. */
 const gatherNodesMs = 500
 
 function createServiceLoadBalancer(context: ControllerContext) {

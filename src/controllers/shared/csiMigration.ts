@@ -1,5 +1,5 @@
 /**
- * Volumes that in-tree plugins made once and CSI drivers look after now (L3, pure): which driver, and what claims and volumes say about it.
+ * Volumes of in-tree plugins that CSI drivers have taken over (L3, pure): the driver, and the annotations of claims and volumes.
  * Upstream: csi-translation-lib/plugins, pkg/volume/csimigration/plugin_manager.go, persistentvolume/pv_controller_base.go (v1.36).
  */
 import type { PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'

@@ -1,5 +1,5 @@
 /**
- * Creates and deletes pods for a controller and says so in events (L3). Upstream: pkg/controller/controller_utils.go, RealPodControl and
+ * Creates and deletes pods for a controller and records events (L3). Upstream: pkg/controller/controller_utils.go, RealPodControl and
  * slowStartBatch (v1.36).
  */
 import type { Pod, PodTemplateSpec } from '#api/gen/types/core.v1'
@@ -14,7 +14,7 @@ import type { Client, NewObject } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
 
 export interface PodControl {
-  /** @throws Status as the server says; an event has been recorded. */
+  /** @throws StatusError the server's error; an event has been recorded. */
   create(owner: Frozen<KubeObject>, pod: NewObject<Pod>, signal: AbortSignal): Promise<void>
   delete(owner: Frozen<KubeObject>, pod: Frozen<Pod>, signal: AbortSignal): Promise<void>
 }

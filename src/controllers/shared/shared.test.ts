@@ -78,9 +78,9 @@ const claims: { name: string; object: KubeObject; by?: KubeObject; want: ReturnT
   { name: 'mine and matching', object: owned({ a: '1' }, 'o'), want: 'keep' },
   { name: 'mine, no longer matching', object: owned({}, 'o'), want: 'release' },
   { name: 'mine, not matching, but I am going', object: owned({}, 'o'), by: owner({ deletionTimestamp: 't' }), want: 'ignore' },
-  { name: 'somebody else’s', object: owned({ a: '1' }, 'other'), want: 'ignore' },
+  { name: 'an object of another controller', object: owned({ a: '1' }, 'other'), want: 'ignore' },
   { name: 'an orphan that matches', object: owned({ a: '1' }, undefined), want: 'adopt' },
-  { name: 'an orphan on its way out', object: owned({ a: '1' }, undefined, { deletionTimestamp: 't' }), want: 'ignore' },
+  { name: 'an orphan that is being deleted', object: owned({ a: '1' }, undefined, { deletionTimestamp: 't' }), want: 'ignore' },
   { name: 'an orphan in another namespace', object: owned({ a: '1' }, undefined, { namespace: 'y' }), want: 'ignore' },
 ]
 for (const { name, object, by = owner(), want } of claims)

@@ -7,7 +7,7 @@ import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 export interface WriteTracker {
   wrote(group: string, object: Frozen<KubeObject>): void
   removed(group: string, object: Frozen<KubeObject>): void
-  /** Call from the informer's onDelete: what is gone will not be seen. */
+  /** Call from the informer's onDelete: a deleted object will not be seen again. */
   sawDelete(object: Frozen<KubeObject>): void
   /** True when the cache shows everything written for the group. */
   isCurrent(group: string, get: (key: string) => Frozen<KubeObject> | undefined): boolean

@@ -1,5 +1,5 @@
 /**
- * Creates and deletes a StatefulSet's pods and their claims, and says so in events (L3). claims.ts says who owns a claim.
+ * Creates and deletes a StatefulSet's pods and their claims, and records events (L3). claims.ts decides who owns a claim.
  * Upstream: pkg/controller/statefulset/stateful_pod_control.go (v1.36).
  */
 import type { ControllerRevision, StatefulSet } from '#api/gen/types/apps.v1'

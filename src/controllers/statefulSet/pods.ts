@@ -64,7 +64,7 @@ export function statefulPod(set: Frozen<StatefulSet>, ordinal: number, revision:
   return pod
 }
 
-/** The claims that the pod of an ordinal mounts. claims.ts says who owns them. */
+/** The claims that the pod of an ordinal mounts. claims.ts decides who owns them. */
 export function statefulClaims(set: Frozen<StatefulSet>, ordinal: number): NewObject<PersistentVolumeClaim>[] {
   return (set.spec.volumeClaimTemplates ?? []).map((template) => {
     const labels = { ...template.metadata.labels, ...set.spec.selector.matchLabels }

@@ -70,7 +70,7 @@ for (const [name, fields, pods, want] of oneByOne) {
   })
 }
 
-test('CTL-05 a pod deleted under OnDelete comes back updated; below a partition it comes back as it was', () => {
+test('CTL-05 a pod deleted under OnDelete is created again from the new revision; below a partition, from the old one', () => {
   const made = (updateStrategy: StatefulSetSpec['updateStrategy']) =>
     planStatefulSet(set({ replicas: 3, updateStrategy }), [pod(0, 'a'), pod(2, 'a')], revisions, now).create
   assert.deepEqual(made({ type: 'OnDelete' }), [{ ordinal: 1, updated: true }])
@@ -134,7 +134,7 @@ const owners: {
   { name: 'Retain takes owners away', policy: ['Retain', 'Retain'], has: [plain, setRef], want: [plain] },
   { name: 'whenDeleted: the set', policy: ['Delete', 'Retain'], has: [], want: [setRef] },
   { name: 'whenDeleted: the set owns already', policy: ['Delete', 'Retain'], scaledDown: true, has: [setRef], want: undefined },
-  { name: 'whenScaled: nobody while the pod is wanted', policy: ['Retain', 'Delete'], has: [podRef], want: [] },
+  { name: 'whenScaled: no owner while the pod is wanted', policy: ['Retain', 'Delete'], has: [podRef], want: [] },
   { name: 'whenScaled: the pod that goes', policy: ['Retain', 'Delete'], scaledDown: true, has: [], want: [podRef] },
   { name: 'both: the set, then the pod', policy: ['Delete', 'Delete'], scaledDown: true, has: [setRef], want: [podRef] },
   { name: 'an owner that does not control becomes one', policy: ['Delete', 'Retain'], has: [{ ...setRef, controller: false }], want: [setRef] },

@@ -101,7 +101,7 @@ const faults: { name: string; yaml: string; message: RegExp }[] = [
     message: /scoringStrategy\.requestedToCapacityRatio: Required value: must be specified when type is RequestedToCapacityRatio$/,
   },
   {
-    name: 'default constraints in addition to those of the system',
+    name: 'default constraints together with system constraints',
     yaml: `${head}profiles:\n- pluginConfig:\n  - name: PodTopologySpread\n    args: { defaultConstraints: [{ maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway }] }\n`,
     message: /args\.defaultingType: Invalid value: "System": when \.defaultConstraints are not empty$/,
   },
@@ -141,7 +141,7 @@ test('SCH-14 a profile is refused that names a plugin that does not exist, or on
   assert.throws(() => pluginsOf("plugins: { bind: { disabled: [{ name: '*' }] } }"), /at least one bind plugin is needed/)
 })
 
-test('SCH-16 resources that an extender counts by itself are ignored by NodeResourcesFit', () => {
+test('SCH-16 NodeResourcesFit ignores resources that an extender manages', () => {
   const extender = '{ urlPrefix: "http://x", filterVerb: f, managedResources: [{ name: example.com/foo, ignoredByScheduler: true }], httpTimeout: 3s }'
   const configuration = decodeSchedulerConfiguration(`${head}extenders: [${extender}]\n`)
   assert.equal(configuration.extenders[0]?.httpTimeoutMs, 3000)

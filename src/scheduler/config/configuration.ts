@@ -54,7 +54,7 @@ export function decodeSchedulerConfiguration(content: string): KubeSchedulerConf
 
 export const defaultSchedulerConfiguration: KubeSchedulerConfiguration = withDefaults({}, [])
 
-/** @param otherPlugins those of the configuration's plugin files, loaded */
+/** @param otherPlugins plugins loaded from the configuration's plugin files */
 export function schedulerConfigOf(configuration: KubeSchedulerConfiguration, otherPlugins: readonly PluginDefinition[] = []): SchedulerConfig {
   const ignored = configuration.extenders.flatMap(({ managedResources }) => managedResources.filter((one) => one.ignoredByScheduler).map(({ name }) => name))
   return {
@@ -67,7 +67,7 @@ export function schedulerConfigOf(configuration: KubeSchedulerConfiguration, oth
   }
 }
 
-/** Resources that an extender counts by itself are none of NodeResourcesFit's business. */
+/** NodeResourcesFit ignores resources that an extender manages. */
 function ignoring(profile: ProfileConfig, names: readonly string[]): ProfileConfig {
   const args = (profile.args.NodeResourcesFit ?? defaultPluginArgs.NodeResourcesFit) as PluginArgs['NodeResourcesFit']
   return { ...profile, args: { ...profile.args, NodeResourcesFit: { ...args, ignoredResources: [...args.ignoredResources, ...names] } } }

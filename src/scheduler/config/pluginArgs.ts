@@ -77,7 +77,7 @@ const readers: Readers = {
   },
 }
 
-/** Without what says of which kind the arguments are. */
+/** The arguments without apiVersion and kind. */
 function without({ apiVersion: _version, kind: _kind, ...args }: Given): Record<string, unknown> {
   return args
 }

@@ -19,7 +19,7 @@ export interface Draft {
 
 export interface Change {
   readonly plugin: string
-  /** What has to be changed. */
+  /** The object that has to change. */
   readonly of: 'pod' | 'node'
   readonly text: string
   apply(draft: Draft): void

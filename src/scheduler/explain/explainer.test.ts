@@ -110,7 +110,7 @@ for (const { name, pod, node: one, placed, want } of cases)
     )
   })
 
-test('LRN-04 every plugin is asked about every node, and nodes with the fewest changes come first', () => {
+test('LRN-04 every plugin evaluates every node, and nodes with the fewest changes are listed first', () => {
   const both = nodeOf({ name: 'both', cpu: '1', spec: { taints: [{ key: 'k', effect: 'NoSchedule' }] } })
   const found = explain(podOf('p', {}, { cpu: '2' }), [both, nodeOf({ name: 'one', cpu: '1' }), nodeOf({ name: 'fits' })])
   assert.deepEqual(

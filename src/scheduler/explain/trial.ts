@@ -12,7 +12,7 @@ import type { Snapshot } from '../framework/snapshot.ts'
 import { isRefusal } from '../framework/status.ts'
 
 export interface Trial {
-  /** Before any node was looked at; then the filters of those plugins have nothing to say. */
+  /** Refusals before any node was evaluated; the filters of these plugins do not run. */
   readonly beforehand: readonly PluginReasons[]
   /** Names of the filters that PreFilter did not skip for the pod, in their order. */
   readonly filters: readonly string[]

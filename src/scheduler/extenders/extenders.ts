@@ -1,5 +1,5 @@
 /**
- * All extenders together (L3): who is interested in a pod, and what they say one after another.
+ * All extenders together (L3): selects the extenders that are interested in a pod and calls them in order.
  * Upstream: pkg/scheduler/schedule_one.go findNodesThatPassExtenders, prioritizeNodes; framework/preemption callExtenders (v1.36).
  */
 import type { Logger } from '#base/log'
@@ -25,6 +25,10 @@ export class Extenders {
     this.#extenders = extenders
     this.#log = log
     this.#signal = signal
+  }
+
+  get isEmpty(): boolean {
+    return this.#extenders.length === 0
   }
 
   /** Undefined when no extender takes part in the choice of the pod's node. */

@@ -21,7 +21,7 @@ export function stateKey<T extends StateData>(name: string): StateKey<T> {
 
 export class CycleState {
   readonly #data = new Map<string, StateData>()
-  /** Plugins that have nothing to say to this pod, by their PreFilter and PreScore. */
+  /** Plugins whose PreFilter or PreScore returned Skip for this pod. */
   readonly skipFilter: Set<string>
   readonly skipScore: Set<string>
 

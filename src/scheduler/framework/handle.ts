@@ -61,7 +61,7 @@ export interface Handle {
   /** Pods nominated to a node. */
   nominatedTo(nodeName: string): readonly PodInfo[]
 
-  /** Candidates that the extenders let through; some may want other victims. */
+  /** Candidates that the extenders accept, possibly with other victims. */
   filterPreemption(pod: PodInfo, candidates: readonly PreemptionCandidate[]): Promise<readonly PreemptionCandidate[]>
 
   waitingPods(): readonly WaitingPod[]

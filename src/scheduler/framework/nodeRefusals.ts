@@ -2,7 +2,7 @@
 import type { NodeInfo } from './nodeInfo.ts'
 import type { Refusal } from './status.ts'
 
-/** What is said of nodes that were not looked at. */
+/** The status of nodes that were not evaluated. */
 export const notEvaluated: Refusal = { code: 'UnschedulableAndUnresolvable', reasons: [] }
 
 export interface NodeRefusal {

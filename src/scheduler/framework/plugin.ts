@@ -47,9 +47,14 @@ export interface SchedulerPlugin {
    * scheduler need not ask again. Undefined, or no such method: they look at more than that. Upstream: SignPlugin.
    */
   sign?(pod: PodInfo): string | undefined
+  /**
+   * All inputs of preFilter, filter and score except the cluster itself, as text: pods with the same text get the same answers as long as nothing
+   * changes, so the scheduler may reuse a ranking of nodes. Undefined: the pod is like no other. Absent: as `sign`. Upstream: SignPlugin.
+   */
+  batchSign?(pod: PodInfo): string | undefined
   /** A refusal keeps the pod out of the queue until one of the plugin's events. */
   preEnqueue?(pod: Frozen<Pod>): Refusal | undefined
-  /** Negative when `a` comes before `b`. Exactly one plugin of a profile has it, the same in all profiles. */
+  /** Negative when `a` is scheduled before `b`. Exactly one plugin of a profile has it, the same in all profiles. */
   less?(a: QueuedPodInfo, b: QueuedPodInfo): number
   /** 'skip': this plugin's filter need not be asked for this pod. */
   preFilter?(state: CycleState, pod: PodInfo, snapshot: Snapshot): PreFilterResult | Refusal | 'skip' | undefined
@@ -63,7 +68,7 @@ export interface SchedulerPlugin {
   preScore?(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: Snapshot): 'skip' | undefined
   /** 0 … 100, or any range when normalize brings it there. */
   score?(state: CycleState, pod: PodInfo, node: NodeInfo, snapshot: Snapshot): number
-  /** In place; `scores[i]` is that of `nodes[i]`. */
+  /** Changes the scores in place; `scores[i]` belongs to `nodes[i]`. */
   normalize?(scores: number[], state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[]): void
   reserve?(state: CycleState, pod: PodInfo, nodeName: string): Answer
   /** Undoes reserve; also called when reserve was not reached or refused. Must not throw. */

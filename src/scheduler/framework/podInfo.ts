@@ -9,6 +9,8 @@ import { podPriority } from '#api/helpers/pods'
 import { claimNameOf } from '#api/helpers/volumes'
 import { type LabelMap, nothing, type Selector, selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
+import { append } from '#base/extremes'
+import { hasMoreMembers } from '#base/members'
 
 /** What a container without requests counts as when nodes are scored (upstream schedutil DefaultMilliCPURequest, DefaultMemoryRequest). */
 const missingRequests: ResourceAmounts = { cpu: 100, memory: 200 * 1024 * 1024 }
@@ -52,10 +54,19 @@ export interface PodInfo {
   readonly preferredAntiAffinity: readonly WeightedAffinityTerm[]
 }
 
-export function podInfo(pod: Frozen<Pod>): PodInfo {
+/** Members, items and values of an affinity that take some ten milliseconds to compile. */
+const largeAffinity = 4000
+
+/** Whether compiling the pod's affinity takes so long that it is done in several turns of the event loop. */
+export function hasLargeAffinity({ spec: { affinity } }: Frozen<Pod>): boolean {
+  return affinity !== undefined && hasMoreMembers(affinity, largeAffinity)
+}
+
+/** @param terms of the pod's affinity, where they are compiled already */
+export function podInfo(pod: Frozen<Pod>, terms: AffinityTerms = compiledTerms(pod)): PodInfo {
+  const { requiredAffinity, requiredAntiAffinity, preferredAffinity, preferredAntiAffinity } = terms
   const requests = podRequests(pod, { useStatusResources: true })
   const nonZero = asksForAll(pod) ? requests : podRequests(pod, { useStatusResources: true, missingRequests })
-  const affinity = pod.spec.affinity
   return {
     key: keyOf(pod),
     pod,
@@ -68,11 +79,57 @@ export function podInfo(pod: Frozen<Pod>): PodInfo {
     nonZeroMemory: nonZero.memory ?? 0,
     hostPorts: hostPortsOf(pod),
     pvcs: pvcsOf(pod),
-    requiredAffinity: termsOf(pod, affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
-    requiredAntiAffinity: termsOf(pod, affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
-    preferredAffinity: weightedTermsOf(pod, affinity?.podAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
-    preferredAntiAffinity: weightedTermsOf(pod, affinity?.podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
+    requiredAffinity,
+    requiredAntiAffinity,
+    preferredAffinity,
+    preferredAntiAffinity,
   }
+}
+
+export type AffinityTerms = Pick<PodInfo, 'requiredAffinity' | 'requiredAntiAffinity' | 'preferredAffinity' | 'preferredAntiAffinity'>
+
+const noTerms: AffinityTerms = { requiredAffinity: [], requiredAntiAffinity: [], preferredAffinity: [], preferredAntiAffinity: [] }
+
+function compiledTerms(pod: Frozen<Pod>): AffinityTerms {
+  if (!pod.spec.affinity) return noTerms
+  const steps = termsInSteps(pod)
+  let step = steps.next()
+  while (!step.done) step = steps.next()
+  return step.value
+}
+
+/** Terms that are compiled before others get a turn. */
+const termsPerTurn = 1000
+
+/** Compiles the pod's affinity; pauses where it is large. */
+export function* termsInSteps(pod: Frozen<Pod>): Generator<undefined, AffinityTerms> {
+  const { podAffinity, podAntiAffinity } = pod.spec.affinity ?? {}
+  return {
+    requiredAffinity: yield* inSteps(podAffinity?.requiredDuringSchedulingIgnoredDuringExecution, (some) => termsOf(pod, some)),
+    requiredAntiAffinity: yield* inSteps(podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution, (some) => termsOf(pod, some)),
+    preferredAffinity: yield* inSteps(podAffinity?.preferredDuringSchedulingIgnoredDuringExecution, (some) => weightedTermsOf(pod, some)),
+    preferredAntiAffinity: yield* inSteps(podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution, (some) => weightedTermsOf(pod, some)),
+  }
+}
+
+function* inSteps<T, Compiled>(terms: readonly T[] = none, compile: (some: readonly T[]) => readonly Compiled[]): Generator<undefined, readonly Compiled[]> {
+  if (terms.length <= termsPerTurn) return compile(terms)
+  const all: Compiled[] = []
+  for (let at = 0; at < terms.length; at += termsPerTurn) {
+    append(all, compile(terms.slice(at, at + termsPerTurn)))
+    yield
+  }
+  return all
+}
+
+/** Whether the terms of one are those of the other, compiled once. */
+export function hasSameTerms(a: AffinityTerms, b: AffinityTerms): boolean {
+  return (
+    a.requiredAffinity === b.requiredAffinity &&
+    a.requiredAntiAffinity === b.requiredAntiAffinity &&
+    a.preferredAffinity === b.preferredAffinity &&
+    a.preferredAntiAffinity === b.preferredAntiAffinity
+  )
 }
 
 /**
@@ -93,13 +150,14 @@ export function withPod(info: PodInfo, pod: Frozen<Pod>): PodInfo | undefined {
   return info
 }
 
-function sameLabels(a: LabelMap | undefined, b: LabelMap | undefined): boolean {
+/** Compares label by label. */
+export function sameLabels(a: LabelMap | undefined, b: LabelMap | undefined): boolean {
   if (a === b) return true
   const names = Object.keys(a ?? {})
   return names.length === Object.keys(b ?? {}).length && names.every((name) => a?.[name] === b?.[name])
 }
 
-/** What the kubelet says it has set aside, which counts while a pod is resized. */
+/** Resources that the kubelet has allocated, which count during a resize. */
 function allocated(status: Frozen<Pod>['status']): string {
   let text = ''
   for (const statuses of [status?.containerStatuses, status?.initContainerStatuses])
@@ -108,7 +166,7 @@ function allocated(status: Frozen<Pod>['status']): string {
   return text
 }
 
-/** Whether the term is about the pod. `namespaceLabels`: those of the pod's namespace. */
+/** Whether the term selects the pod. `namespaceLabels`: labels of the pod's namespace. */
 export function affinityTermMatches(term: AffinityTerm, pod: Frozen<Pod>, namespaceLabels: LabelMap | undefined): boolean {
   const inNamespace = term.namespaces.has(pod.metadata.namespace ?? '') || term.namespaceSelector.matches(namespaceLabels ?? {})
   return inNamespace && term.selector.matches(pod.metadata.labels ?? {})
@@ -144,27 +202,48 @@ function pvcsOf(pod: Frozen<Pod>): readonly string[] {
 }
 
 function termsOf(pod: Frozen<Pod>, terms: readonly Frozen<PodAffinityTerm>[] | undefined): readonly AffinityTerm[] {
-  return terms && terms.length > 0 ? terms.map((term) => compile(pod, term)) : none
+  return terms && terms.length > 0 ? terms.map(compilerFor(pod)) : none
 }
 
 function weightedTermsOf(pod: Frozen<Pod>, terms: readonly Frozen<WeightedPodAffinityTerm>[] | undefined): readonly WeightedAffinityTerm[] {
-  return terms && terms.length > 0 ? terms.map(({ weight, podAffinityTerm }) => ({ weight, ...compile(pod, podAffinityTerm) })) : none
+  if (!terms || terms.length === 0) return none
+  const compile = compilerFor(pod)
+  return terms.map(({ weight, podAffinityTerm }) => Object.assign(compile(podAffinityTerm), { weight }))
 }
 
-function compile(pod: Frozen<Pod>, term: Frozen<PodAffinityTerm>): AffinityTerm {
-  const named = term.namespaces ?? none
-  const own = named.length === 0 && !term.namespaceSelector
-  return affinityTerm({
-    topologyKey: term.topologyKey,
-    selector: selectorOf(term.labelSelector),
-    namespaces: new Set(own ? [pod.metadata.namespace ?? ''] : named),
-    namespaceSelector: term.namespaceSelector ? selectorOf(term.namespaceSelector) : nothing,
-  })
+/** The terms of a pod that name no namespaces share the set of its own: a pod may have tens of thousands. */
+function compilerFor(pod: Frozen<Pod>): (term: Frozen<PodAffinityTerm>) => CompiledTerm {
+  const own: ReadonlySet<string> = new Set([pod.metadata.namespace ?? ''])
+  return ({ topologyKey, labelSelector, namespaceSelector, namespaces = none }) => {
+    const isOwn = namespaces.length === 0 && !namespaceSelector
+    const selectorOfNamespaces = namespaceSelector ? selectorOf(namespaceSelector) : nothing
+    return new CompiledTerm(topologyKey, selectorOf(labelSelector), isOwn ? own : new Set(namespaces), selectorOfNamespaces)
+  }
+}
+
+/** Its text is made when a pod with the term is placed or looked for. */
+class CompiledTerm implements AffinityTerm {
+  readonly topologyKey: string
+  readonly selector: Selector
+  readonly namespaces: ReadonlySet<string>
+  readonly namespaceSelector: Selector
+  #text: string | undefined
+
+  constructor(topologyKey: string, selector: Selector, namespaces: ReadonlySet<string>, namespaceSelector: Selector) {
+    this.topologyKey = topologyKey
+    this.selector = selector
+    this.namespaces = namespaces
+    this.namespaceSelector = namespaceSelector
+  }
+
+  get text(): string {
+    this.#text ??= JSON.stringify([this.topologyKey, selectorText(this.selector), [...this.namespaces].sort(), selectorText(this.namespaceSelector)])
+    return this.#text
+  }
 }
 
 export function affinityTerm({ topologyKey, selector, namespaces, namespaceSelector }: Omit<AffinityTerm, 'text'>): AffinityTerm {
-  const text = JSON.stringify([topologyKey, selectorText(selector), [...namespaces].sort(), selectorText(namespaceSelector)])
-  return { topologyKey, selector, namespaces, namespaceSelector, text }
+  return new CompiledTerm(topologyKey, selector, namespaces, namespaceSelector)
 }
 
 function selectorText(selector: Selector): string | null {

@@ -107,7 +107,7 @@ function mergeDefaults(defaults: readonly DefaultPluginSet[], custom: PluginSet 
   return [...merged, ...enabled.values()]
 }
 
-/** Those named for the point and enabled everywhere too come first, then the others enabled everywhere, then the rest of the point's own. */
+/** Order: plugins that are enabled for the point and by multiPoint, then other multiPoint plugins, then other plugins of the point. */
 function pluginsOf(
   point: ExtensionPoint,
   multiPoint: readonly EnabledPlugin[],

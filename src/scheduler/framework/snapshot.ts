@@ -1,16 +1,16 @@
 /**
- * What plugins read of the cluster's placements (L3). It is the scheduler's cache itself: a cycle takes its decision in one go, so nothing has to be
+ * The nodes and pods that plugins read (L3). This is the scheduler's cache itself: a cycle decides without yielding, so nothing has to be
  * copied for it. Upstream: kube-scheduler/framework/listers.go SharedLister.
  */
 import type { NodeInfo } from './nodeInfo.ts'
 import type { PodInfo } from './podInfo.ts'
 
-/** The cluster as a scheduling cycle sees it: every node, and who runs where. */
+/** The cluster as a scheduling cycle sees it: every node with its pods. */
 export interface Snapshot {
   /** Zones take turns. */
   readonly nodes: readonly NodeInfo[]
   get(name: string): NodeInfo | undefined
-  /** On how many nodes an image is. */
+  /** The number of nodes that have an image. */
   imageNodes(name: string): number
   /** Nodes with pods that have any affinity or anti-affinity; and with pods that have required anti-affinity. */
   readonly nodesWithAffinityPods: ReadonlySet<NodeInfo>
@@ -23,6 +23,8 @@ export interface Snapshot {
 export interface PlacementIndex {
   podAdded(pod: PodInfo, node: NodeInfo): void
   podRemoved(pod: PodInfo, node: NodeInfo): void
+  /** In place of both, for a pod that stays on its node. */
+  podChanged?(before: PodInfo, pod: PodInfo, node: NodeInfo): void
   /** The node appeared or changed; its pods are reported separately, before or after. */
   nodeSet?(node: NodeInfo): void
   nodeRemoved?(node: NodeInfo): void

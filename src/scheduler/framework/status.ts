@@ -1,5 +1,5 @@
 /**
- * Answers of scheduler plugins (L3): an expected "no" is a value, and its code says what the queue will do next. A failure is thrown.
+ * Answers of scheduler plugins (L3): an expected "no" is a value whose code decides what the queue does next. A failure is thrown.
  * Upstream: kube-scheduler/framework/interface.go Code, Status; pkg/scheduler/framework/types.go FitError (v1.36).
  */
 export type Code =

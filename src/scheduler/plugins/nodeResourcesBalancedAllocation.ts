@@ -10,7 +10,7 @@ export const nodeResourcesBalancedAllocation = definePlugin('NodeResourcesBalanc
   const isDefault = resources.length === 2 && resources[0]?.name === 'cpu' && resources[1]?.name === 'memory'
   return {
     requeueOn: [],
-    // A pod that asks for nothing says nothing about balance; scoring it would pile such pods on one node.
+    // A pod without requests does not change the balance; scoring it would put all such pods on one node.
     preScore: (_state, pod) => (resources.every(({ name }) => amountOf(pod, name) === 0) ? 'skip' : undefined),
     sign: (pod) => requestsText(pod),
     score: (_state, pod, node) => {

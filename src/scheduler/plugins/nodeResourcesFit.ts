@@ -30,6 +30,7 @@ export const nodeResourcesFit = definePlugin('NodeResourcesFit', (args, handle) 
     ],
     // Whether a class of devices gives an extended resource is no matter of the node.
     sign: (pod) => (pod.otherResources.some(isExtendedResource) ? undefined : requestsText(pod)),
+    batchSign: (pod) => (classes.givenBy(pod.otherResources).length > 0 ? undefined : requestsText(pod)),
     filter: (_state, pod, node) => insufficient(pod, node, ignores, classes),
     score: (_state, pod, node) => (isDefault ? leastAllocated(pod, node) : score(resourceUses(resources, pod, node, true))),
   }

@@ -12,6 +12,7 @@ import { actions, on } from '../framework/clusterEvent.ts'
 import type { Handle } from '../framework/handle.ts'
 import { definePlugin } from '../framework/plugin.ts'
 import { reasons, unresolvable, unschedulable } from '../framework/status.ts'
+import { volumesText } from './volumesText.ts'
 
 const refused = unschedulable(reasons.maxVolumeCount)
 
@@ -37,6 +38,7 @@ export const nodeVolumeLimits = definePlugin('NodeVolumeLimits', (_args, handle)
     if (provisioner) found.set(`${provisioner}/claim ${keyOf(claim)}`, provisioner)
   }
   return {
+    batchSign: volumesText,
     requeueOn: [
       on('CSINode', actions.Add),
       on('CSINode', actions.Update, (_pod, { old, object }) => !old || !object || moreOf(old, object)),

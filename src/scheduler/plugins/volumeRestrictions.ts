@@ -9,6 +9,7 @@ import { type StateData, stateKey } from '../framework/cycleState.ts'
 import { definePlugin } from '../framework/plugin.ts'
 import type { PodInfo } from '../framework/podInfo.ts'
 import { reasons, unresolvable, unschedulable } from '../framework/status.ts'
+import { volumesText } from './volumesText.ts'
 
 /** The claims that no other pod may use, and how many uses of them there are. */
 class OncePodClaims implements StateData {
@@ -36,6 +37,7 @@ const oncePodConflict = unschedulable(reasons.readWriteOncePod)
 export const volumeRestrictions = definePlugin('VolumeRestrictions', (_args, handle) => {
   const claims = handle.lister(persistentVolumeClaims)
   return {
+    batchSign: volumesText,
     requeueOn: [
       on('AssignedPod', actions.Delete, (pod, { old }) => {
         if (!old || old.metadata.namespace !== pod.metadata.namespace) return false

@@ -10,6 +10,7 @@ import { actions, on } from '../framework/clusterEvent.ts'
 import { type StateData, stateKey } from '../framework/cycleState.ts'
 import { definePlugin } from '../framework/plugin.ts'
 import { type Refusal, reasons, unresolvable } from '../framework/status.ts'
+import { volumesText } from './volumesText.ts'
 
 const zone = 'topology.kubernetes.io/zone'
 const region = 'topology.kubernetes.io/region'
@@ -66,6 +67,7 @@ export const volumeZone = definePlugin('VolumeZone', (_args, handle) => {
     return all
   }
   return {
+    batchSign: volumesText,
     requeueOn: [
       on('StorageClass', actions.Add, (_pod, { object }) => object?.volumeBindingMode === 'WaitForFirstConsumer'),
       on('Node', actions.Add | actions.UpdateNodeLabel),
@@ -95,7 +97,7 @@ function topologiesOfVolume({ metadata }: Frozen<PersistentVolume>): Topology[] 
     const values = ownValue(metadata.labels, label)
       ?.split('__')
       .map((value) => value.trim())
-    // A label with an empty part says nothing.
+    // A label with an empty part is ignored.
     if (values?.every((value) => value !== '')) found.push({ label, values: new Set(values) })
   }
   return found

@@ -70,7 +70,7 @@ function whyNotEligible(handle: Handle, { pod, priority }: PodInfo, refusals: No
   return undefined
 }
 
-/** Tries nodes from a random one on, until there are enough to choose from, one of them without breaking a budget. */
+/** Tries nodes from a random one on, until there are enough candidates and at least one that breaks no disruption budget. */
 function findCandidates({ args, handle, budgets }: Preemption, state: CycleState, pod: PodInfo, refusals: NodeRefusals) {
   const nodes = refusals.nodesWithCode('Unschedulable', handle.snapshot.nodes)
   const refused = new NodeRefusals(notHelpful)

@@ -21,7 +21,7 @@ const noVictims = unresolvable('No preemption victims found for incoming pod')
 
 /**
  * The fewest and least important pods without which the pod fits: all of lower priority are taken away, and put back one by one, the most
- * important first, as long as the pod still fits. Pods whose budget would break come first.
+ * important first, as long as the pod still fits. Pods whose disruption budget would break are tried first.
  * @param state and node: copies, which are changed
  */
 export function selectVictims(

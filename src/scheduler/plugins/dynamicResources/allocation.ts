@@ -1,5 +1,5 @@
 /**
- * What goes into a search for devices and what comes out of it (L3). Upstream: dynamic-resource-allocation/structured/internal (v1.36).
+ * Input and result of a search for devices (L3). Upstream: dynamic-resource-allocation/structured/internal (v1.36).
  */
 import type { Node } from '#api/gen/types/core.v1'
 import type { DeviceClass, ResourceClaim } from '#api/gen/types/resource.v1'

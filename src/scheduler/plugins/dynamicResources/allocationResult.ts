@@ -1,4 +1,4 @@
-/** What a claim's status says of the devices found for it (L3). Upstream: structured Allocator.Allocate, createNodeSelector (v1.36). */
+/** Builds the allocation of a claim's status from the devices found for it (L3). Upstream: structured Allocator.Allocate, createNodeSelector (v1.36). */
 import type { NodeSelector, NodeSelectorRequirement } from '#api/gen/types/core.v1'
 import type { AllocationResult, DeviceAllocationConfiguration, DeviceRequestAllocationResult } from '#api/gen/types/resource.v1'
 import type { Frozen } from '#api/machinery/meta'
@@ -31,7 +31,7 @@ function resultOf({ variant, device: { device, pool }, consumed }: Taken, random
   }
 }
 
-/** Those of the classes first, each once for all requests of the class; then the claim's own, unless they are for alternatives that were not taken. */
+/** First the configuration of the classes, once for all requests of a class; then the claim's own, without that of alternatives that were not chosen. */
 function configOf({ claim, chosen }: ClaimSolution): DeviceAllocationConfiguration[] {
   const requestsOf = new Map<(typeof chosen)[number]['deviceClass'], string[]>()
   for (const { deviceClass, fullName } of chosen) requestsOf.set(deviceClass, [...(requestsOf.get(deviceClass) ?? []), fullName])

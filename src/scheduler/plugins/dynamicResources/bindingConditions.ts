@@ -1,5 +1,5 @@
 /**
- * Devices that have to be attached before a pod may come (L3): whether their drivers say so by now. Pure.
+ * Binding conditions of devices that must be attached before a pod is bound (L3). Pure.
  * Upstream: dynamicresources.go isClaimReadyForBinding, isClaimTimeout (v1.36).
  */
 import type { DeviceRequestAllocationResult, ResourceClaim } from '#api/gen/types/resource.v1'
@@ -15,7 +15,7 @@ export function hasBindingConditions({ status }: Claim): boolean {
   return resultsOf(status).some(({ bindingConditions }) => bindingConditions && bindingConditions.length > 0)
 }
 
-/** Failed when a driver says so of a device, or none has said anything good for `timeoutMs` since the devices were found. */
+/** Failed when a driver sets a failure condition, or when the conditions are not met within `timeoutMs` after the allocation. */
 export function bindingReadiness(claim: Claim, nowMs: number, timeoutMs: number): Readiness {
   const { status, metadata } = claim
   if (!status?.allocation) return { state: 'waiting' }

@@ -1,5 +1,5 @@
 /**
- * Looks ahead in a search for devices (L3): whether the free devices are enough for the requests that are still to come. A necessary condition, which
+ * Looks ahead in a search for devices (L3): whether the free devices are enough for the remaining requests. A necessary condition, which
  * ends a branch early; upstream tries every combination of the branch, with the same result.
  */
 import type { Match } from './deviceMatches.ts'
@@ -46,7 +46,7 @@ export class Candidates {
   }
 }
 
-/** Whether each slot can have a free device of its own (a bipartite matching). */
+/** Whether each slot can get a different free device (a bipartite matching). */
 export function canFill(slots: readonly Slot[], isFree: (device: number) => boolean): boolean {
   const holders = new Map<number, number>()
   const place = (slot: number, seen?: Set<number>): boolean => {

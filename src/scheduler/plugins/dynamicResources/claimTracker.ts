@@ -1,5 +1,5 @@
 /**
- * The claims as the scheduler knows them (L3): what the watch says, what it has itself written since, and what it has promised and not written yet.
+ * The claims as the scheduler knows them (L3): the watched state, its own later writes, and allocations that are decided but not written yet.
  * Upstream: dynamicresources dra_manager.go, the claims' assume cache and in-flight allocations (v1.36).
  */
 import type { Pod, PodResourceClaim } from '#api/gen/types/core.v1'

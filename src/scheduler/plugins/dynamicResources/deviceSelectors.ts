@@ -11,7 +11,7 @@ const maxCompiled = 1000
 /** The cost limit does not bound the time: logical operators cost nothing. A selector at the cost limit takes about 20 ms. */
 const maxEvaluationMs = 150
 
-/** An evaluation took too long: the selector's fault, or that of a machine with much other work. */
+/** An evaluation took too long, because of the selector or because the machine is busy. */
 export class InterruptedError extends Error {}
 
 export class DeviceSelectors {

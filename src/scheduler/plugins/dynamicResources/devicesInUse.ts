@@ -18,7 +18,7 @@ interface Use {
 export interface UsedDevices {
   /** Whether some claim has the device for itself. */
   has(id: string): boolean
-  /** What is taken of a device that is shared; undefined: nothing. */
+  /** Consumed capacity of a shared device; undefined when there is none. */
   shares(id: string): Amounts | undefined
 }
 
@@ -35,7 +35,7 @@ export class DevicesInUse implements UsedDevices {
     return this.#releases
   }
 
-  /** What is in use now, whatever changes later. */
+  /** A snapshot of the devices in use. */
   snapshot(): UsedDevices {
     const whole = new Set(this.#whole.keys())
     const shares = new Map([...this.#shares.keys()].map((id) => [id, this.shares(id)]))

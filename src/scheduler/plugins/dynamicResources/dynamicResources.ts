@@ -50,7 +50,7 @@ interface ClaimState extends StateData {
   readonly extended: ExtendedClaim | undefined
   /** Answers by node: the same whatever pods are there. */
   readonly byNode: Map<string, Refusal | NodeAnswer>
-  /** Says when the cycle has searched for as long as it may. */
+  /** True when the cycle has used up its search time. */
   slice: Leave | undefined
   /** Set by reserve, by the claims' uids. */
   readonly allocations: Map<string, AllocationResult>
@@ -81,6 +81,7 @@ export const dynamicResources = definePlugin(name, (args, handle) => {
   const bindDeps: BindDeps = { handle, tracker, args, creates: (status) => created.inc({ status }) }
   return {
     requeueOn: requeueEvents(tracker, extendedClasses),
+    batchSign: ({ pod }) => (pod.spec.resourceClaims?.length ? undefined : ''),
     preEnqueue: (pod) => {
       const found = claimsOf(pod, tracker)
       return 'reason' in found ? unresolvable(found.reason) : undefined
@@ -163,7 +164,7 @@ interface FinderDeps {
   readonly classOf: Parameters<typeof createAllocation>[0]['classOf']
 }
 
-/** Answers from what is known of slices and classes; slices are put in order only when one of them has changed. */
+/** Answers from the cached slices and classes; slices are sorted again only after one has changed. */
 function createFinder({ args, handle, tracker, extendedClasses, classOf }: FinderDeps): Finder {
   const selectors = new DeviceSelectors(() => handle.clock.monotonicMs())
   let index: PoolIndex | undefined
@@ -221,7 +222,7 @@ function createFinder({ args, handle, tracker, extendedClasses, classOf }: Finde
   }
 }
 
-/** @throws Error after a timeout, as upstream: the pod comes back after a wait, whatever happens in the cluster */
+/** @throws Error after a timeout, as upstream: the pod is retried after a back-off, whatever happens in the cluster */
 function answerOf(outcome: SlowOutcome, node: Frozen<Node>): Refusal | readonly ClaimSolution[] {
   if ('error' in outcome) throw outcome.error
   if ('solution' in outcome) return outcome.solution
@@ -262,7 +263,7 @@ function rankOf(answer: Refusal | NodeAnswer | undefined): number {
   return rank
 }
 
-/** @returns what PostFilter says */
+/** @returns the status of PostFilter */
 async function freeSomeClaim(handle: Handle, known: ClaimState | undefined, { pod }: PodInfo): Promise<string> {
   if (!known) return 'no new claims to deallocate'
   const isIdle = ({ status }: Claim) => (status?.reservedFor ?? []).every(({ uid }) => uid === pod.metadata.uid)

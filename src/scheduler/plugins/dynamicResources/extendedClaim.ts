@@ -70,7 +70,7 @@ function temporaryClaim({ metadata: { namespace, name = '', uid = '' } }: Frozen
 const staleClaim = unresolvable('cannot schedule extended resource claim')
 const cannotFit = unresolvable('cannot fit resource')
 
-/** What the node has of its own, from a device plugin, is not asked of its drivers. Undefined: nothing is left to ask for. */
+/** Resources that the node's device plugins provide are not requested from DRA drivers. Undefined when no request remains. */
 export function variantFor({ stale, temporary, pod }: ExtendedClaim, node: NodeInfo, classes: ExtendedResourceClasses): ExtendedVariant | Refusal | undefined {
   if (stale) return staleClaim
   const asked: string[] = []

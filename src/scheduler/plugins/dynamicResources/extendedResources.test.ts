@@ -1,4 +1,4 @@
-/** Which class gives an extended resource, and which device requests containers come to. */
+/** The class that provides an extended resource, and the device requests of containers. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Container } from '#api/gen/types/core.v1'

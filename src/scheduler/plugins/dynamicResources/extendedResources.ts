@@ -1,5 +1,5 @@
 /**
- * Extended resources that device classes stand for (L3): which class gives which resource, and the device requests that a pod's containers come to.
+ * Extended resources backed by device classes (L3): the class of each resource, and the device requests of a pod's containers.
  * The claim that carries these requests is extendedClaim.ts's matter. Upstream: dynamic-resource-allocation deviceclass/extendedresourcecache,
  * plugins/dynamicresources extendeddynamicresources.go createRequestsAndMappings (v1.36).
  */
@@ -110,7 +110,7 @@ function requestsOf(containers: readonly Frozen<Container>[], isPassing: (index:
     return amount > given ? [{ container, amount: amount - given, name: requestName(index, container, resource) }] : []
   })
   const most = needs.reduce<(typeof needs)[number] | undefined>((best, one) => (best && best.amount >= one.amount ? best : one), undefined)
-  // They run one after another: what is enough for the neediest is enough for each.
+  // Init containers run one after another, so the largest request covers each of them.
   for (const { container } of needs) map(container, most?.name ?? '')
   return { requests: [...(most ? [requestOf(most.name, deviceClass, most.amount)] : []), ...lasting.values()], mappings }
 }

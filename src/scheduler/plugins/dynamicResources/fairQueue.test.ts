@@ -8,7 +8,7 @@ function drain(queue: FairQueue<string>): string[] {
   return values
 }
 
-test('DRA-04 owners of searches take turns, however many searches one of them has', () => {
+test('DRA-04 owners of searches take turns, however many searches one owner has', () => {
   const queue = new FairQueue<string>()
   for (const key of ['a1', 'a2', 'a3']) queue.set('a', key, key)
   queue.set('b', 'b1', 'b1')

@@ -1,4 +1,4 @@
-/** What may help a pod that has no devices (L3). Upstream: dynamicresources.go EventsToRegister, isSchedulableAfterClaimChange (v1.36). */
+/** Events that may make a pod without devices schedulable (L3). Upstream: dynamicresources.go EventsToRegister, isSchedulableAfterClaimChange (v1.36). */
 import type { Pod } from '#api/gen/types/core.v1'
 import { podRequests } from '#api/helpers/podResources'
 import { semanticEqual } from '#api/machinery/equality'
@@ -28,7 +28,7 @@ export function requeueEvents(tracker: ClaimTracker, classes: ExtendedResourceCl
   ]
 }
 
-/** By claims of its own, or as extended resources. */
+/** The pod uses devices by claims or by extended resources. */
 function usesDevices(pod: Frozen<Pod>, classes: ExtendedResourceClasses): boolean {
   return (pod.spec.resourceClaims ?? []).length > 0 || classes.givenBy(Object.keys(podRequests(pod))).length > 0
 }

@@ -54,7 +54,7 @@ const start: Position = { claim: 0, request: 0, variant: undefined, count: 0, fr
 
 export class Search {
   readonly #work: readonly ClaimWork[]
-  /** Those of all usable pools, in order. */
+  /** Devices of all usable pools, in order. */
   readonly #devices: readonly PoolDevice[]
   readonly #use: DeviceUse
   readonly #failed = new FailedStates(memoryBytes)
@@ -135,7 +135,7 @@ export class Search {
     return `${at.claim}.${at.request}.${at.variant ?? ''}.${at.count}.${at.from} ${claims.join('/')}`
   }
 
-  /** @param below what the position below has come to; undefined: none was tried yet */
+  /** @param below result of the next position; undefined when it was not tried yet */
   #move(frame: Frame, below: Outcome | undefined): Move {
     const { at } = frame
     const work = this.#work[at.claim]

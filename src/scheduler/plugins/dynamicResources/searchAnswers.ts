@@ -43,7 +43,7 @@ interface Answer {
 }
 
 const maxAnswers = 1000
-/** A pod whose search took too long comes back again and again; upstream searches each time. */
+/** A pod whose search took too long is retried repeatedly; upstream searches each time. */
 const timeoutHoldsMs = 300_000
 /** The wait after the first timeout, whatever changes in the cluster: upstream's longest back-off. It doubles with each further timeout. */
 const firstWaitMs = 10_000
@@ -90,7 +90,7 @@ export class SearchAnswers {
     const ageMs = this.#nowMs() - atMs
     // Where slices or claims change all the time, a long search would otherwise begin again with each back-off of its pod.
     if (timeouts > 0 && ageMs < Math.min(timeoutHoldsMs, firstWaitMs * 2 ** (timeouts - 1))) return true
-    // What was too long may be shorter on a machine with less work.
+    // A search that took too long may be shorter when the machine is less busy.
     if (isError && ageMs > timeoutHoldsMs) return false
     return basis !== undefined && this.#stillHolds.basis(basis)
   }

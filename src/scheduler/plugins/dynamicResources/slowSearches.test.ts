@@ -109,7 +109,7 @@ test('DRA-04 a search that continues between cycles gives its answer to the next
   assert.deepEqual(fixture.decide(pod), { on: 'a' })
 })
 
-test('DRA-04 the timeout of a search counts its own time, also when each of its turns comes late', async () => {
+test('DRA-04 the timeout of a search counts its own time, also when each of its turns is late', async () => {
   const fixture = cluster(longDevices(), [longClaim()])
   const time = fixture.passTime(40)
   assert.deepEqual(fixture.decide(pod), searching)

@@ -59,7 +59,7 @@ export class SlowSearches {
     return search !== undefined && isSameQuestion(search, question)
   }
 
-  /** Begins it when its turn comes, with no more work before: what the cycle has tried is not kept, because any number of pods may wait. */
+  /** The search starts over in its turn. The state of the cycle's attempt is not kept, because any number of pods may wait. */
   add(search: Search): void {
     this.#waiting.set(search.pod.metadata.namespace ?? '', keyOfSearch(search.pod, search), search)
     if (!this.#running) this.#deps.handle.background(this.#run())

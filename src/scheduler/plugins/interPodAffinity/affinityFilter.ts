@@ -10,14 +10,14 @@ import type { DomainTable } from '../topology/domainTable.ts'
 import type { HeldTerm } from '../topology/heldTerms.ts'
 import type { TriesPods } from '../topology/tryPods.ts'
 
-/** What is the same for all nodes. */
+/** State that is the same for all nodes. */
 export interface AffinityQuestion {
   readonly pod: PodInfo
   readonly namespaceLabels: Readonly<Record<string, string>> | undefined
   /** By topology of the required affinity terms, and by required anti-affinity term. */
   readonly near: readonly DomainTable[]
   readonly away: readonly DomainTable[]
-  /** Whether the pod is itself what it wants near: the first of its kind may go anywhere. */
+  /** Whether the pod matches its own affinity terms: the first such pod may go to any node. */
   readonly wantsItself: boolean
   /** Anti-affinity of placed pods that is about this pod. */
   readonly held: readonly HeldTerm[]

@@ -46,6 +46,10 @@ export const interPodAffinity = definePlugin('InterPodAffinity', ({ hardPodAffin
       on('TargetPod', actions.UpdatePodLabel),
       on('Node', actions.Add | actions.UpdateNodeLabel, (pod, { old, object }) => changesDomains(podInfo(pod), old, object)),
     ],
+    batchSign: ({ pod: { metadata, spec } }) => {
+      if (spec.affinity?.podAffinity || spec.affinity?.podAntiAffinity) return undefined
+      return ignorePreferredTermsOfExistingPods ? '' : JSON.stringify(Object.entries(metadata.labels ?? {}).sort())
+    },
     preFilter: (state, pod, snapshot) => {
       const namespaceLabels = incoming.labelsOfNamespace(pod.pod.metadata.namespace)
       const held = antiAffinity.about(pod.pod, namespaceLabels)
@@ -114,7 +118,7 @@ function normalizeByRange(scores: number[]): void {
   for (let i = 0; i < scores.length; i++) scores[i] = range > 0 ? Math.trunc(maxNodeScore * (((scores[i] as number) - lowest) / range)) : 0
 }
 
-/** Whether another pod came to where the pod wants to be, or left where it must not be. */
+/** Whether a pod was added that matches the affinity, or one was removed that matches the anti-affinity. */
 function changesCompany(
   pod: PodInfo,
   { old, object }: ClusterEvent<'AssignedPod'>,

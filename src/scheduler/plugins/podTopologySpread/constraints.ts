@@ -40,7 +40,7 @@ interface Compiled {
   readonly constraints: readonly Omit<SpreadConstraint, 'table'>[]
 }
 
-/** What is worked out for one pod holds for all that look the same to spreading. */
+/** The result for one pod is valid for all pods with the same spreading signature. */
 const mostKept = 256
 
 export class ConstraintCompiler {

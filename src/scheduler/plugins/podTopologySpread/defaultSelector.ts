@@ -1,5 +1,5 @@
 /**
- * Which pods belong together by default (L3): those of the services that select the pod, and of the controller that owns it.
+ * The default selector for spreading (L3): from the Services that select the pod and from its controller.
  * Upstream: pkg/scheduler/framework/plugins/helper/spread.go DefaultSelector (v1.36).
  */
 import type { Pod } from '#api/gen/types/core.v1'

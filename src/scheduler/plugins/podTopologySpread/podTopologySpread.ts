@@ -9,6 +9,7 @@ import { ownValue } from '#base/bareMap'
 import { actions, type ClusterEvent, on } from '../../framework/clusterEvent.ts'
 import { stateKey } from '../../framework/cycleState.ts'
 import { definePlugin } from '../../framework/plugin.ts'
+import type { PodInfo } from '../../framework/podInfo.ts'
 import type { Snapshot } from '../../framework/snapshot.ts'
 import { DomainTables } from '../topology/domainTables.ts'
 import { tryPods } from '../topology/tryPods.ts'
@@ -64,6 +65,8 @@ export const podTopologySpread = definePlugin('PodTopologySpread', ({ defaultCon
         domainsDiffer(hardConstraints(pod, defaults), old, object),
       ),
     ],
+    // With constraints by default, every pod of an application changes the scores of the next one.
+    ...(defaults.length > 0 ? {} : { batchSign: ({ pod }: PodInfo) => (pod.spec.topologySpreadConstraints?.length ? undefined : '') }),
     preFilter: (state, pod, snapshot) => {
       const constraints = constraintsOf(pod.pod, 'DoNotSchedule', snapshot)
       if (!constraints) return 'skip'
@@ -90,7 +93,7 @@ function hardConstraints(pod: Frozen<Pod>, defaults: Constraints): Constraints {
   return (own.length > 0 ? own : defaults).filter(({ whenUnsatisfiable }) => whenUnsatisfiable === 'DoNotSchedule')
 }
 
-/** The selectors of the constraints that can refuse a pod; undefined: the constraint has none of its own, so that any pod may count. */
+/** The selectors of the constraints that can refuse a pod; undefined when a constraint has no selector, so that any pod may count. */
 type Counted = readonly (Selector | undefined)[]
 
 /** With more constraints than this a pod is tried again on each event of its namespace: after its back-off, which costs less than to ask all selectors. */

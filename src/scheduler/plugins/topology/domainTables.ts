@@ -1,6 +1,6 @@
 /**
  * The domain tables of one plugin (L3): made when the first pod asks, then kept in step for all that ask the same, as the pods of one template do.
- * Their number is bounded: what was asked longest ago goes.
+ * Their number is bounded: the least recently used one is dropped.
  */
 import { LruCache } from '#base/lruCache'
 import type { NodeInfo } from '../../framework/nodeInfo.ts'

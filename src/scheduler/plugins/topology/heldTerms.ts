@@ -7,7 +7,7 @@ import { type LabelMap, nothing } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
 import { countIn, type NodeInfo } from '../../framework/nodeInfo.ts'
-import { type AffinityTerm, affinityTermMatches, type PodInfo } from '../../framework/podInfo.ts'
+import { type AffinityTerm, affinityTermMatches, hasSameTerms, type PodInfo, sameLabels } from '../../framework/podInfo.ts'
 import type { PlacementIndex } from '../../framework/snapshot.ts'
 
 export interface HeldTerm {
@@ -93,6 +93,13 @@ export class HeldTerms implements PlacementIndex {
       entry.nodes.delete(node.name)
       if (entry.nodes.size === 0) this.#entries.delete(key)
     }
+  }
+
+  /** Nothing changes with the same terms and labels: a pod may hold tens of thousands of terms. */
+  podChanged(before: PodInfo, pod: PodInfo, node: NodeInfo): void {
+    if (hasSameTerms(before, pod) && sameLabels(before.pod.metadata.labels, pod.pod.metadata.labels)) return
+    this.podRemoved(before, node)
+    this.podAdded(pod, node)
   }
 
   nodeSet(node: NodeInfo): void {

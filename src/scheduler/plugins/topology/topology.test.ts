@@ -55,6 +55,8 @@ test('SCH-09 SCH-10 counts that follow the placements equal a full count, after 
         else if (one.type === 'pod') {
           const pod = placed(one.name, one.on, one.app, one.apart ? { affinity: apart('a', zone) } : {})
           pod.metadata.generation = i
+          // The affinity of a pod with a node is final: another one is another pod's.
+          pod.metadata.uid = `${one.name}-${one.apart}`
           pods.set(one.name, pod)
           cache.setPod(pod)
         } else {

@@ -39,7 +39,7 @@ export class AssumedObjects<T extends KubeObject> {
     for (const [key, object] of this.#groups.get(name) ?? []) yield this.#assumed.get(key) ?? object
   }
 
-  /** Until the API says something newer about the object. */
+  /** Valid until the API has a newer version of the object. */
   assume(object: Frozen<T>): void {
     this.#assumed.set(keyOf(object), object)
   }

@@ -34,7 +34,7 @@ export interface BindingView {
 }
 
 /**
- * Whether all is bound, after what was written has come back.
+ * Whether everything is bound, once the cache has seen our writes.
  * @throws Error when it never will be: the pod has to be scheduled again
  */
 export function isBound({ choices, provisions }: NodeVolumes, nodeName: string, view: BindingView): boolean {

@@ -36,7 +36,7 @@ export function podClaims(pod: Frozen<Pod>, { claims, volumes, classes }: Source
   }
   if (all.length === 0) return undefined
   const unbound = all.filter((claim) => !isFullyBound(claim))
-  // A claim that names its volume is the controller's to bind, whatever its class says.
+  // The controller binds a claim that names its volume, whatever its class is.
   if (unbound.some((claim) => claim.spec.volumeName || !waitsForConsumer(claim, classes))) return unresolvable(reasons.unboundImmediateClaims)
   const boundVolumes = all.filter(isFullyBound).map(({ spec }) => volumes.get(spec.volumeName ?? ''))
   return { boundVolumes, delayed: unbound }

@@ -1,4 +1,4 @@
-/** What is promised to one pod is not promised to the next, until the promise is taken back or the API says something newer. */
+/** A volume reserved for one pod is not given to the next, until the reservation is released or the API has a newer version. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
@@ -65,7 +65,7 @@ test('SCH-09 a volume that is promised to one claim is not given to another, unt
   assert.ok('on' in fixture.decide(user('q', 'two')))
 })
 
-test('SCH-09 what the API says later about the volume replaces the promise', () => {
+test('SCH-09 a newer version of the volume replaces the reservation', () => {
   const fixture = world('kubernetes.io/no-provisioner', volume('disk'))
   reserve(fixture, user('p', 'one'))
   fixture.put(persistentVolumes, volume('disk', '2'))

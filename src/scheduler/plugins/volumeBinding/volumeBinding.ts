@@ -13,12 +13,13 @@ import { actions, on, type Requeue } from '../../framework/clusterEvent.ts'
 import { type StateData, stateKey } from '../../framework/cycleState.ts'
 import { definePlugin } from '../../framework/plugin.ts'
 import { isRefusal, unresolvable } from '../../framework/status.ts'
+import { volumesText } from '../volumesText.ts'
 import { AssumedObjects } from './assumedObjects.ts'
 import { isBound, provisionedOn, until, writeVolumes } from './bindVolumes.ts'
 import { capacityLimit, findNodeVolumes, type NodeVolumes } from './nodeVolumes.ts'
 import { type PodClaims, podClaims } from './podClaims.ts'
 
-/** Clones share it: what is found out about a node holds for each of them. */
+/** Clones share it: a result for a node is valid for every clone. */
 interface Found extends StateData {
   readonly claims: PodClaims
   readonly byNode: Map<string, NodeVolumes>
@@ -37,6 +38,7 @@ export const volumeBinding = definePlugin('VolumeBinding', ({ bindTimeoutSeconds
   const podStore = handle.watch(pods, { onDelete: wake })
 
   return {
+    batchSign: volumesText,
     requeueOn,
     preFilter: (state, { pod }) => {
       const found = podClaims(pod, sources)
