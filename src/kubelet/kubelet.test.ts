@@ -57,6 +57,12 @@ const facts: NodeFacts = {
   nowMs: 0,
 }
 
+test('KUB-01 a node without isolation of local storage reports no ephemeral storage', () => {
+  const { capacity, allocatable } = nodeStatus(undefined, facts, { ...config, localStorageCapacityIsolation: false })
+  assert.deepEqual([capacity?.['ephemeral-storage'], allocatable?.['ephemeral-storage']], [undefined, undefined])
+  assert.equal(nodeStatus(undefined, facts, config).capacity?.['ephemeral-storage'], '10485760Ki')
+})
+
 test('KUB-01 allocatable is capacity less reservations and eviction thresholds', () => {
   const reserved = { ...config, systemReserved: { cpu: '100m', memory: '1Gi' } }
   const { cpu, memory, pods } = nodeAllocatable(machine, reserved)
@@ -208,22 +214,26 @@ const status = (state: object, lastState: object = {}): PodStatus => ({
 })
 const ended = { terminated: { exitCode: 1, containerID: 'containerd://before' } }
 const logCases: { name: string; status: PodStatus; previous?: true; want: string | RegExp }[] = [
-  { name: 'of what runs', status: status({ running: {} }), want: 'now' },
-  { name: 'of what ended', status: status(ended), want: 'before' },
-  { name: 'of what waits to restart', status: status({ waiting: { reason: 'CrashLoopBackOff' } }, ended), want: 'before' },
-  { name: 'of the previous run', status: status({ running: {} }, ended), previous: true, want: 'before' },
+  { name: 'a running container', status: status({ running: {} }), want: 'now' },
+  { name: 'a terminated container', status: status(ended), want: 'before' },
+  { name: 'a container that waits to restart', status: status({ waiting: { reason: 'CrashLoopBackOff' } }, ended), want: 'before' },
+  { name: 'the previous run', status: status({ running: {} }, ended), previous: true, want: 'before' },
   {
     name: 'a missing previous instance',
     status: status({ running: {} }),
     previous: true,
     want: /previous terminated container "c" in pod "p" not found/,
   },
-  { name: 'of what cannot be pulled', status: status({ waiting: { reason: 'ImagePullBackOff' } }), want: /waiting to start: trying and failing to pull image/ },
-  { name: 'of what is being created', status: status({ waiting: { reason: 'ContainerCreating' } }), want: /waiting to start: ContainerCreating/ },
-  { name: 'of an unknown container', status: {}, want: /container "c" in pod "p" is not available/ },
+  {
+    name: 'a container whose image cannot be pulled',
+    status: status({ waiting: { reason: 'ImagePullBackOff' } }),
+    want: /waiting to start: trying and failing to pull image/,
+  },
+  { name: 'a container that is being created', status: status({ waiting: { reason: 'ContainerCreating' } }), want: /waiting to start: ContainerCreating/ },
+  { name: 'an unknown container', status: {}, want: /container "c" in pod "p" is not available/ },
 ]
 for (const c of logCases) {
-  test(`KUB-25 the log ${c.name}`, () => {
+  test(`KUB-25 the log of ${c.name}`, () => {
     const find = () => logContainerId('p', c.status, 'c', c.previous ?? false)
     if (typeof c.want === 'string') assert.equal(find(), c.want)
     else assert.throws(find, c.want)

@@ -12,6 +12,7 @@ import type { KubeletView } from './core/kubeletView.ts'
 import { isolated, listWatch } from './core/listWatch.ts'
 import { collectGarbage, reclaimOf, removeOrphans } from './gc.ts'
 import { runLogRotation } from './logs/logRotation.ts'
+import { publishCsiNode } from './node/csiNode.ts'
 import { type NodeShutdown, shutdownPeriods } from './node/nodeShutdown.ts'
 import { watchOom } from './node/oomWatcher.ts'
 import { watchForShutdown } from './node/shutdownSignal.ts'
@@ -45,6 +46,7 @@ export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig
       runtime: deps.runtime,
       pods: list,
       pod: (namespace, name) => list().find((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name),
+      podWorkers: () => running?.workers.states() ?? [],
       podStatus: (uid) => running?.statuses.get(uid),
       context: () => running?.context,
       volumeStatistics: async (podUid, measures) => (await running?.volumes.statistics(podUid, measures)) ?? [],
@@ -74,10 +76,11 @@ export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig
 async function runKubelet(parts: KubeletParts, onCleanup: () => void, signal: AbortSignal): Promise<void> {
   const { context, services, workers, garbage, node, statics, eviction } = parts
   await Promise.all([
-    ...(context.isStandalone ? [] : [node.run(signal)]),
+    ...(context.isStandalone ? [] : [node.run(signal), publishCsiNode(context, node.registered, signal)]),
     context.resources.run(signal),
     parts.cgroups.run(signal),
     parts.allocations.run(signal),
+    parts.localPaths.run(signal),
     services.done,
     services.synced.then(() => (signal.aborted ? undefined : watchPods(parts, signal))),
     statics.run(workers, signal),

@@ -7,6 +7,7 @@ import type { Service } from '#api/gen/types/core.v1'
 import { services } from '#client/builtIn'
 import { createEventRecorder, type EventRecorder } from '#client/eventRecorder'
 import type { RuntimeStatus } from '#grpc/criTypes'
+import { makeDirectory } from '#host/files'
 import { type Allocations, createAllocations } from './allocation/allocations.ts'
 import { checkAllowedSysctls } from './allocation/sysctls.ts'
 import { BackOff } from './core/backOff.ts'
@@ -41,6 +42,7 @@ import { createResourceManager } from './resources/resourceManager.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import { limitStarts } from './runtime/limitedRuntime.ts'
 import { createStaticPods, type StaticPods } from './sources/staticPods.ts'
+import { createLocalPathRemovals, type LocalPathRemovals } from './volumes/localPathRemovals.ts'
 import { createVolumeManager, type VolumeManager } from './volumes/volumeManager.ts'
 
 export interface KubeletParts {
@@ -50,6 +52,7 @@ export interface KubeletParts {
   readonly statuses: StatusManager
   readonly probes: ProbeManager
   readonly volumes: VolumeManager
+  readonly localPaths: LocalPathRemovals
   readonly allocations: Allocations
   readonly cgroups: CgroupTree
   readonly events: PodEvents
@@ -95,7 +98,8 @@ export async function createParts(deps: KubeletDeps, config: KubeletConfig, sign
   const volumes = createVolumeManager(context)
   const eviction = createEvictionManager(context, volumes)
   const shutdown = createNodeShutdown(context, notifiers.shutdowns.notify)
-  const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem })
+  const localPaths = createLocalPathRemovals(context, volumes)
+  const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem, onNode: localPaths.noticed })
   const statics = createStaticPods(context, notifiers.newMirrors.notify)
   const metrics = createPodMetrics(deps.metrics, deps.clock)
   const images = await createImageManager(context)
@@ -135,6 +139,7 @@ export async function createParts(deps: KubeletDeps, config: KubeletConfig, sign
     statuses,
     probes,
     volumes,
+    localPaths,
     allocations,
     cgroups,
     events,
@@ -164,7 +169,7 @@ async function createContext(
   services: ServiceMirror,
   signal: AbortSignal,
 ): Promise<KubeletContext> {
-  const machine = await machineInfo(deps)
+  const machine = await machineInfo(deps, config)
   const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
   const runtime = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
   const base: KubeletBase = {
@@ -187,10 +192,11 @@ async function createContext(
   }
 }
 
-async function machineInfo(deps: KubeletDeps): Promise<MachineInfo> {
-  const info = deps.machine ?? (await deps.host?.machine())
-  if (!info) throw new Error('a kubelet needs a host or the facts of a simulated machine')
-  return info
+async function machineInfo({ machine, host }: KubeletDeps, { rootDirectory }: KubeletConfig): Promise<MachineInfo> {
+  if (machine) return machine
+  if (!host) throw new Error('a kubelet needs a host or the facts of a simulated machine')
+  await makeDirectory(host.path(rootDirectory), 0o750)
+  return host.machine(rootDirectory)
 }
 
 /** @throws Error for settings that this machine cannot have */

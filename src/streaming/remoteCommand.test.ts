@@ -119,7 +119,7 @@ test('ARC-05 what a client sends along with its handshake is read like the rest'
   await server.close()
 })
 
-test('ARC-05 what a command printed last comes before its status, however slowly it goes out', async () => {
+test('ARC-05 the last output of a command precedes its status, however slowly it is sent', async () => {
   const options = { stdin: false, stdout: true, stderr: true, tty: false }
   const server = await serve(options, async (session) => {
     // As a copy does: the writes are accepted, and none is waited for.
@@ -222,7 +222,7 @@ async function scriptedRuntime(then: (socket: net.Socket) => void) {
   server.on('upgrade', (_request, socket: net.Socket) => {
     socket.on('error', () => {})
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n')
-    // The first half-close of a stream says that all streams are open: an empty data frame with the flag FIN.
+    // The first half-close of a stream marks all streams as open: an empty data frame with the flag FIN.
     socket.on('data', (chunk: Buffer) => chunk.subarray(-4).equals(Buffer.from([1, 0, 0, 0])) && then(socket))
   })
   server.listen(0, '127.0.0.1')

@@ -177,7 +177,7 @@ export class SpdyConnection {
     this.#enqueue(() => this.#writeReset(stream.id, 5)).catch(() => {})
   }
 
-  /** The reader of a stalled stream wants more. */
+  /** The reader of a stalled stream reads again. */
   resumeAfter(stream: SpdyStream): void {
     if (this.#stalled.delete(stream) && this.#stalled.size === 0) this.#socket.resume()
   }

@@ -3,51 +3,42 @@
  * half-closed; the base64 forms carry text. Upstream: apimachinery/pkg/util/remotecommand/websocket.go, httpstream/wsstream.
  */
 import { Duplex, PassThrough, Writable } from 'node:stream'
-import WebSocket, { createWebSocketStream, WebSocketServer } from 'ws'
+import WebSocket from 'ws'
+import { offeredProtocols } from './offeredProtocols.ts'
 import { serveSpdyPortForward } from './spdyCommand.ts'
 import type { PortForwardConnection, RemoteCommandOptions, RemoteCommandSession } from './streams.ts'
 import { exitStatus, plainExit, readResizes, refuse, type Upgrade } from './upgrade.ts'
+import { acceptTunnel, acceptWebSocket, tunnelPrefix } from './webSocketHandshake.ts'
 
 const channel = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const
 const commandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'v4.base64.channel.k8s.io', 'channel.k8s.io', 'base64.channel.k8s.io'] as const
 /** kubectl's: SPDY frames carried in binary messages. */
-const tunnelProtocol = 'SPDY/3.1+portforward.k8s.io'
+const tunnelProtocol = `${tunnelPrefix}portforward.k8s.io`
 const portForwardProtocols = [tunnelProtocol, 'v4.channel.k8s.io', 'v4.base64.channel.k8s.io'] as const
 const maxMessageBytes = 32 * 1024 * 1024
 const pauseAboveBytes = 1024 * 1024
 
-interface Accepted {
-  readonly socket: WebSocket
-  readonly protocol: string
+/** The first protocol of ours that the client offers. A client that offers none gets channel.k8s.io, as upstream. */
+function chooseProtocol(upgrade: Upgrade, known: readonly string[]): { readonly protocol: string; readonly answered: string | undefined } {
+  const offered = offeredProtocols(upgrade.request.headers['sec-websocket-protocol'])
+  if (offered.length === 0) return { protocol: 'channel.k8s.io', answered: undefined }
+  const protocol = known.find((name) => offered.includes(name))
+  if (!protocol) throw refuse(upgrade, 403, `requested protocol(s) are not supported: ${offered.join(', ')}; supports ${known.join(', ')}`)
+  return { protocol, answered: protocol }
 }
 
-/**
- * Completes the handshake with the first protocol of ours that the client offers. A client that offers none gets channel.k8s.io, as upstream.
- * The connection is paused: data that arrived with the handshake would otherwise be read before a listener is attached.
- */
-function accept(upgrade: Upgrade, known: readonly string[]): Promise<Accepted> {
-  const offered = (upgrade.request.headers['sec-websocket-protocol'] ?? '')
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean)
-  const protocol = offered.length === 0 ? 'channel.k8s.io' : known.find((name) => offered.includes(name))
-  if (!protocol) throw refuse(upgrade, 403, `requested protocol(s) are not supported: ${offered.join(', ')}; supports ${known.join(', ')}`)
-  const server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: maxMessageBytes, handleProtocols: () => protocol })
-  return new Promise((resolve, reject) => {
-    server.once('wsClientError', (error) => {
-      refuse(upgrade, 400, error.message)
-      reject(error)
-    })
-    server.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
-      socket.pause()
-      resolve({ socket, protocol })
-    })
+/** @throws Error of a malformed handshake, which is answered with 400 */
+function refusingFaults<T>(upgrade: Upgrade, accepted: Promise<T>): Promise<T> {
+  return accepted.catch((error: Error) => {
+    refuse(upgrade, 400, error.message)
+    throw error
   })
 }
 
 /** Accepts an exec or attach. */
 export async function acceptWebSocketCommand(upgrade: Upgrade, options: RemoteCommandOptions): Promise<RemoteCommandSession> {
-  const { socket, protocol } = await accept(upgrade, commandProtocols)
+  const { protocol, answered } = chooseProtocol(upgrade, commandProtocols)
+  const socket = await refusingFaults(upgrade, acceptWebSocket(upgrade, answered, maxMessageBytes))
   const base64 = protocol.includes('base64')
   const gone = new AbortController()
   const stdin = options.stdin ? new PassThrough({ highWaterMark: pauseAboveBytes }) : undefined
@@ -142,12 +133,9 @@ export async function acceptWebSocketPortForward(
   ports: readonly number[],
   onConnection: (connection: PortForwardConnection) => void,
 ): Promise<void> {
-  const { socket, protocol } = await accept(upgrade, portForwardProtocols)
-  if (protocol === tunnelProtocol) {
-    const tunnel = createWebSocketStream(socket)
-    tunnel.on('error', () => socket.terminate())
-    return serveSpdyPortForward(tunnel, onConnection)
-  }
+  const { protocol, answered } = chooseProtocol(upgrade, portForwardProtocols)
+  if (protocol === tunnelProtocol) return serveSpdyPortForward(await refusingFaults(upgrade, acceptTunnel(upgrade, answered)), onConnection)
+  const socket = await refusingFaults(upgrade, acceptWebSocket(upgrade, answered, maxMessageBytes))
   return servePortChannels(socket, protocol.includes('base64'), ports, onConnection)
 }
 

@@ -176,8 +176,8 @@ const preemptions: { name: string; pods: Pod[]; missing: Record<string, number>;
     want: ['cheap', 'precious'],
   },
   { name: 'a best-effort pod for its place', pods: [pod('idle'), pod('busy', { cpu: '1' })], missing: { pods: 1 }, want: ['idle'] },
-  { name: 'nobody when all would not do', pods: [pod('a', { cpu: '1' })], missing: { memory: 1 }, want: undefined },
-  { name: 'nobody critical', pods: [{ ...critical, metadata: { name: 'x', uid: 'x' } }], missing: { pods: 1 }, want: undefined },
+  { name: 'no pod, where all together free too little', pods: [pod('a', { cpu: '1' })], missing: { memory: 1 }, want: undefined },
+  { name: 'no critical pod', pods: [{ ...critical, metadata: { name: 'x', uid: 'x' } }], missing: { pods: 1 }, want: undefined },
 ]
 for (const c of preemptions) {
   test(`KUB-02 a critical pod preempts ${c.name}`, () => {

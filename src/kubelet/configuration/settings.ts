@@ -20,6 +20,10 @@ interface CrashLoopBackOff {
   readonly maxContainerRestartPeriod?: string
 }
 
+interface MemorySwap {
+  readonly swapBehavior?: string
+}
+
 const translations: Readonly<Record<string, Translation>> = bareMap({
   containerLogMaxSize: {
     inward: (value) => ({ containerLogMaxSizeBytes: quantityAsNumber(parseQuantity(value as string)) }),
@@ -33,6 +37,10 @@ const translations: Readonly<Record<string, Translation>> = bareMap({
       return period === undefined ? {} : { containerRestartMaxBackOffMs: parseDuration(period) ?? 0 }
     },
     outward: (config) => ({ maxContainerRestartPeriod: formatDuration(config.containerRestartMaxBackOffMs) }),
+  },
+  memorySwap: {
+    inward: (value) => ({ swapBehavior: (value as MemorySwap).swapBehavior ?? '' }),
+    outward: ({ swapBehavior }) => (swapBehavior === '' ? {} : { swapBehavior }),
   },
   // A file's name there, its content inside.
   resolvConf: { inward: () => ({}), outward: () => '/etc/resolv.conf' },

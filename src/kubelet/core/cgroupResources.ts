@@ -10,8 +10,9 @@ import type { LinuxContainerResources } from '#grpc/criTypes'
 import { type CgroupLimits, hugepageFileSize } from '#host/cgroups'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from './containers.ts'
 import { hugepageResource } from './machineTopology.ts'
-import { type MemoryQosOptions, memoryQos } from './memoryQos.ts'
+import { type MemoryQosOptions, memoryQos, podMemoryProtection } from './memoryQos.ts'
 import { milliUnits, wholeUnits } from './quantities.ts'
+import { type SwapOptions, swapLimits } from './swap.ts'
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
 
@@ -60,11 +61,15 @@ function podTotal(pod: FrozenPod, value: (container: FrozenContainer) => number 
   return Math.max(total, peak)
 }
 
+export interface PodCgroupOptions extends CpuQuotaOptions {
+  readonly podPidsLimit: number
+  readonly hugepageSizes?: readonly number[] | undefined
+  /** Set where memory is protected: cgroup v2 with feature gate MemoryQoS. */
+  readonly memoryQos?: MemoryQosOptions | undefined
+}
+
 /** The pod's cgroup: an empty limit on any container leaves the pod unlimited, unless the pod sets its own. */
-export function podCgroupLimits(
-  pod: FrozenPod,
-  options: CpuQuotaOptions & { readonly podPidsLimit: number; readonly hugepageSizes?: readonly number[] | undefined },
-): CgroupLimits {
+export function podCgroupLimits(pod: FrozenPod, options: PodCgroupOptions): CgroupLimits {
   const overhead = pod.spec.overhead ?? {}
   const own = pod.spec.resources
   const requestMilli =
@@ -82,6 +87,7 @@ export function podCgroupLimits(
     ...(memoryLimit ? { memoryLimitBytes: memoryLimit + wholeUnits(overhead.memory) } : {}),
     ...(options.podPidsLimit > 0 ? { pidsLimit: options.podPidsLimit } : {}),
     ...(options.hugepageSizes?.length ? { hugepageLimits: podHugepageLimits(pod, options.hugepageSizes) } : {}),
+    ...(options.memoryQos ? podMemoryProtection(podQosClass(pod), podRequests(pod).memory ?? 0, options.memoryQos) : {}),
   }
 }
 
@@ -147,6 +153,10 @@ export interface ContainerResourceOptions extends CpuQuotaOptions {
   readonly hugepageSizes?: readonly number[] | undefined
   /** Set where memory is protected and throttled: cgroup v2 with feature gate MemoryQoS. */
   readonly memoryQos?: MemoryQosOptions | undefined
+  /** The kernel ends all processes of a container that exceeds its memory: cgroup v2, unless singleProcessOOMKill is set. */
+  readonly endsWholeContainer?: boolean | undefined
+  /** Set where the kernel can limit swap. */
+  readonly swap?: SwapOptions | undefined
 }
 
 /** The container's resources in the request to the runtime. */
@@ -162,11 +172,27 @@ export function containerResources(pod: FrozenPod, container: FrozenContainer, o
     cpuQuota: options.cpuCFSQuota && cpuLimit > 0 ? milliCpuToQuota(cpuLimit, periodUs) : -1,
     ...(memoryLimit > 0 ? { memoryLimitInBytes: memoryLimit } : {}),
     ...containerHugepages({ ...pod.spec.resources?.limits, ...limits }, options.hugepageSizes ?? []),
-    ...(options.memoryQos
-      ? { unified: memoryQos(podQosClass(pod), wholeUnits(requests?.memory), wholeUnits(container.resources?.limits?.memory), options.memoryQos) }
-      : {}),
+    ...kernelLimits(pod, container, memoryLimit, options),
     oomScoreAdj: oomScoreAdj(pod, container, options.memoryCapacityBytes),
   }
+}
+
+/** Limits that a runtime passes to the kernel unchanged, and those of swap. */
+function kernelLimits(
+  pod: FrozenPod,
+  container: FrozenContainer,
+  memoryLimitBytes: number,
+  { memoryQos: memory, endsWholeContainer, swap }: ContainerResourceOptions,
+): Pick<LinuxContainerResources, 'unified' | 'memorySwapLimitInBytes'> {
+  const qos = podQosClass(pod)
+  const { requests, limits } = container.resources ?? {}
+  const { unified: swapFiles, ...swapLimit } = swap ? swapLimits(pod, qos, container, memoryLimitBytes, swap) : {}
+  const unified = {
+    ...(endsWholeContainer ? { 'memory.oom.group': '1' } : {}),
+    ...swapFiles,
+    ...(memory ? memoryQos(qos, wholeUnits(requests?.memory), wholeUnits(limits?.memory), memory) : {}),
+  }
+  return { ...swapLimit, ...(Object.keys(unified).length > 0 ? { unified } : {}) }
 }
 
 /** Only of containers that use huge pages, of their own limits or their pod's: the pod's own group forbids them to all others. */

@@ -3,7 +3,7 @@
  * imports none of them: settings (config.ts), the machine (host.ts), questions about pods and containers, the interface of the runtime and its status,
  * caches of API objects, and interfaces that a subfolder implements for others (kubeletView.ts, resourceService.ts, probeResults.ts, volumeStats.ts).
  */
-import type { Service } from '#api/gen/types/core.v1'
+import type { Pod, Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -18,6 +18,15 @@ import type { ObjectCache } from './objectCache.ts'
 import type { ResourceManager } from './resourceService.ts'
 import type { RuntimeService } from './runtimeService.ts'
 
+/** The node's pod network, which may have to prepare for a pod. */
+export interface PodNetwork {
+  /**
+   * Resolves when the pod's containers may start: the rules for these addresses of its sandbox are in force.
+   * @throws Error when they are not within the time that the network allows itself
+   */
+  podNetworkReady(pod: Frozen<Pod>, addresses: readonly string[], signal: AbortSignal): Promise<void>
+}
+
 export interface KubeletDeps {
   readonly client: Client
   /** Another one for events, which have a limit of their own. */
@@ -29,6 +38,8 @@ export interface KubeletDeps {
   readonly log: Logger
   readonly metrics: Metrics
   readonly runtime: RuntimeService
+  /** Absent: the network needs no preparation after the sandbox is there. */
+  readonly podNetwork?: PodNetwork | undefined
   /** Needed when the runtime uses the machine. */
   readonly host?: KubeletHost | undefined
   /** Needed without a host: what a simulated node claims to be. */

@@ -6,7 +6,8 @@ import { connect } from 'node:net'
 import { arch, cpus, release } from 'node:os'
 import type { Duplex } from 'node:stream'
 import { bareMap } from '#base/bareMap'
-import { type Cgroups, detectCgroups } from '#host/cgroups'
+import type { Cgroups } from '#host/cgroups'
+import { detectCgroups } from '#host/detectCgroups'
 import { createExec, type Exec } from '#host/exec'
 import { readTextIfExists } from '#host/files'
 import { createMounter, type Mounter } from '#host/mounts'
@@ -45,7 +46,8 @@ export interface KubeletHost {
   readonly cgroups: Cgroups
   /** From a path of the node to a path of this process. */
   path(nodePath: string): string
-  machine(): Promise<MachineInfo>
+  /** @param rootDirectory the kubelet's, whose filesystem holds the ephemeral storage; it must exist */
+  machine(rootDirectory: string): Promise<MachineInfo>
   /** Opens a connection from the node's network. */
   dial(host: string, port: number, signal?: AbortSignal): Promise<Duplex>
   filesystem(nodePath: string): Promise<FilesystemStats>
@@ -72,8 +74,8 @@ export async function createKubeletHost(): Promise<KubeletHost> {
     cgroups: await detectCgroups(),
     path,
     filesystem,
-    machine: async () => {
-      const storage = await filesystem('/')
+    machine: async (rootDirectory) => {
+      const storage = await filesystem(rootDirectory)
       return { ...(await machineFacts(path)), ephemeralStorageBytes: storage.capacityBytes }
     },
     dial,

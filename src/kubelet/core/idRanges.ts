@@ -73,19 +73,14 @@ export class IdRanges {
 
 /** @throws with upstream's text when the pods' ranges do not fit */
 export function checkedRange(all: IdRange, length: number, maxPods: number): IdRange {
-  const why =
-    length % unitLength !== 0
-      ? `kubelet user namespace length ${length} is not a multiple of ${unitLength}`
-      : all.first % length !== 0
-        ? `kubelet user assigned ID ${all.first} is not a multiple of ${length}`
-        : all.first < length
-          ? `kubelet user assigned ID ${all.first} must be greater or equal to ${length}`
-          : all.length % length !== 0
-            ? `kubelet user assigned IDs length ${all.length} is not a multiple of ${length}`
-            : all.length / length < maxPods
-              ? `kubelet user assigned IDs are not enough to support ${maxPods} pods`
-              : undefined
-  if (why !== undefined) throw new Error(why)
+  const refuseIf = (fault: boolean, message: string) => {
+    if (fault) throw new Error(message)
+  }
+  refuseIf(length % unitLength !== 0, `kubelet user namespace length ${length} is not a multiple of ${unitLength}`)
+  refuseIf(all.first % length !== 0, `kubelet user assigned ID ${all.first} is not a multiple of ${length}`)
+  refuseIf(all.first < length, `kubelet user assigned ID ${all.first} must be greater or equal to ${length}`)
+  refuseIf(all.length % length !== 0, `kubelet user assigned IDs length ${all.length} is not a multiple of ${length}`)
+  refuseIf(all.length / length < maxPods, `kubelet user assigned IDs are not enough to support ${maxPods} pods`)
   return all
 }
 

@@ -7,11 +7,26 @@ import type { KubeletContext } from './context.ts'
 import type { RuntimeService } from './runtimeService.ts'
 import type { MeasuredVolume, VolumeMeasures } from './volumeStats.ts'
 
+/** How far a pod's worker is. */
+export interface PodWorkerState {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly stage: 'syncing' | 'terminating' | 'terminated'
+  /** A step is under way. */
+  readonly isWorking: boolean
+  /** The pod is deleted from the API. */
+  readonly isDeleted: boolean
+  readonly graceSeconds?: number | undefined
+}
+
 export interface KubeletView {
   readonly config: KubeletConfig
   readonly runtime: RuntimeService
   pods(): FrozenPod[]
   pod(namespace: string, name: string): FrozenPod | undefined
+  /** One for each pod. */
+  podWorkers(): PodWorkerState[]
   /** The status that this kubelet last reported. */
   podStatus(uid: string): Frozen<PodStatus> | undefined
   context(): KubeletContext | undefined

@@ -23,6 +23,10 @@ export interface ResourcesConfig {
   readonly cgroupDriver: string
   /** Upstream's default is true; a node of this project runs on cgroup v1 as well and records an event. */
   readonly failCgroupV1: boolean
+  /** True: the kernel ends only the process that exceeds a container's memory; false: all of the container, which needs cgroup v2. Absent: by the version. */
+  readonly singleProcessOOMKill: boolean | undefined
+  /** LimitedSwap, NoSwap, or empty, which is NoSwap. */
+  readonly swapBehavior: string
   readonly podPidsLimit: number
   /** 'memory' → percentage of what higher classes ask for that lower ones cannot have. */
   readonly qosReserved: Readonly<Record<string, string>>
@@ -48,6 +52,8 @@ export const resourcesDefaults: ResourcesConfig = {
   kubeReservedCgroup: '',
   cgroupDriver: 'cgroupfs',
   failCgroupV1: false,
+  singleProcessOOMKill: undefined,
+  swapBehavior: '',
   podPidsLimit: -1,
   qosReserved: {},
   memoryThrottlingFactor: 0.9,
@@ -67,6 +73,7 @@ export const followedFeatures = [
   'ClusterTrustBundleProjection',
   'CPUManagerPolicyAlphaOptions',
   'CPUManagerPolicyBetaOptions',
+  'ExtendWebSocketsToKubelet',
   'InPlacePodLevelResourcesVerticalScaling',
   'InPlacePodVerticalScalingInitContainers',
   'MemoryQoS',
@@ -82,10 +89,12 @@ export function gateEnabled({ featureGates }: Pick<ResourcesConfig, 'featureGate
   return featureEnabled(featureGates, gate)
 }
 
+const declarable = ['ExtendWebSocketsToKubelet', 'InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'] as const
+
 /** The features that the Node declares, on which the scheduler and admission rely. Upstream: component-helpers/nodedeclaredfeatures (v1.36). */
 export function declaredFeatures(config: Pick<ResourcesConfig, 'featureGates'>): string[] {
   if (!gateEnabled(config, 'NodeDeclaredFeatures')) return []
-  return (['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'] as const).filter((gate) => gateEnabled(config, gate))
+  return declarable.filter((gate) => gateEnabled(config, gate))
 }
 
 interface Enforcement {

@@ -21,7 +21,7 @@ export const annotationKeys = {
   podTerminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
   podDeletionGracePeriod: 'io.kubernetes.pod.deletionGracePeriod',
   preStopHandler: 'io.kubernetes.container.preStopHandler',
-  /** Ours: 'init' for containers that are meant to end. The simulated runtime reads it. */
+  /** Ours: 'init' or 'once' for containers that are meant to end. The simulated runtime reads it. */
   kind: 'skiff.dev/container-kind',
   /** Ours: the resources that the container was created with, for in-place resize after a restart of the kubelet. */
   resources: 'skiff.dev/container-resources',
@@ -55,15 +55,21 @@ export function containerAnnotations(pod: Frozen<Pod>, container: Frozen<Contain
     [annotationKeys.restartCount]: String(restartCount),
     [annotationKeys.terminationMessagePath]: container.terminationMessagePath ?? '/dev/termination-log',
     [annotationKeys.terminationMessagePolicy]: container.terminationMessagePolicy ?? 'File',
-    ...((pod.spec.initContainers ?? []).some((init) => init.name === container.name && init.restartPolicy !== 'Always')
-      ? { [annotationKeys.kind]: 'init' }
-      : {}),
+    ...kindAnnotation(pod, container.name),
     ...(container.ports?.length ? { [annotationKeys.ports]: JSON.stringify(container.ports) } : {}),
     ...(container.resources ? { [annotationKeys.resources]: JSON.stringify(container.resources) } : {}),
     ...(grace === undefined ? {} : { [annotationKeys.podTerminationGracePeriod]: String(grace) }),
     ...(deletion === undefined ? {} : { [annotationKeys.podDeletionGracePeriod]: String(deletion) }),
     ...(preStop ? { [annotationKeys.preStopHandler]: JSON.stringify(preStop) } : {}),
   }
+}
+
+/** An init container that is no sidecar, or a container that never restarts; the pods of Jobs with another policy are known by their label. */
+function kindAnnotation({ spec }: Frozen<Pod>, name: string): Record<string, string> {
+  const init = spec.initContainers?.find((one) => one.name === name)
+  if (init) return init.restartPolicy === 'Always' ? {} : { [annotationKeys.kind]: 'init' }
+  const container = spec.containers.find((one) => one.name === name)
+  return container && (container.restartPolicy ?? spec.restartPolicy) === 'Never' ? { [annotationKeys.kind]: 'once' } : {}
 }
 
 /** Changes when the container must be restarted: its name and image only, because nothing else of it can change in place. FNV-1a in hex. */

@@ -36,20 +36,29 @@ function componentsWithin(root: string, path: string): string[] {
 
 /** Opens `path`, which must be inside `root` and free of links; both are paths that realpath has answered. The caller closes. */
 export async function openWithin(root: string, path: string): Promise<FileHandle> {
+  const components = componentsWithin(root, path)
   let current = await open(root, openFlags)
-  for (const name of componentsWithin(root, path)) {
+  for (const name of components) {
     const parent = current
     try {
-      current = await open(through(parent, name), openFlags)
-      if ((await current.stat()).isSymbolicLink()) {
-        await current.close()
-        throw new OutsideError(`unexpected symlink found ${path}`)
-      }
+      current = await openComponent(parent, name, path)
     } finally {
       await parent.close()
     }
   }
   return current
+}
+
+/** @throws OutsideError when it is a link */
+async function openComponent(parent: FileHandle, name: string, path: string): Promise<FileHandle> {
+  const component = await open(through(parent, name), openFlags)
+  try {
+    if ((await component.stat()).isSymbolicLink()) throw new OutsideError(`unexpected symlink found ${path}`)
+    return component
+  } catch (error) {
+    await component.close()
+    throw error
+  }
 }
 
 /** A file that was opened as a place in the tree, opened for reading; undefined: it is no regular file. Both handles are the caller's to close. */

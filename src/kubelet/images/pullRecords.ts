@@ -3,11 +3,11 @@
  * outlive the kubelet. Upstream: kubelet/images/pullmanager (v1.36), kinds ImagePullIntent and ImagePulledRecord.
  */
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { bareMap, ownValue } from '#base/bareMap'
 import { formatTime, parseTime } from '#base/time'
 import type { RuntimeImage } from '#grpc/criTypes'
-import { listIfExists, writeFileAtomic } from '#host/files'
+import { listIfExists, makeDirectory, writeFileAtomic } from '#host/files'
 import type { VerificationPolicy } from '../core/config.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { withoutTag } from '../core/imageReference.ts'
@@ -124,7 +124,7 @@ export async function openPullRecords(context: KubeletContext): Promise<PullReco
   const path = (kind: 'pulling' | 'pulled', key: string) => `${directory}/${kind}/sha256-${createHash('sha256').update(key).digest('hex')}`
   const intents = new Map<string, number>()
   const metrics = pullRecordMetrics(context, directory)
-  for (const kind of ['pulling', 'pulled']) await mkdir(`${directory}/${kind}`, { recursive: true, mode: 0o700 })
+  for (const kind of ['pulling', 'pulled']) await makeDirectory(`${directory}/${kind}`, 0o700)
 
   const read = async <T>(file: string): Promise<T | undefined> => {
     try {

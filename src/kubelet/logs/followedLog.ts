@@ -51,7 +51,7 @@ export async function openFollowed(path: string): Promise<FollowedLog> {
         const current = await open(path, 'r').catch(() => undefined)
         if (!current) return 'again'
         // The log was renamed meanwhile: this file is not the next one but a later one.
-        if ((await stemsOf(path)).at(-1) === later.at(-1)) return take(current, own)
+        if ((await newestStem(path, current)) === later.at(-1)) return take(current, own)
         await current.close()
         return 'again'
       }
@@ -66,21 +66,31 @@ export async function openFollowed(path: string): Promise<FollowedLog> {
   }
 }
 
+/** Closes `opened`, which depends on the answer, when there is none. */
+async function newestStem(path: string, opened: FileHandle): Promise<string | undefined> {
+  try {
+    return (await stemsOf(path)).at(-1)
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+}
+
 /** The file, and the newest of those that had been renamed away when it was opened. */
 async function openBetween(path: string): Promise<{ file: FileHandle; newest: string | undefined }> {
   for (;;) {
     const before = (await stemsOf(path)).at(-1)
     const file = await open(path, 'r')
-    if ((await stemsOf(path)).at(-1) === before) return { file, newest: before }
+    if ((await newestStem(path, file)) === before) return { file, newest: before }
     await file.close()
   }
 }
 
+/** The file is closed when the reader leaves, too: pipe() alone leaves it open then. */
 function gunzipped(file: FileHandle): AsyncIterable<Buffer> {
   const stream = createGunzip()
-  file
-    .createReadStream()
-    .on('error', (error) => stream.destroy(error))
-    .pipe(stream)
+  const source = file.createReadStream()
+  source.on('error', (error) => stream.destroy(error)).pipe(stream)
+  stream.once('close', () => source.destroy())
   return stream
 }

@@ -2,9 +2,11 @@
  * Makes logind delay a shutdown for as long as the node's pods may take (L3): its default limit is five seconds, and a longer
  * lock has no effect. Upstream: kubelet/nodeshutdown/systemd/inhibit_linux.go, nodeshutdown_manager_linux.go start (v1.36).
  */
-import { mkdir, writeFile } from 'node:fs/promises'
+
+import { writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { messageOf } from '#base/messageOf'
+import { makeDirectory } from '#host/files'
 import type { KubeletContext } from '../core/context.ts'
 import type { KubeletHost } from '../core/host.ts'
 
@@ -32,7 +34,7 @@ export async function ensureInhibitDelay({ clock, log }: Context, host: KubeletH
   if (delayMs === undefined || delayMs >= wantedMs) return
   try {
     const path = host.path(file)
-    await mkdir(dirname(path), { recursive: true, mode: 0o755 })
+    await makeDirectory(dirname(path), 0o755)
     await writeFile(path, `# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=${Math.round(wantedMs / 1000)}\n`, { mode: 0o644 })
   } catch (error) {
     log.warn('Unable to override the inhibit delay of logind', { file, error: messageOf(error) })

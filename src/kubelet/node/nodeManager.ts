@@ -38,9 +38,11 @@ export interface NodeManagerDeps {
   /** Health of the container runtime. */
   readonly health: RuntimeHealth
   shutdownProblem(): string | undefined
+  /** Called with the Node when it is first seen, and whenever it changes. */
+  onNode(node: Frozen<Node>): void
 }
 
-export function createNodeManager(context: KubeletContext, { pressure, health, shutdownProblem }: NodeManagerDeps): NodeManager {
+export function createNodeManager(context: KubeletContext, { pressure, health, shutdownProblem, onNode }: NodeManagerDeps): NodeManager {
   const { client, clock, config, runtime } = context
   let markRegistered = () => {}
   const registered = new Promise<void>((resolve) => {
@@ -100,6 +102,7 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
     if (wasUnschedulable === !unschedulable) event(reason, statusIsNow(reason))
     wasUnschedulable = unschedulable
     if (node.spec.podCIDR) runtime.updatePodCidr(node.spec.podCIDR)
+    onNode(node)
   }
 
   const report = async (signal: AbortSignal): Promise<void> => {

@@ -35,12 +35,12 @@ const kibi = (bytes: number) => `${Math.floor(bytes / 1024)}Ki`
 /** Every kubelet on Linux reports these sizes, even without such pages. */
 const withoutHugepages: Resources = { 'hugepages-1Gi': '0', 'hugepages-2Mi': '0' }
 
-type PodRoom = Pick<KubeletConfig, 'maxPods' | 'podsPerCore'>
+type Capacity = Pick<KubeletConfig, 'maxPods' | 'podsPerCore' | 'localStorageCapacityIsolation'>
 
-function nodeCapacity(machine: MachineInfo, { maxPods, podsPerCore }: PodRoom, handedOut: Resources = {}): Resources {
+function nodeCapacity(machine: MachineInfo, { maxPods, podsPerCore, localStorageCapacityIsolation }: Capacity, handedOut: Resources = {}): Resources {
   return {
     cpu: String(machine.cpus),
-    'ephemeral-storage': kibi(machine.ephemeralStorageBytes),
+    ...(localStorageCapacityIsolation ? { 'ephemeral-storage': kibi(machine.ephemeralStorageBytes) } : {}),
     ...withoutHugepages,
     ...handedOut,
     memory: kibi(machine.memoryBytes),
@@ -54,7 +54,7 @@ function nodeCapacity(machine: MachineInfo, { maxPods, podsPerCore }: PodRoom, h
  */
 export function nodeAllocatable(
   machine: MachineInfo,
-  config: PodRoom & Pick<KubeletConfig, 'systemReserved' | 'kubeReserved' | 'evictionHard'>,
+  config: Capacity & Pick<KubeletConfig, 'systemReserved' | 'kubeReserved' | 'evictionHard'>,
   handedOut: Resources = {},
 ): Resources {
   const reserved = (name: string) => quantity(config.systemReserved[name]) + quantity(config.kubeReserved[name])
@@ -70,7 +70,7 @@ export function nodeAllocatable(
   return {
     ...nodeCapacity(machine, config, handedOut),
     cpu: milli % 1000 === 0 ? String(milli / 1000) : `${milli}m`,
-    'ephemeral-storage': String(Math.floor(Math.max(0, storage))),
+    ...(config.localStorageCapacityIsolation ? { 'ephemeral-storage': String(Math.floor(Math.max(0, storage))) } : {}),
     memory: kibi(Math.max(0, memory)),
   }
 }

@@ -2,8 +2,10 @@
  * Stops containers and pods (L3): preStop, TERM, grace, KILL; sidecars after the regular containers, last started first stopped.
  * Upstream: kuberuntime_container.go killContainer, kuberuntime_termination_order.go (v1.36).
  */
+
 import { deadlineScope } from '#base/abortScope'
 import { messageOf } from '#base/messageOf'
+import { orAborted } from '#base/orAborted'
 import { rpcErrorText } from '#grpc/grpcError'
 import { type FrozenContainer, type FrozenPod, findSpecContainer, isRestartableInitContainer } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -49,7 +51,9 @@ export async function killContainer(context: KubeletContext, pod: FrozenPod, rec
   if (container?.lifecycle?.preStop && grace > 0 && record.state === 'running') await preStop(context, { pod, container, record, podIP, grace, options })
   if (options.turn && leftMs() > 0) await upTo(context, leftMs(), options.turn)
   const usedSeconds = Math.floor((context.clock.monotonicMs() - startedMs) / 1000)
-  await orAborted(context.runtime.stopContainer(record.id, Math.max(minimumGraceSeconds, grace - usedSeconds)), options.signal)
+  const stopping = context.runtime.stopContainer(record.id, Math.max(minimumGraceSeconds, grace - usedSeconds))
+  // The caller of an aborted stop stops the container again, with a shorter grace period.
+  await (options.signal ? orAborted(stopping, options.signal) : stopping)
 }
 
 interface PreStopRequest {
@@ -82,24 +86,6 @@ async function upTo(context: KubeletContext, ms: number, turn: Promise<unknown>)
   const over = new AbortController()
   await Promise.race([turn, context.clock.sleep(ms, over.signal).catch(() => {})])
   over.abort()
-}
-
-/** Stops waiting when aborted: the caller then stops the container again with a shorter grace period. */
-async function orAborted(stopping: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (!signal) return stopping
-  signal.throwIfAborted()
-  let onAbort = () => {}
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-  // The result may have no reader any more.
-  stopping.catch(() => {})
-  try {
-    await Promise.race([stopping, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
 }
 
 /**

@@ -13,7 +13,7 @@ import type { KubeletContext } from '../core/context.ts'
 import { type ContainerRecord, type PodRuntimeStatus, sandboxIPs } from '../core/podRuntimeStatus.ts'
 import { annotationKeys } from '../core/runtimeLabels.ts'
 import type { CgroupTree } from '../resources/cgroupTree.ts'
-import { containerResourceOptions, hugepageSizes } from '../resources/resourceOptions.ts'
+import { containerResourceOptions, podCgroupOptions } from '../resources/resourceOptions.ts'
 import { killContainer } from './killing.ts'
 
 export interface PodResizer {
@@ -35,7 +35,7 @@ function actuatedOf(allocations: Allocations, podUid: string, { name, status }: 
 export function createPodResizer(context: KubeletContext, allocations: Allocations, cgroups: CgroupTree): PodResizer {
   const { host, runtime, config } = context
   const duration = resizeDuration(context.metrics)
-  const podOptions = { ...config, hugepageSizes: hugepageSizes(context) }
+  const podOptions = podCgroupOptions(context)
 
   /** Why memory cannot be taken away now. */
   const refuse = async (

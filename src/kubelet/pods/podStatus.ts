@@ -11,6 +11,7 @@ import { type ConditionDraft, containersReadyCondition, initializedCondition, re
 import { sandboxIPs } from '../core/podRuntimeStatus.ts'
 import { type ContainerStatusInput, containerStatuses, unknownEnd } from './containerStatuses.ts'
 import { podSandboxChanged } from './podActions.ts'
+import { podLevelStatus } from './podLevelStatus.ts'
 import { podPhase } from './podPhase.ts'
 import { allContainersRestartingCondition, containersToReset, mayRestartAll, shouldAllContainersRestart } from './restartAll.ts'
 
@@ -23,7 +24,9 @@ export interface PodStatusInput extends Omit<ContainerStatusInput, 'previous' | 
   readonly hostIPs: readonly string[]
   /** PodResizePending, PodResizeInProgress. */
   readonly resizeConditions?: readonly ConditionDraft[] | undefined
-  /** What the pod has as a whole. */
+  /** The feature gate InPlacePodLevelResourcesVerticalScaling: the status has the resources of the pod as a whole. */
+  readonly reportsPodResources?: boolean | undefined
+  /** What a resize has written for the pod as a whole. */
   readonly podResources?: Frozen<ResourceRequirements> | undefined
   /** Set when the kubelet itself ended the pod: DeadlineExceeded, Evicted, a refused admission. */
   readonly ending?:
@@ -85,7 +88,7 @@ export function generatePodStatus(input: PodStatusInput): PodStatus {
     ...(init.length > 0 ? { initContainerStatuses: ended.init } : {}),
     containerStatuses: ended.regular,
     ...(ephemeral.length > 0 ? { ephemeralContainerStatuses: ephemeral } : {}),
-    ...podLevelResources(input),
+    ...(input.reportsPodResources ? podLevelStatus(pod, input.podResources) : {}),
     ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
   }
 }
@@ -167,13 +170,6 @@ function refusedStatus({ pod, previousStatus, nowMs }: PodStatusInput, ending: N
     startTime: previousStatus.startTime ?? formatTime(nowMs),
     ...(previousStatus.qosClass ? { qosClass: previousStatus.qosClass } : {}),
   }
-}
-
-/** Only of pods that ask for something as a whole. */
-function podLevelResources({ pod, podResources }: PodStatusInput): Pick<PodStatus, 'resources' | 'allocatedResources'> {
-  const own = pod.spec.resources
-  if (!own) return {}
-  return { resources: deepCopy<ResourceRequirements>(podResources ?? own), ...(own.requests ? { allocatedResources: { ...own.requests } } : {}) }
 }
 
 function disruption(message: string): ConditionDraft {

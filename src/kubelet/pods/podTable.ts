@@ -2,8 +2,11 @@
  * The pods of the node and how far each one is (L3). The table is created before the parts that read it; podWorkers.ts adds the pods and moves them on.
  * Upstream: kubelet/pod_workers.go podSyncStatuses, kubelet/pod/pod_manager.go (v1.36).
  */
+
 import type { Timer } from '#base/clock'
+import { unlessAborted } from '#base/orAborted'
 import { type FrozenPod, isTerminalPhase } from '../core/containers.ts'
+import type { PodWorkerState } from '../core/kubeletView.ts'
 import type { CountedPod } from './podGauges.ts'
 import type { PodStatusInput } from './podStatus.ts'
 import type { PodMemory } from './syncPod.ts'
@@ -17,6 +20,8 @@ export interface PodTable {
   isFinished(uid: string): boolean
   /** Resolves when the pod is finished, at once for an unknown pod, and when the kubelet stops. */
   ended(uid: string): Promise<void>
+  /** Every pod with the state of its worker. */
+  states(): PodWorkerState[]
   /** Every pod with its stage, for metrics. */
   podCounts(): CountedPod[]
 }
@@ -79,6 +84,11 @@ export function newWorker(pod: FrozenPod, nowMs: number): Worker {
   }
 }
 
+function stateOf({ pod: { metadata }, stage, running, removed, graceSeconds }: Worker): PodWorkerState {
+  const { namespace = '', name = '', uid = '' } = metadata
+  return { namespace, name, uid, stage, isWorking: running !== undefined, isDeleted: removed, ...(graceSeconds === undefined ? {} : { graceSeconds }) }
+}
+
 export interface WorkerTable extends PodTable {
   /** By the pod's uid. */
   readonly workers: Map<string, Worker>
@@ -96,11 +106,9 @@ export function createPodTable(signal: AbortSignal): WorkerTable {
     ended: async (uid) => {
       const worker = workers.get(uid)
       if (!worker || worker.isFinished) return
-      await new Promise<void>((resolve) => {
-        worker.terminationCallbacks.push(resolve)
-        signal.addEventListener('abort', () => resolve(), { once: true })
-      })
+      await unlessAborted(new Promise<void>((resolve) => worker.terminationCallbacks.push(resolve)), signal)
     },
+    states: () => [...workers.values()].map(stateOf),
     podCounts: () =>
       [...workers.values()].map(({ pod, stage, removed }) => ({ pod, lifecycle: stage === 'syncing' ? ('sync' as const) : stage, orphan: removed })),
   }

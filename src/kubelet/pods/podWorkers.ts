@@ -21,6 +21,7 @@ import { labelKeys } from '../core/runtimeLabels.ts'
 import { removeLogLink } from '../logs/logLinks.ts'
 import { killPod } from './killing.ts'
 import { newWorker, type PodEnding, type PodTable, type Worker, type WorkerTable } from './podTable.ts'
+import { errorBackOffMs, jittered } from './retryDelay.ts'
 import { currentStatus, type PodMachinery, RuntimeStatusError, readPod, syncPod } from './syncPod.ts'
 
 /** The workers, and the table of their pods. */
@@ -38,8 +39,6 @@ export interface PodWorkers extends PodTable {
   /** Resolves when no step is running any more; called after the signal. */
   settled(): Promise<void>
 }
-
-const retryMs = 2_000
 
 /** What a step needs of the workers. */
 interface Pool {
@@ -87,7 +86,7 @@ export function createPodWorkers(machinery: PodMachinery, table: WorkerTable, si
             context.recorder.event(podReference(worker.pod), 'Warning', 'FailedSync', `error determining status: ${reason}`)
           }
           context.log.warn('Error syncing pod, skipping', { pod: worker.pod.metadata.name, namespace: worker.pod.metadata.namespace, error: reason })
-          worker.timer = context.clock.timer(retryMs, () => wake(uid))
+          worker.timer = context.clock.timer(jittered(errorBackOffMs, context.random), () => wake(uid))
         }
       }
     }

@@ -19,6 +19,7 @@ import { formatElapsed } from '../core/formatElapsed.ts'
 import { podReference } from '../core/podReference.ts'
 import { type PodRuntimeStatus, readPodRuntimeStatus, sandboxIPs } from '../core/podRuntimeStatus.ts'
 import type { Refusal } from '../core/refusal.ts'
+import { gateEnabled } from '../core/resourceConfig.ts'
 import { StartError } from '../core/startError.ts'
 import type { ImageManager } from '../images/imageManager.ts'
 import type { ProbeManager } from '../probes/probeManager.ts'
@@ -34,6 +35,7 @@ import type { PodResizer } from './podResizer.ts'
 import { type StartRequest, startContainer, startSandbox } from './podStarter.ts'
 import { generatePodStatus, isKubeletCondition, type PodStatusInput, withReadySandbox } from './podStatus.ts'
 import { containersToReset, msUntilReset, resetContainers } from './restartAll.ts'
+import { errorBackOffMs, jittered, networkBackOffMs, resyncInMs } from './retryDelay.ts'
 import { podSandboxConfig } from './runtimeConfig.ts'
 import type { StatusManager } from './statusManager.ts'
 import { withTerminationMessages } from './terminationMessage.ts'
@@ -83,9 +85,7 @@ export interface SyncOutcome {
   readonly againInMs: number | undefined
 }
 
-const retryMs = 10_000
 const backOffEventPeriodMs = 10_000
-const networkRetryMs = 1_000
 /** If a start takes longer, for example to pull images, the status is reported before its end. */
 const slowStartMs = 2_000
 
@@ -123,6 +123,7 @@ export function currentStatus(machinery: PodMachinery, pod: FrozenPod, runtimeSt
     hostIPs: context.config.nodeIPs,
     ending: memory.ending,
     appliedResources: (record) => machinery.resizer.actuated(pod.metadata.uid ?? '', record),
+    reportsPodResources: gateEnabled(context.config, 'InPlacePodLevelResourcesVerticalScaling'),
     podResources: machinery.allocations.actuated(pod.metadata.uid ?? ''),
     resizeConditions: machinery.allocations.conditions(pod.metadata.uid ?? ''),
     resourceStatus: (container) => context.resources.status(pod, container),
@@ -172,7 +173,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
     const problem = await machinery.networkProblem()
     if (problem) {
       context.recorder.event(podReference(pod), 'Warning', 'NetworkNotReady', `network is not ready: ${problem}`)
-      return { terminal: false, againInMs: Math.min(networkRetryMs, deadlineMs ?? networkRetryMs) }
+      return { terminal: false, againInMs: Math.min(jittered(networkBackOffMs, context.random), deadlineMs ?? Number.POSITIVE_INFINITY) }
     }
   }
   const volumes = await volumesOf(machinery, pod)
@@ -191,7 +192,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   }
   // What happened during the step is in `after`: a sidecar that runs lets the next container start at once.
   if (isTerminalPhase(reached.phase) || hasWork(computePodActions(pod, after, probes), memory)) return { terminal: false, againInMs: 0 }
-  const waits = [retryInMs, deadlineMs, context.config.syncFrequencyMs > 0 ? context.config.syncFrequencyMs : undefined].filter((ms) => ms !== undefined)
+  const waits = [resyncInMs(retryInMs, context.config.syncFrequencyMs, context.random), deadlineMs].filter((ms) => ms !== undefined)
   return { terminal: false, againInMs: waits.length > 0 ? least(waits) : undefined }
 }
 
@@ -303,10 +304,29 @@ async function carryOut(machinery: PodMachinery, step: PodStep, signal: AbortSig
   } else {
     sandbox = podSandboxConfig(pod, actions.attempt, context.userNamespaces.of(pod), context.config)
   }
+  const addresses = podIPs
   if (pod.spec.hostNetwork) podIPs = context.config.nodeIPs
   const start: Start = (kind, container, targetContainerName) =>
     tryStart(machinery, memory, kind, { pod, container, sandboxId, sandbox, podIPs, status, volumes, targetContainerName, signal })
-  return startContainers(pod, actions, start).finally(() => slow?.cancel())
+  const startWhenReady = async () => {
+    if (!(await isNetworkReady(context, pod, addresses, signal))) return jittered(networkBackOffMs, context.random)
+    return startContainers(pod, actions, start)
+  }
+  return startWhenReady().finally(() => slow?.cancel())
+}
+
+/** Upstream has no such step: network plugins that enforce policies wait while the runtime creates the sandbox. */
+async function isNetworkReady({ podNetwork, recorder }: KubeletContext, pod: FrozenPod, podIPs: readonly string[], signal: AbortSignal): Promise<boolean> {
+  if (!podNetwork || pod.spec.hostNetwork) return true
+  try {
+    if (podIPs.length === 0) throw new Error('the sandbox has no address')
+    await podNetwork.podNetworkReady(pod, podIPs, signal)
+    return true
+  } catch (error) {
+    if (signal.aborted) throw error
+    recorder.event(podReference(pod), 'Warning', 'NetworkNotReady', `network is not ready: ${messageOf(error)}`)
+    return false
+  }
 }
 
 /** From now on the pod has a sandbox, which others may wait for. */
@@ -388,6 +408,6 @@ async function tryStart(machinery: PodMachinery, memory: PodMemory, kind: Contai
     if (request.signal.aborted || !(error instanceof StartError)) throw error
     machinery.metrics.startedContainersErrors.inc({ container_type, code: error.reason })
     memory.startFailures.set(container.name, { reason: error.reason, message: error.message })
-    return error.retryAfterMs ?? retryMs
+    return Math.min(error.retryAfterMs ?? errorBackOffMs, errorBackOffMs)
   }
 }

@@ -18,7 +18,7 @@ export async function probeGrpc(host: string, port: number, service: string, tim
   const { connectGrpc } = await import('#grpc/grpcConnection')
   const address = `${host.includes(':') ? `[${host}]` : host}:${port}`
   const request = service === '' ? Buffer.alloc(0) : Buffer.concat([Buffer.from([0x0a, ...varint(Buffer.byteLength(service))]), Buffer.from(service)])
-  const connection = connectGrpc(address, `kube-probe/${kubernetesVersion}`)
+  const connection = connectGrpc(address, { userAgent: `kube-probe/${kubernetesVersion}` })
   try {
     return healthOf(await connection.unary('/grpc.health.v1.Health/Check', request, { timeoutMs }))
   } catch (error) {

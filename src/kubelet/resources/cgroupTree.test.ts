@@ -39,13 +39,33 @@ test('KUB-14 RES-02 burstable pods share CPU by what they ask for together; fini
   })
 })
 
+test('KUB-14 a part of the requested memory that is no whole number of bytes is rounded down before it is kept back', () => {
+  const config = { qosReserved: { memory: '50%' }, featureGates: { QOSReserved: true } }
+  const limits = qosLimits([pod('Guaranteed', '1', '3'), pod('Burstable', '1', '5')], { memory: '100' }, config)
+  assert.deepEqual([limits.burstable.memoryLimitBytes, limits.bestEffort.memoryLimitBytes], [99, 97])
+})
+
+test('KUB-14 MemoryQoS protects the memory of classes by the policy TieredReservation, and lifts the protection by None', () => {
+  const pods = [pod('Guaranteed', '1', '2Gi'), pod('Burstable', '1', '1Gi'), pod('BestEffort', '', '')]
+  const protection = (reservationPolicy: string) => {
+    const limits = qosLimits(pods, { memory: '8Gi' }, resourcesDefaults, { throttlingFactor: 0.9, reservationPolicy, allocatableBytes: 8 * gibi })
+    return [limits.guaranteed, limits.burstable.memoryLowBytes, limits.bestEffort.memoryLowBytes]
+  }
+  assert.deepEqual(protection('TieredReservation'), [{ memoryMinBytes: 3 * gibi }, gibi, undefined])
+  assert.deepEqual(protection('None'), [{ memoryMinBytes: 0 }, 0, undefined])
+  assert.deepEqual(reservedLimits(reserved.systemReserved, false, true), { cpuShares: 512, memoryLimitBytes: gibi, memoryMinBytes: gibi, pidsLimit: 1000 })
+})
+
 test('KUB-14 cgroup v1 is reported as an event, or refused', () => {
   const warnings: string[] = []
-  const check = (version: 1 | 2, failCgroupV1: boolean) => checkCgroupVersion(version, { failCgroupV1 }, (message) => warnings.push(message))
+  const check = (version: 1 | 2, failCgroupV1: boolean, singleProcessOOMKill?: boolean) =>
+    checkCgroupVersion(version, { failCgroupV1, singleProcessOOMKill }, (message) => warnings.push(message))
   check(2, true)
   assert.deepEqual(warnings, [])
   check(1, false)
   assert.deepEqual(warnings, ['cgroup v1 support is in maintenance mode, please migrate to cgroup v2'])
+  check(2, true, false)
+  assert.throws(() => check(1, false, false), /singleProcessOOMKill must not be explicitly set to false when using cgroup v1/)
   assert.throws(() => check(1, true), /kubelet is configured to not run on a host using cgroup v1/)
 })
 
@@ -73,7 +93,13 @@ for (const c of bad) {
 }
 
 test('KUB-22 the node declares the features of its gates', () => {
-  assert.deepEqual(declaredFeatures({ featureGates: {} }), ['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'])
-  assert.deepEqual(declaredFeatures({ featureGates: { InPlacePodVerticalScalingInitContainers: false } }), ['InPlacePodLevelResourcesVerticalScaling'])
+  const all = ['ExtendWebSocketsToKubelet', 'InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers']
+  assert.deepEqual(declaredFeatures({ featureGates: {} }), all)
+  for (const gate of all) {
+    assert.deepEqual(
+      declaredFeatures({ featureGates: { [gate]: false } }),
+      all.filter((one) => one !== gate),
+    )
+  }
   assert.deepEqual(declaredFeatures({ featureGates: { NodeDeclaredFeatures: false } }), [])
 })

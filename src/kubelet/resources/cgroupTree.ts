@@ -9,9 +9,11 @@ import { milliCpuToShares, podCgroupPath, podQosClass, qosCgroupPath } from '../
 import { type FrozenPod, isTerminalPhase } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { hugepageBytes, type MachineTopology } from '../core/machineTopology.ts'
+import { classMemoryProtection, type MemoryQosOptions } from '../core/memoryQos.ts'
 import { milliUnits, quantity, wholeUnits } from '../core/quantities.ts'
 import { gateEnabled, type ResourcesConfig } from '../core/resourceConfig.ts'
-import { cgroupMetrics } from './managerMetrics.ts'
+import { cgroupMetrics, memoryQosMetrics } from './managerMetrics.ts'
+import { memoryQosOptions } from './resourceOptions.ts'
 
 export interface CgroupTree {
   /** Makes the groups. @throws Error when this node may not run on such a host, or a group that is to be limited is not there */
@@ -52,16 +54,19 @@ export function kubepodsLimits(
 /** Linux's own limit on 64-bit machines. */
 const maxPids = 4_194_304
 
-/** The limits of what is reserved for the system or for Kubernetes; `compressible`: of CPUs alone. */
-export function reservedLimits(reserved: Readonly<Record<string, string>>, compressible: boolean): CgroupLimits {
+/** The limits of what is reserved for the system or for Kubernetes; `compressible`: of CPUs alone; `protectsMemory`: feature gate MemoryQoS. */
+export function reservedLimits(reserved: Readonly<Record<string, string>>, compressible: boolean, protectsMemory = false): CgroupLimits {
+  const memoryBytes = reserved.memory === undefined || compressible ? undefined : wholeUnits(reserved.memory)
   return {
     ...(reserved.cpu === undefined ? {} : { cpuShares: milliCpuToShares(milliUnits(reserved.cpu)) }),
-    ...(reserved.memory === undefined || compressible ? {} : { memoryLimitBytes: wholeUnits(reserved.memory) }),
+    ...(memoryBytes === undefined ? {} : { memoryLimitBytes: memoryBytes, ...(protectsMemory ? { memoryMinBytes: memoryBytes } : {}) }),
     ...(reserved.pid === undefined || compressible ? {} : { pidsLimit: wholeUnits(reserved.pid) }),
   }
 }
 
 export interface QosLimits {
+  /** Only with feature gate MemoryQoS: the group of Guaranteed pods holds those of the other classes, too. */
+  readonly guaranteed?: CgroupLimits | undefined
   readonly burstable: CgroupLimits
   readonly bestEffort: CgroupLimits
 }
@@ -71,18 +76,26 @@ export function qosLimits(
   pods: readonly FrozenPod[],
   allocatable: Readonly<Record<string, string>>,
   config: Pick<ResourcesConfig, 'qosReserved' | 'featureGates'>,
+  memory?: MemoryQosOptions,
 ): QosLimits {
   const active = pods.filter((pod) => !isTerminalPhase(pod.status?.phase))
   const requested = (qos: string, name: string) => active.reduce((sum, pod) => (podQosClass(pod) === qos ? sum + (podRequests(pod)[name] ?? 0) : sum), 0)
-  const shares = { burstable: { cpuShares: milliCpuToShares(requested('Burstable', 'cpu')) }, bestEffort: { cpuShares: milliCpuToShares(0) } }
+  const requests = { guaranteed: requested('Guaranteed', 'memory'), burstable: requested('Burstable', 'memory') }
+  const protection = memory && classMemoryProtection(requests, memory)
+  const shares = {
+    ...(protection ? { guaranteed: protection.guaranteed } : {}),
+    burstable: { cpuShares: milliCpuToShares(requested('Burstable', 'cpu')), ...protection?.burstable },
+    bestEffort: { cpuShares: milliCpuToShares(0) },
+  }
   const percent = gateEnabled(config, 'QOSReserved') ? /^(\d+)%$/.exec(config.qosReserved.memory ?? '')?.[1] : undefined
   if (percent === undefined) return shares
   const total = amountsOf(allocatable).memory ?? 0
-  const kept = (qos: string) => (requested(qos, 'memory') * Number(percent)) / 100
-  const burstable = Math.floor(total - kept('Guaranteed'))
+  const kept = (bytes: number) => Math.trunc((bytes * Number(percent)) / 100)
+  const burstable = total - kept(requests.guaranteed)
   return {
+    ...shares,
     burstable: { ...shares.burstable, memoryLimitBytes: burstable },
-    bestEffort: { ...shares.bestEffort, memoryLimitBytes: Math.floor(burstable - kept('Burstable')) },
+    bestEffort: { ...shares.bestEffort, memoryLimitBytes: burstable - kept(requests.burstable) },
   }
 }
 
@@ -92,16 +105,21 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
   const event = (type: 'Normal' | 'Warning', reason: string, message: string) =>
     context.recorder.event({ kind: 'Node', name: config.nodeName, uid: config.nodeName }, type, reason, message)
   const path = (qos: 'Guaranteed' | 'Burstable' | 'BestEffort') => qosCgroupPath(config.cgroupRoot, qos)
-  const classes = () => qosLimits(pods(), context.allocatable, config)
+  const memory = () => memoryQosOptions(context)
+  const classes = () => qosLimits(pods(), context.allocatable, config, memory())
   const timed = cgroupMetrics(context, host?.cgroups.version)
+  const memoryGauges = memoryQosMetrics(context.metrics, gateEnabled(config, 'MemoryQoS'))
   let applied = ''
 
   const update = async (): Promise<void> => {
     const limits = classes()
     const wanted = JSON.stringify(limits)
     if (!host || wanted === applied) return
+    const { guaranteed } = limits
+    if (guaranteed) await timed('update', () => host.cgroups.ensure(path('Guaranteed'), guaranteed))
     await timed('update', () => host.cgroups.ensure(path('Burstable'), limits.burstable))
     await timed('update', () => host.cgroups.ensure(path('BestEffort'), limits.bestEffort))
+    memoryGauges(limits)
     applied = wanted
   }
 
@@ -112,7 +130,7 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
     const what = `${part === 'system' ? 'System' : 'Kube'} Reserved${compressible ? ' Compressible' : ''}`
     try {
       if (!(await host.cgroups.exists(cgroup))) throw new Error(`["${cgroup}"] does not exist`)
-      await host.cgroups.ensure(cgroup, reservedLimits(reserved, compressible))
+      await host.cgroups.ensure(cgroup, reservedLimits(reserved, compressible, gateEnabled(config, 'MemoryQoS')))
     } catch (error) {
       const message = `Failed to enforce ${what} Cgroup Limits on "${cgroup}": ${messageOf(error)}`
       event('Warning', 'FailedNodeAllocatableEnforcement', message)
@@ -167,8 +185,15 @@ export function createCgroupTree(context: KubeletContext, pods: () => readonly F
 }
 
 /** @throws Error in upstream's words where failCgroupV1 forbids to run here */
-export function checkCgroupVersion(version: 1 | 2, config: Pick<ResourcesConfig, 'failCgroupV1'>, warn: (message: string) => void): void {
+export function checkCgroupVersion(
+  version: 1 | 2,
+  config: Pick<ResourcesConfig, 'failCgroupV1' | 'singleProcessOOMKill'>,
+  warn: (message: string) => void,
+): void {
   if (version === 2) return
+  if (config.singleProcessOOMKill === false) {
+    throw new Error('invalid configuration: singleProcessOOMKill must not be explicitly set to false when using cgroup v1')
+  }
   if (config.failCgroupV1) {
     throw new Error(
       'kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is unsupported and will be removed in a future release: set failCgroupV1 to false, or boot the host with cgroup v2',

@@ -259,3 +259,22 @@ export function cgroupMetrics({ metrics, clock }: MetricsDeps, version: 1 | 2 | 
     duration.observe((clock.monotonicMs() - startedMs) / 1000, { operation_type: operation })
   }
 }
+
+/** Memory that the groups of QoS classes are protected in. Without feature gate MemoryQoS there are no such metrics. */
+export function memoryQosMetrics(metrics: Metrics, isOn: boolean): (limits: QosProtection) => void {
+  if (!isOn) return () => {}
+  const gauge = (name: string, help: string) => metrics.gauge({ name: `kubelet_memory_qos_node_${name}`, help })
+  const min = gauge('memory_min_bytes', 'Memory of Guaranteed pods that the kernel never reclaims, in bytes.')
+  const low = gauge('memory_low_bytes', 'Memory of Burstable pods that the kernel reclaims last, in bytes.')
+  return ({ guaranteed, burstable }) => {
+    const lowBytes = burstable.memoryLowBytes ?? 0
+    low.set(lowBytes)
+    // The group of Guaranteed pods covers that of Burstable pods.
+    min.set(Math.max(0, (guaranteed?.memoryMinBytes ?? 0) - lowBytes))
+  }
+}
+
+interface QosProtection {
+  readonly guaranteed?: { readonly memoryMinBytes?: number | undefined } | undefined
+  readonly burstable: { readonly memoryLowBytes?: number | undefined }
+}

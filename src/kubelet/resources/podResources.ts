@@ -2,8 +2,12 @@
  * Tells agents on the node who has which devices, CPUs and memory (L3, edge): the pod resources API v1 at pod-resources/kubelet.sock, for root only.
  * Upstream: kubelet/apis/podresources/server_v1.go (v1.36).
  */
+import { dirname } from 'node:path'
+import { aborted } from '#base/orAborted'
+import { GrpcRefusal } from '#grpc/grpcService'
 import { podResourcesProto } from '#grpc/proto/podResources'
-import { GrpcRefusal, serveUnix } from '#grpc/unixServer'
+import { serveUnix } from '#grpc/unixServer'
+import { makeDirectory } from '#host/files'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer, isTerminalPhase } from '../core/containers.ts'
 import type { CpuManager } from './cpu/cpuManager.ts'
 import type { DeviceManager } from './devices/deviceManager.ts'
@@ -97,7 +101,8 @@ export function podResourcesMethods(source: PodResourcesSource) {
 /** Serves until aborted. */
 export async function servePodResources(socket: string, source: PodResourcesSource, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return
+  await makeDirectory(dirname(socket), 0o750)
   const server = await serveUnix(socket, [{ proto: podResourcesProto, service: 'v1.PodResourcesLister', methods: podResourcesMethods(source) }])
-  await new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
+  await aborted(signal)
   await server.close()
 }

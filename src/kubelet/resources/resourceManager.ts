@@ -4,7 +4,7 @@
  * plugins; cgroupTree.ts keeps the cgroups of pods and QoS classes; podResources.ts serves the result to agents.
  * Upstream: kubelet/cm/container_manager_linux.go (v1.36).
  */
-import { mkdir } from 'node:fs/promises'
+import { makeDirectory } from '#host/files'
 import { type CheckpointFile, checkpointFile, noCheckpoint } from '../core/checkpointFile.ts'
 import { type ContainerOptions, mergeAllocations } from '../core/containerOptions.ts'
 import type { FrozenContainer, FrozenPod } from '../core/containers.ts'
@@ -59,7 +59,7 @@ export async function createResourceManager(deps: ResourceManagerDeps): Promise<
   const listeners: (() => void)[] = []
   const directory = `${config.rootDirectory}/device-plugins`
   const file = (name: string): CheckpointFile => (host ? checkpointFile(name, host.path(name)) : noCheckpoint())
-  if (host) await mkdir(host.path(directory), { recursive: true, mode: 0o750 })
+  if (host) await makeDirectory(host.path(directory), 0o750)
   let managers: Managers | undefined
   const plugins = deviceMetrics(context)
   const registry = createPluginRegistry({

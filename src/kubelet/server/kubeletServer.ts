@@ -4,6 +4,7 @@
  * and port-forward, requestMetrics.ts counts.
  * Upstream: kubelet/server/server.go (v1.36).
  */
+
 import { createServer as createPlainServer, type Server as HttpServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -15,6 +16,7 @@ import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import { messageOf } from '#base/messageOf'
 import { type Metrics, noMetrics } from '#base/metrics'
+import { aborted } from '#base/orAborted'
 import { hangUp } from '#streaming/hangUp'
 import { refuse } from '#streaming/upgrade'
 import type { ConfigurationDocument } from '../configuration/document.ts'
@@ -130,10 +132,7 @@ async function listen(
     server.listen(port, address, () => resolve())
   })
   onPort((server.address() as AddressInfo).port)
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  await aborted(signal)
   server.closeAllConnections()
   await new Promise<void>((resolve) => server.close(() => resolve()))
 }
@@ -258,8 +257,9 @@ async function send(response: ServerResponse, { type, body, code = 200 }: Page, 
   }
   response.flushHeaders()
   for await (const chunk of body) {
-    if (!response.write(chunk)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
+    // A response emits "close" once: waiting for it after the client has left would keep the body open.
     if (gone.aborted) break
+    if (!response.write(chunk)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
   }
   response.end()
 }

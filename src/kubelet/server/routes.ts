@@ -2,6 +2,7 @@
  * The answers of the kubelet's API to plain requests by path (L3). Requests are authorized before. Upstream: InstallDefaultHandlers and
  * InstallDebuggingHandlers of kubelet/server/server.go (v1.36).
  */
+
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '#base/clock'
 import { HealthSlis } from '#base/healthSlis'
@@ -10,6 +11,7 @@ import { findSpecContainer } from '../core/containers.ts'
 import type { KubeletView } from '../core/kubeletView.ts'
 import { gateEnabled } from '../core/resourceConfig.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
+import { nodeViews } from '../views/index.ts'
 import { HttpError } from './httpError.ts'
 import { containerLog } from './logs.ts'
 import { createStatsProvider } from './stats/statsProvider.ts'
@@ -64,9 +66,9 @@ export function debuggingDisabled(): HttpError {
 /** Without debugging handlers these answer 405, */
 const debugging = /^(run|exec|attach|portForward|containerLogs|runningpods|logs|debug\/pprof)(\/|$)/
 /** and these are just not there. */
-const withDebugging = new Set(['checkpoint', 'configz', 'debug', 'flagz', 'statusz'])
+const withDebugging = new Set(['checkpoint', 'configz', 'debug', 'flagz', 'statusz', 'views'])
 /** The other paths answer to any method, or check the method themselves. */
-const onlyGet = new Set(['containerLogs', 'logs', 'pods', 'runningpods', 'stats'])
+const onlyGet = new Set(['containerLogs', 'logs', 'pods', 'runningpods', 'stats', 'views'])
 
 export function createRoutes(deps: RoutesDeps): Routes {
   const routes = plainRoutes(deps)
@@ -114,8 +116,16 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ['portForward/*', refusePlain],
     ['logs', ({ query }) => logPage(view, [], query)],
     ['logs/*', ({ path, query }) => logPage(view, path, query)],
+    ['views/*', ({ path }) => viewPage(view, path)],
     ['debug/*', ({ request }) => debugPage(deps, request)],
   ])
+}
+
+/** A view as the API server shows it in node.skiff.dev. */
+function viewPage(view: KubeletView, [name, ...rest]: readonly string[]): Page {
+  const found = nodeViews.find(({ resource }) => resource === name)
+  if (!found || rest.length > 0) throw notFound()
+  return json(found.compute(view))
 }
 
 function refusePlain(): never {

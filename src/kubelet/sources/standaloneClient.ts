@@ -2,7 +2,9 @@
  * The client of a kubelet that has no API server (L3): every list is empty, watches send nothing, and writes fail. Only static pods run, which
  * must not refer to objects of the API. Upstream: standalone mode, cmd/kubelet/app/server.go (v1.36), where the client is nil.
  */
+
 import { StatusError } from '#api/machinery/status'
+import { aborted } from '#base/orAborted'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
 
@@ -15,10 +17,7 @@ export function standaloneClient(): Client {
       throw new StatusError('ServiceUnavailable', 'there is no API server')
     },
     watch: async function* (_request, signal) {
-      await new Promise<void>((resolve) => {
-        if (signal.aborted) resolve()
-        else signal.addEventListener('abort', () => resolve(), { once: true })
-      })
+      await aborted(signal)
       yield []
     },
   })

@@ -1,8 +1,8 @@
 /** A path of the node (L3), after checking what it is: the pod's own or a PersistentVolume's. Upstream: pkg/volume/hostpath (v1.36). */
 import type { Stats } from 'node:fs'
-import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { stat, writeFile } from 'node:fs/promises'
 import { bareMap } from '#base/bareMap'
-import { isMissing } from '#host/files'
+import { isMissing, makeDirectory } from '#host/files'
 import type { VolumePlugin } from './volumePlugin.ts'
 
 const descriptions: Readonly<Record<string, string>> = bareMap({
@@ -38,7 +38,7 @@ export async function checkHostPath(localPath: string, path: string, type: strin
     if (isMissing(error)) return undefined
     throw error
   })
-  if (!stats && type === 'DirectoryOrCreate') return void (await mkdir(localPath, { recursive: true, mode: 0o755 }))
+  if (!stats && type === 'DirectoryOrCreate') return void (await makeDirectory(localPath, 0o755))
   if (!stats && type === 'FileOrCreate') return writeFile(localPath, '', { mode: 0o644 })
   if (!stats) throw new Error(`hostPath ${path} doesn't exist`)
   const found = fileType(stats)

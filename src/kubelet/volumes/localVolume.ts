@@ -4,15 +4,17 @@
  */
 import { lstat, rm, stat, symlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { bareMap } from '#base/bareMap'
+import { bareMap, ownValue } from '#base/bareMap'
 import { makeDirectory } from '#host/files'
 import type { KubeletHost } from '../core/host.ts'
 import { refuseBacksteps } from './hostPath.ts'
+import { isOwnLocalPath, makeLocalPath } from './localPath.ts'
 import { setVolumeOwnership, watchOwnership } from './ownership.ts'
 import { isMountPoint, mountUnlessMounted, unmountIfMounted } from './podMounts.ts'
-import { fsGroupOf, type VolumePlugin, type VolumeRequest, type VolumeStaging } from './volumePlugin.ts'
+import { fsGroupOf, type VolumePlugin, type VolumeRequest, type VolumeSpec, type VolumeStaging } from './volumePlugin.ts'
 
-const name = 'kubernetes.io/local-volume'
+/** Name of the plugin. */
+export const localVolumePlugin = 'kubernetes.io/local-volume'
 
 function localPath({ spec }: VolumeRequest): string {
   const { path = '' } = spec.persistentVolume?.spec.local ?? {}
@@ -28,13 +30,22 @@ async function isDevice(host: KubeletHost, path: string): Promise<boolean> {
   return stats.isBlockDevice()
 }
 
+/** What the PersistentVolume and the pod ask for. Upstream: volume/util/util.go MountOptionFromSpec. */
+function mountOptions({ persistentVolume, readOnly }: VolumeSpec): string[] {
+  const annotated = ownValue(persistentVolume?.metadata.annotations, 'volume.beta.kubernetes.io/mount-options')
+  const options = annotated?.split(',') ?? persistentVolume?.spec.mountOptions ?? []
+  return [...new Set([...options, ...(readOnly ? ['ro'] : [])])].filter((option) => option !== '' && option !== 'bind' && option !== 'remount').sort()
+}
+
 const isBlockVolume = ({ spec }: VolumeRequest) => spec.persistentVolume?.spec.volumeMode === 'Block'
 
 /** Block devices with a filesystem are staged; directories and block volumes need no staging. */
 const staging: VolumeStaging = {
-  path: ({ context }, spec) => `${context.config.rootDirectory}/plugins/${name}/mounts/${spec.name}`,
-  mountDevice: async ({ host }, request) => {
+  path: ({ context }, spec) => `${context.config.rootDirectory}/plugins/${localVolumePlugin}/mounts/${spec.name}`,
+  mountDevice: async ({ context, host }, request) => {
     const path = localPath(request)
+    const { rootDirectory } = context.config
+    if (isOwnLocalPath(rootDirectory, request.spec.persistentVolume)) await makeLocalPath({ host, rootDirectory }, request.spec.name)
     if (isBlockVolume(request) || !(await isDevice(host, path))) return
     await mountDevice(host, path, request.stagingPath ?? '', request.spec.persistentVolume?.spec.local?.fsType ?? 'ext4')
   },
@@ -42,7 +53,7 @@ const staging: VolumeStaging = {
 }
 
 export const localVolume: VolumePlugin = {
-  name,
+  name: localVolumePlugin,
   supports: ({ persistentVolume }) => persistentVolume?.spec.local !== undefined,
   staging,
   setUp: async ({ context, host }, request) => {
@@ -52,8 +63,9 @@ export const localVolume: VolumePlugin = {
     const isMounted = await isMountPoint(host, directory)
     if (!isMounted) {
       await mountUnlessMounted(host, { source, target: directory, options: ['bind'] })
-      // A bind mount becomes read-only in a second step.
-      if (spec.readOnly) await host.mounter.mount({ source, target: directory, options: ['remount', 'bind', 'ro'] })
+      // A bind mount gets its options, such as read-only, in a second step.
+      const options = mountOptions(spec)
+      if (options.length > 0) await remount(host, source, directory, options)
     }
     if (spec.readOnly) return directory
     // After a restart of the kubelet, the group of the root shows whether the earlier walk was finished: the walk changes the root last.
@@ -87,6 +99,16 @@ export const localVolume: VolumePlugin = {
     },
   },
   statistics: (_volumes, { block, path }, measures) => (block ? measures.device(path) : measures.filesystem(path)),
+}
+
+/** Takes the mount away when its options are refused: the next attempt would find it there, and leave it without them. */
+async function remount({ mounter }: KubeletHost, source: string, target: string, options: readonly string[]): Promise<void> {
+  try {
+    await mounter.mount({ source, target, options: ['remount', 'bind', ...options] })
+  } catch (error) {
+    await mounter.unmount(target)
+    throw error
+  }
 }
 
 /** Formats the device unless it has a filesystem, and mounts it where all pods of the node share it. */

@@ -53,6 +53,14 @@ test('STO-03 a trust bundle that is not there is an error unless it is optional;
   assert.equal(await projectedTrustAnchors(context, { signerName: 'other.test/z', labelSelector: {}, optional: true, path: 'p' }), '')
 })
 
+test('STO-03 a label selector of trust bundles that is too long for a request is an error, and nothing is asked', async () => {
+  const { context, asked } = contextWith(on)
+  const matchLabels = Object.fromEntries(Array.from({ length: 4000 }, (_, at) => [`example.com/label-${at}`, 'value']))
+  const projected = projectedTrustAnchors(context, { signerName: 'x.test/y', labelSelector: { matchLabels }, path: 'p' })
+  await assert.rejects(projected, /^Error: label selector length \(\d+\) is larger than 102400$/)
+  assert.deepEqual(asked, [])
+})
+
 test('STO-03 trust bundles are off unless the feature gate is on', async () => {
   const { context } = contextWith({})
   await assert.rejects(projectedTrustAnchors(context, { name: 'b', path: 'p' }), /needs feature gate ClusterTrustBundleProjection$/)

@@ -15,6 +15,7 @@ import { gateEnabled } from '../core/resourceConfig.ts'
 const gate = 'ClusterTrustBundleProjection'
 /** Beta: not among the resources that every server has. */
 const clusterTrustBundles = clusterScoped<ClusterTrustBundle>('certificates.k8s.io', 'v1beta1', 'clustertrustbundles', 'ClusterTrustBundle')
+const maxSelectorLength = 100 * 1024
 const pemBlock = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/g
 
 /** The certificates of all bundles without duplicates, in an order that is unspecified but stable. */
@@ -47,6 +48,7 @@ async function bundlesOf({ client }: KubeletContext, source: Frozen<ClusterTrust
   const { signerName = '', labelSelector, optional } = source
   // No selector selects nothing, an empty one everything.
   const labels = selectorOf(labelSelector).toString()
+  if (labels.length > maxSelectorLength) throw new Error(`label selector length (${labels.length}) is larger than ${maxSelectorLength}`)
   const selection = { fieldSelector: `spec.signerName=${signerName}`, ...(labels === '' ? {} : { labelSelector: labels }) }
   const found = labelSelector ? [...(await client.of(clusterTrustBundles).list(selection)).items] : []
   if (found.length === 0 && !optional) throw new Error('combination of signerName and labelSelector matched zero ClusterTrustBundles')

@@ -29,6 +29,8 @@ export interface VolumeManager {
   setUpPod(pod: FrozenPod): Promise<MountedVolumes>
   /** Tears down all volumes of the pod and removes its directory. */
   tearDownPod(uid: string): Promise<void>
+  /** Does work while this volume is neither mounted nor unmounted for any pod: of plugins whose volumes several pods share. */
+  inTurn<T>(pluginName: string, volumeName: string, work: () => Promise<T>): Promise<T>
   /** The volumes of the pod that are mounted now. */
   mountedVolumes(uid: string): MountedVolumes
   /** Measures the pod's mounted volumes; those without statistics, or that cannot be measured now, are left out. */
@@ -43,6 +45,7 @@ const unmounted: MountedVolumes = new Map()
 const noVolumes: VolumeManager = {
   setUpPod: async () => new Map(),
   tearDownPod: async () => {},
+  inTurn: (_plugin, _volume, work) => work(),
   mountedVolumes: () => unmounted,
   statistics: async () => [],
   removeOrphans: async () => {},
@@ -133,6 +136,7 @@ export function createVolumeManager(context: KubeletContext, plugins: readonly V
       return ready
     },
     tearDownPod,
+    inTurn: operations.inTurn,
     mountedVolumes: (uid) => mounted.get(uid) ?? unmounted,
     statistics: async (uid, measures) => {
       const measured = [...(mounted.get(uid) ?? unmounted)].map(async ([name, volume]): Promise<MeasuredVolume[]> => {

@@ -27,6 +27,8 @@ export interface MountTarget {
 export interface VolumeOperations {
   /** One attempt. @throws Error with the message of its event */
   mount(plugin: VolumePlugin, target: MountTarget): Promise<MountedVolume>
+  /** Does work while this volume is neither mounted nor unmounted for any pod. */
+  inTurn<T>(pluginName: string, volumeName: string, work: () => Promise<T>): Promise<T>
   /** Unmounts all volumes of the plugin below the pod's directory. */
   unmountAll(plugin: VolumePlugin, podUid: string): Promise<void>
 }
@@ -43,9 +45,10 @@ export function createVolumeOperations(volumes: VolumeContext, metrics: VolumeMe
   const { host, context } = volumes
   const { config } = context
   const exclusive = createExclusive()
+  const inTurn = <T>(pluginName: string, volumeName: string, work: () => Promise<T>): Promise<T> => exclusive(`${pluginName}/${volumeName}`, work)
   /** Staging serves all pods of the node, so that operations on such a volume must not overlap. */
-  const inTurn = <T>(plugin: VolumePlugin, name: string, work: () => Promise<T>): Promise<T> =>
-    plugin.staging ? exclusive(`${plugin.name}/${name}`, work) : work()
+  const inTurnIfStaged = <T>(plugin: VolumePlugin, name: string, work: () => Promise<T>): Promise<T> =>
+    plugin.staging ? inTurn(plugin.name, name, work) : work()
 
   const isUsedElsewhere = async (plugin: VolumePlugin, name: string, ownUid: string): Promise<boolean> => {
     for (const uid of await listIfExists(host.path(`${config.rootDirectory}/pods`))) {
@@ -59,6 +62,7 @@ export function createVolumeOperations(volumes: VolumeContext, metrics: VolumeMe
   }
 
   return {
+    inTurn,
     mount: async (plugin, target) => {
       const { pod, spec, block, refresh } = target
       const failed = (step: string) => (error: unknown) =>
@@ -76,7 +80,7 @@ export function createVolumeOperations(volumes: VolumeContext, metrics: VolumeMe
           const devicePath = await plugin.attachments?.waitForAttach(volumes, request).catch(failed(`${operation}.WaitForAttach failed`))
           request = { ...request, devicePath }
         }
-        return inTurn(plugin, spec.name, async () => {
+        return inTurnIfStaged(plugin, spec.name, async () => {
           if (plugin.staging) {
             // unmountAll finds the volume by this directory, also when a later step fails.
             if (!block) await makeDirectory(host.path(directory))
@@ -100,7 +104,7 @@ export function createVolumeOperations(volumes: VolumeContext, metrics: VolumeMe
         for (const name of await listIfExists(host.path(parent))) {
           const directory = `${parent}/${name}`
           await metrics.timed(plugin.name, kind === 'volumes' ? 'volume_unmount' : 'unmap_volume', () =>
-            inTurn(plugin, name, async () => {
+            inTurnIfStaged(plugin, name, async () => {
               const spec = (await plugin.reconstruct?.(volumes, directory)) ?? { name: basename(directory), readOnly: false }
               await plugin.tearDown?.(volumes, { spec, directory })
               if (!plugin.staging || (await isUsedElsewhere(plugin, name, podUid))) return

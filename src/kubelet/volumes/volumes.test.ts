@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmod, lstat, mkdir, mkdtemp, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, mkdtemp, readdir, readlink, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -123,6 +123,11 @@ test('KUB-11 paths are opened and created inside the volume only, even through l
     const opened = await openWithin(root, join(root, 'real/new'))
     assert.ok((await opened.stat()).isDirectory())
     await opened.close()
+    const open = await Promise.all((await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')))
+    assert.deepEqual(
+      open.filter((path) => path.startsWith(directory)),
+      [],
+    )
   }))
 
 test('KUB-11 mount points inside a read-only volume are known from the containers', () => {

@@ -2,14 +2,18 @@
  * The device plugins of a node (L3, edge): their registrations at kubelet.sock, the devices that they list, and the last known devices of plugins
  * that stopped. Upstream: kubelet/cm/devicemanager/plugin/v1beta1/server.go, handler.go, endpoint.go, manager.go GetCapacity (v1.36).
  */
+
 import { readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { messageOf } from '#base/messageOf'
+import { aborted } from '#base/orAborted'
 import { connectDevicePlugin, type DevicePluginClient, type PluginDevice, type PluginOptions } from '#grpc/devicePlugin'
+import { GrpcRefusal } from '#grpc/grpcService'
 import { devicePluginProto } from '#grpc/proto/devicePlugin'
-import { GrpcRefusal, serveUnix, type UnixServer } from '#grpc/unixServer'
+import { serveUnix, type UnixServer } from '#grpc/unixServer'
+import { makeDirectory } from '#host/files'
 
 export const devicePluginVersion = 'v1beta1'
 export const kubeletSocket = 'kubelet.sock'
@@ -164,12 +168,13 @@ export function createPluginRegistry(deps: RegistryDeps): PluginRegistry {
       let server: UnixServer | undefined
       try {
         // Plugins watch for the socket to be created again, and then register again.
+        await makeDirectory(directory, 0o750)
         await removeSockets(directory)
         server = await serveUnix(join(directory, kubeletSocket), [
           { proto: devicePluginProto, service: 'v1beta1.Registration', methods: { Register: register } },
         ])
         markListening()
-        await new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
+        await aborted(signal)
       } finally {
         await server?.close()
         for (const endpoint of endpoints.values()) endpoint.stop.abort()

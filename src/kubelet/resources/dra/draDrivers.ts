@@ -2,11 +2,13 @@
  * The DRA drivers that run on this node (L3, edge): registered through plugins_registry, each with a connection and, if it reports it, the health of its
  * devices. The ResourceSlices of a driver that stays away are deleted. Upstream: kubelet/cm/dra/plugin/dra_plugin_manager.go, healthinfo.go (v1.36).
  */
+
 import { isStatus } from '#api/machinery/status'
 import type { Timer } from '#base/clock'
+import { aborted } from '#base/orAborted'
 import { resourceSlices } from '#client/builtIn'
 import { connectDraPlugin, type DraPluginClient, type DraVersion } from '#grpc/draPlugin'
-import { GrpcCallError } from '#grpc/unixService'
+import { GrpcError } from '#grpc/grpcError'
 import type { KubeletBase } from '../../core/context.ts'
 import { gateEnabled } from '../../core/resourceConfig.ts'
 import type { PluginHandler, PluginInfo } from '../plugins/pluginWatcher.ts'
@@ -90,7 +92,7 @@ export function createDraDrivers(context: Context, onHealth: (driver: string) =>
         }
       } catch (error) {
         // A driver without this service answers Unimplemented once.
-        if (error instanceof GrpcCallError && error.grpcStatus === 'Unimplemented') return
+        if (error instanceof GrpcError && error.code === 'UNIMPLEMENTED') return
         log.v(2).info('Watching the health of devices failed, retrying', { driver: name, error: String(error) })
       }
       healths.delete(name)
@@ -143,7 +145,7 @@ export function createDraDrivers(context: Context, onHealth: (driver: string) =>
         await clock.sleep(wipingDelayMs, signal)
         const { items } = await context.client.of(resourceSlices).list({ fieldSelector: `spec.nodeName=${config.nodeName}`, signal })
         for (const driver of new Set(items.map(({ spec }) => spec.driver))) if (!drivers.has(driver)) wipeLater(driver, 0)
-        await new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
+        await aborted(signal)
       } catch (error) {
         if (!signal.aborted) log.v(3).info('Looking for ResourceSlices of drivers that are gone failed', { error: String(error) })
       } finally {

@@ -3,7 +3,7 @@
  * that was removed or created again ends the registration. Upstream: kubelet/pluginmanager (v1.36).
  */
 import { type FSWatcher, watch } from 'node:fs'
-import { lstat, mkdir } from 'node:fs/promises'
+import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '#base/clock'
 import { least } from '#base/extremes'
@@ -14,7 +14,7 @@ import { createWakeUp } from '#base/wakeUp'
 import { pluginRegistrationProto } from '#grpc/proto/pluginRegistration'
 import { maxSocketPath } from '#grpc/unixServer'
 import { connectUnixService } from '#grpc/unixService'
-import { listIfExists } from '#host/files'
+import { listIfExists, makeDirectory } from '#host/files'
 
 export interface PluginInfo {
   readonly type: string
@@ -63,7 +63,7 @@ export async function watchPlugins(deps: PluginWatcherDeps, signal: AbortSignal)
   const { clock, directory } = deps
   const known = new Map<string, Known>()
   const bell = createWakeUp()
-  await mkdir(directory, { recursive: true, mode: 0o750 })
+  await makeDirectory(directory, 0o750)
   const watcher = watchDirectory(directory, bell.ring)
   const count = pluginCounter(deps)
   try {

@@ -10,7 +10,7 @@ const hint = (nodes: number[] | undefined, preferred: boolean): TopologyHint => 
 
 const all = maskOf(info.nodes)
 const cases: { name: string; hints: ProviderHints[]; closest?: boolean; want: Record<string, [number | undefined, boolean]> }[] = [
-  { name: 'nobody cares', hints: [{}], want: { 'best-effort': [all, true], restricted: [all, true], 'single-numa-node': [undefined, true] } },
+  { name: 'no provider has a preference', hints: [{}], want: { 'best-effort': [all, true], restricted: [all, true], 'single-numa-node': [undefined, true] } },
   { name: 'no way for one', hints: [{ cpu: [] }], want: { 'best-effort': [all, false], restricted: [all, false], 'single-numa-node': [undefined, false] } },
   {
     name: 'both on one node',

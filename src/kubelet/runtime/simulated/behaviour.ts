@@ -78,7 +78,7 @@ export function endingOf(does: SimulatedBehaviour, config: ContainerConfig): { a
   return { afterMs: does.exitAfterMs, exitCode, reason: exitReason }
 }
 
-/** A tenth of the limits, unless the behaviour sets the usage. */
+/** A tenth of the CPU request and of the memory limit, unless the behaviour sets the usage. */
 export function usageOf({ linux }: ContainerConfig, does: SimulatedBehaviour): { cpuNanoCores: number; memoryBytes: number } {
   const { cpuShares = 2, memoryLimitInBytes = 100 * 2 ** 20 } = linux.resources
   const milli = does.cpuMilli ?? (cpuShares * 1000) / 1024 / 10

@@ -28,6 +28,7 @@ function createContainer(state: State, podSandboxId: string, config: ContainerCo
     sandbox,
     logs: [],
     timers: new Set(),
+    cpu: { untilMs: 0, usedNs: 0 },
     record: { ...shared, ...described, podSandboxId, state: 'CONTAINER_CREATED' },
     status: {
       ...shared,
@@ -56,7 +57,9 @@ async function startContainer(state: State, id: string, context: CallContext | u
   if (!container) throw new GrpcError('NOT_FOUND', `container "${id}" not found`)
   const does = behaviour(state, container)
   if (does.startError !== undefined) throw new GrpcError('UNKNOWN', does.startError)
-  container.status = { ...container.status, state: 'CONTAINER_RUNNING', startedAt: nanoseconds(state.clock.now()) }
+  const startedMs = state.clock.now()
+  container.cpu = { untilMs: startedMs, usedNs: 0 }
+  container.status = { ...container.status, state: 'CONTAINER_RUNNING', startedAt: nanoseconds(startedMs) }
   container.record = { ...container.record, state: 'CONTAINER_RUNNING' }
   const atStart: string[] = []
   for (const line of does.logs ?? [`${container.config.metadata.name} started on a simulated node`]) {
@@ -88,7 +91,10 @@ export function containerCalls(state: State): Containers {
     listContainers: async (uid) => [...idsOf(state, uid, state.containers.keys())].flatMap((id) => state.containers.get(id)?.record ?? []),
     updateContainerResources: async (id, resources) => {
       const container = state.containers.get(id)
-      if (container) container.config.linux.resources = { ...container.config.linux.resources, ...resources }
+      if (!container) return
+      // The time until now counts with the usage until now.
+      if (container.status.state === 'CONTAINER_RUNNING') countCpu(state, container)
+      container.config.linux.resources = { ...container.config.linux.resources, ...resources }
     },
     reopenContainerLog: async () => {},
     listContainerStats: async () =>
@@ -96,14 +102,26 @@ export function containerCalls(state: State): Containers {
   }
 }
 
+/**
+ * Adds the CPU time since the last look. The usage may change at any time, with the resources or by code: a product of usage and age would fall with it, and no
+ * counter may. Nor does it fall when the clock is set back.
+ */
+function countCpu(state: State, container: Container): { atMs: number; nanoCores: number; usedNs: number; memoryBytes: number } {
+  const { cpuNanoCores: nanoCores, memoryBytes } = usageOf(container.config, behaviour(state, container))
+  const atMs = state.clock.now()
+  const { untilMs, usedNs } = container.cpu
+  const passedMs = Math.max(0, atMs - untilMs)
+  container.cpu = { untilMs: untilMs + passedMs, usedNs: usedNs + (nanoCores * passedMs) / 1000 }
+  return { atMs, nanoCores, usedNs: container.cpu.usedNs, memoryBytes }
+}
+
 function stats(state: State, container: Container) {
-  const { cpuNanoCores, memoryBytes } = usageOf(container.config, behaviour(state, container))
-  const timestamp = nanoseconds(state.clock.now())
-  const ranForSeconds = (timestamp - container.status.startedAt) / 1e9
+  const { atMs, nanoCores, usedNs, memoryBytes } = countCpu(state, container)
+  const timestamp = nanoseconds(atMs)
   const of = (value: number) => ({ value: Math.round(value) })
   return {
     attributes: { id: container.status.id, metadata: container.config.metadata, labels: container.config.labels, annotations: container.config.annotations },
-    cpu: { timestamp, usageCoreNanoSeconds: of(cpuNanoCores * ranForSeconds), usageNanoCores: of(cpuNanoCores) },
+    cpu: { timestamp, usageCoreNanoSeconds: of(usedNs), usageNanoCores: of(nanoCores) },
     memory: {
       timestamp,
       workingSetBytes: of(memoryBytes),

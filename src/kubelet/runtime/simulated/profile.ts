@@ -20,7 +20,10 @@ export interface SimulatedProfile {
   pull(image: string, pod: Pick<SimulatedContainer, 'namespace' | 'podName' | 'labels' | 'annotations'>): SimulatedPull
 }
 
-/** Pods start within a second and keep running; init containers and the pods of Jobs succeed after a second; usage is a tenth of what limits allow. */
+/**
+ * Pods start within a second and keep running; init containers, the pods of Jobs and pods that never restart succeed after a second; containers use a
+ * tenth of their CPU request and of their memory limit.
+ */
 export const defaultProfile: SimulatedProfile = {
   sandboxDelayMs: 100,
   startDelayMs: 100,
@@ -46,7 +49,7 @@ export function behaviourOf(profile: SimulatedProfile, config: ContainerConfig, 
     isInit: config.annotations[annotationKeys.kind] === 'init',
     restartCount: config.metadata.attempt,
   }
-  const isMeantToEnd = container.isInit || container.labels[jobLabel] !== undefined
+  const isMeantToEnd = config.annotations[annotationKeys.kind] !== undefined || container.labels[jobLabel] !== undefined
   const usual: SimulatedBehaviour = isMeantToEnd ? { exitAfterMs: 1000 } : {}
   return { ...usual, ...profile.behave(container), ...annotatedBehaviour(container, random) }
 }

@@ -25,6 +25,8 @@ export interface Container {
   /** Timers of its exit and of later log lines. */
   readonly timers: Set<Timer>
   logs: LogLine[]
+  /** CPU time from the start until that moment. */
+  cpu: { readonly untilMs: number; readonly usedNs: number }
 }
 
 export interface State {

@@ -5,9 +5,10 @@
  */
 import type { Clock } from '#base/clock'
 import { createDisks } from '#host/blockIo'
+import type { DirectoryUsage } from '#host/directoryUsage'
 import type { KubeletView } from '../../core/kubeletView.ts'
 import { cadvisorMetricsText } from './cadvisorMetrics.ts'
-import { createDiskUsage, type DirectoryUsage, type DiskUsage } from './diskUsage.ts'
+import { createDiskUsage, type DiskUsage } from './diskUsage.ts'
 import { exposition, type Sample } from './exposition.ts'
 import { resourceMetricsText } from './resourceMetrics.ts'
 import { logUsage, summaryOf, volumesOf } from './summary.ts'
@@ -65,9 +66,9 @@ export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvi
     },
     async volumeMetrics() {
       if (!view.context()?.host) return ''
-      const withClaims = (await source.now()).pods.filter(({ pod }) => pod.spec.volumes?.some((one) => one.persistentVolumeClaim || one.ephemeral))
+      const withClaims = view.pods().filter(({ spec }) => spec.volumes?.some((one) => one.persistentVolumeClaim || one.ephemeral))
       if (withClaims.length === 0) return ''
-      const volumes = await Promise.all(withClaims.map((pod) => volumesOf({ view, disk: diskUsage() }, pod)))
+      const volumes = await Promise.all(withClaims.map((pod) => volumesOf({ view, disk: diskUsage() }, pod, clock.now())))
       return volumeMetricsText(volumes.flat().map(({ stats }) => stats))
     },
   }

@@ -84,8 +84,7 @@ test(
       const manager = createVolumeManager(context)
       await manager.setUpPod(claiming)
       const running = { config: context.config, context: () => context, volumeStatistics: manager.statistics } as unknown as KubeletView
-      const podUsage = { pod: claiming, uid: 'u', group: group('/', 0), containers: [], sandbox: undefined, network: undefined }
-      const measured = await volumesOf({ view: running, disk: createDiskUsage(host, context.clock, 0) }, podUsage)
+      const measured = await volumesOf({ view: running, disk: createDiskUsage(host, context.clock, 0) }, claiming, 0)
       assert.deepEqual(
         measured.map(({ stats }) => [stats.name, stats.pvcRef]),
         [['data', { name: 'claim', namespace: 'n' }]],

@@ -6,13 +6,15 @@ import { uptime } from 'node:os'
 import { claimNameOf } from '#api/helpers/volumes'
 import { formatTime } from '#base/time'
 import type { InterfaceUsage, Stall } from '#host/cgroupUsage'
+import type { DirectoryUsage } from '#host/directoryUsage'
+import type { FrozenPod } from '../../core/containers.ts'
 import type { KubeletContext } from '../../core/context.ts'
 import type { FilesystemStats } from '../../core/host.ts'
 import type { KubeletView } from '../../core/kubeletView.ts'
 import { podDirectory } from '../../core/podDirectory.ts'
 import { processes } from '../../eviction/observe.ts'
 import type { Observation } from '../../eviction/thresholds.ts'
-import type { DirectoryUsage, DiskUsage } from './diskUsage.ts'
+import type { DiskUsage } from './diskUsage.ts'
 import type { ContainerUsage, GroupUsage, NodeUsage, PodUsage } from './usage.ts'
 import { createVolumeMeasures } from './volumeMeasures.ts'
 import type { VolumeStats } from './volumeMetrics.ts'
@@ -131,7 +133,7 @@ async function podOf(deps: SummaryDeps, pod: PodUsage, nodeFs: FilesystemStats |
   if (onlyCpuAndMemory) return { ...basis, containers: pod.containers.map(containerOf) }
   const logs = await Promise.all(pod.containers.map((container) => logUsage(deps, pod, container)))
   const layers = pod.containers.map(({ name }) => deps.writableLayers.get(name) ?? { bytes: 0, inodes: 0 })
-  const volumes = await volumesOf(deps, pod)
+  const volumes = await volumesOf(deps, pod.pod, pod.group.atMs)
   const managed = await managedFiles(deps, pod)
   const scratch = volumes.filter(({ isLocalEphemeral }) => isLocalEphemeral).map(({ stats }) => ({ bytes: stats.usedBytes, inodes: stats.inodesUsed }))
   const local = [...logs, ...layers, ...managed, ...scratch]
@@ -183,11 +185,11 @@ interface PodVolume {
 }
 
 /** The mounted volumes of a pod, with the claims that they belong to. */
-export async function volumesOf({ view, disk }: Pick<SummaryDeps, 'view' | 'disk'>, { pod, uid, group }: PodUsage): Promise<PodVolume[]> {
+export async function volumesOf({ view, disk }: Pick<SummaryDeps, 'view' | 'disk'>, pod: FrozenPod, atMs: number): Promise<PodVolume[]> {
   const host = view.context()?.host
   if (!host || !disk) return []
-  const time = formatTime(group.atMs)
-  const measured = await view.volumeStatistics(uid, createVolumeMeasures(host, disk))
+  const time = formatTime(atMs)
+  const measured = await view.volumeStatistics(pod.metadata.uid ?? '', createVolumeMeasures(host, disk))
   return measured.map(({ name, usage, isLocalEphemeral }) => {
     const volume = pod.spec.volumes?.find((one) => one.name === name)
     const claim = volume && claimNameOf(pod, volume)

@@ -72,6 +72,20 @@ function createRates(): { rate: Rate; forgetOthers(): void } {
   }
 }
 
+/** CPU time of containers that have ended: it stays part of the node's, whose counter never falls. */
+function createEndedUsage(): { cpuNs(containers: readonly GroupUsage[]): number } {
+  let last = new Map<string, number>()
+  let endedNs = 0
+  return {
+    cpuNs(containers) {
+      const now = new Map(containers.map(({ id, cpuNs }) => [id, cpuNs]))
+      for (const [id, cpuNs] of last) if (!now.has(id)) endedNs += cpuNs
+      last = now
+      return endedNs
+    },
+  }
+}
+
 export interface UsageSource {
   now(): Promise<NodeUsage>
 }
@@ -79,11 +93,12 @@ export interface UsageSource {
 /** Those who ask within some seconds share an answer. */
 export function createUsageSource(view: KubeletView, clock: Clock): UsageSource {
   const { rate, forgetOthers } = createRates()
+  const ended = createEndedUsage()
   let reader: Promise<CgroupUsageReader> | undefined
   let last: { readonly untilMs: number; readonly usage: Promise<NodeUsage> } | undefined
   const take = async (): Promise<NodeUsage> => {
     const host = view.context()?.host
-    if (!host) return simulatedUsage(view, clock.now(), rate)
+    if (!host) return simulatedUsage(view, clock.now(), rate, ended)
     reader ??= detectCgroupUsage()
     return realUsage(view, await reader, (path) => host.cgroups.children(path), clock, rate)
   }
@@ -200,7 +215,7 @@ function sumOf(id: string, atMs: number, groups: readonly GroupUsage[]): GroupUs
   }
 }
 
-async function simulatedUsage(view: KubeletView, nowMs: number, rate: Rate): Promise<NodeUsage> {
+async function simulatedUsage(view: KubeletView, nowMs: number, rate: Rate, ended: ReturnType<typeof createEndedUsage>): Promise<NodeUsage> {
   const stats = new Map((await view.runtime.listContainerStats()).map((entry) => [entry.attributes.id, entry]))
   const pods = view.pods().flatMap((pod): PodUsage[] => {
     const uid = pod.metadata.uid ?? ''
@@ -208,7 +223,7 @@ async function simulatedUsage(view: KubeletView, nowMs: number, rate: Rate): Pro
     const containers = [...containersOf(view, pod)].flatMap(([name, known]): ContainerUsage[] => {
       const { cpu, memory } = stats.get(name) ?? {}
       if (!cpu || !memory) return []
-      const empty = emptyGroup(`${id}/${name}`, Math.floor(cpu.timestamp / 1e6))
+      const empty = emptyGroup(`${id}/${name}`, Math.round(cpu.timestamp / 1e6))
       const cpuNs = cpu.usageCoreNanoSeconds?.value ?? 0
       const workingSetBytes = memory.workingSetBytes?.value ?? 0
       const reported = { usageBytes: memory.usageBytes?.value ?? workingSetBytes, workingSetBytes, rssBytes: memory.rssBytes?.value ?? 0 }
@@ -218,12 +233,10 @@ async function simulatedUsage(view: KubeletView, nowMs: number, rate: Rate): Pro
     const group = sumOf(id, containers[0]?.atMs ?? nowMs, containers)
     return containers.length === 0 ? [] : [{ pod, uid, group, containers, sandbox: undefined, network: undefined }]
   })
+  const groups = pods.map(({ group }) => group)
+  const node = sumOf('/', nowMs, groups)
   return {
-    node: sumOf(
-      '/',
-      nowMs,
-      pods.map(({ group }) => group),
-    ),
+    node: { ...node, cpuNs: node.cpuNs + ended.cpuNs(pods.flatMap(({ containers }) => containers)) },
     network: [],
     groups: [],
     pods,

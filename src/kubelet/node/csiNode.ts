@@ -1,0 +1,67 @@
+/**
+ * The CSINode of the node (L3): without drivers, owned by the Node, created once the Node is registered. The scheduler and CSI controllers look for it.
+ * Upstream: pkg/volume/csi/csi_plugin.go initializeCSINode, pkg/volume/csi/nodeinfomanager (v1.36).
+ */
+
+import type { Node } from '#api/gen/types/core.v1'
+import type { CSINode } from '#api/gen/types/storage.v1'
+import { ownerReference } from '#api/helpers/owners'
+import type { Frozen } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
+import { ownValue } from '#base/bareMap'
+import { messageOf } from '#base/messageOf'
+import { unlessAborted } from '#base/orAborted'
+import { csiNodes, nodes } from '#client/builtIn'
+import type { Client } from '#client/client'
+import type { KubeletContext } from '../core/context.ts'
+
+const retryMs = 5_000
+
+const annotation = 'storage.alpha.kubernetes.io/migrated-plugins'
+/** In-tree plugins whose volumes CSI drivers serve, as every kubelet of this release publishes them. */
+const migratedPlugins = ['aws-ebs', 'azure-disk', 'azure-file', 'cinder', 'gce-pd', 'portworx-volume', 'vsphere-volume']
+const annotations = { [annotation]: migratedPlugins.map((name) => `kubernetes.io/${name}`).join(',') }
+
+type Deps = Pick<KubeletContext, 'client' | 'clock' | 'log'> & { readonly config: Pick<KubeletContext['config'], 'nodeName'> }
+
+/** Resolves once the CSINode is there, or the signal has aborted. `registered` resolves once the Node exists. */
+export async function publishCsiNode({ client, clock, log, config }: Deps, registered: Promise<void>, signal: AbortSignal): Promise<void> {
+  await unlessAborted(registered, signal)
+  while (!signal.aborted) {
+    try {
+      return await publish(client, config.nodeName, signal)
+    } catch (error) {
+      if (signal.aborted) return
+      log.v(2).info('Failed to publish CSINode', { node: config.nodeName, error: messageOf(error) })
+    }
+    await clock.sleep(retryMs, signal).catch(() => {})
+  }
+}
+
+async function publish(client: Client, name: string, signal: AbortSignal): Promise<void> {
+  const node = await client.of(nodes).get({ name }, { signal })
+  const found = await find(client, name, signal)
+  if (found && isOwnedBy(found, node)) {
+    if (ownValue(found.metadata.annotations, annotation) !== annotations[annotation]) {
+      await client.of(csiNodes).patch({ name }, 'merge', { metadata: { annotations } }, { signal })
+    }
+    return
+  }
+  // The one of an earlier Node of that name: its drivers are not this node's.
+  if (found) await client.of(csiNodes).delete({ name }, { preconditions: { uid: found.metadata.uid }, signal })
+  const ownerReferences = [ownerReference({ ...node, apiVersion: 'v1', kind: 'Node' } as Frozen<Node>)]
+  await client.of(csiNodes).create({ metadata: { name, annotations, ownerReferences }, spec: { drivers: [] } }, { signal })
+}
+
+function isOwnedBy({ metadata }: Frozen<CSINode>, node: Frozen<Node>): boolean {
+  return (metadata.ownerReferences ?? []).some(({ kind, name, uid }) => kind === 'Node' && name === node.metadata.name && uid === node.metadata.uid)
+}
+
+async function find(client: Client, name: string, signal: AbortSignal): Promise<Frozen<CSINode> | undefined> {
+  try {
+    return (await client.of(csiNodes).get({ name }, { signal })) as Frozen<CSINode>
+  } catch (error) {
+    if (isStatus(error, 'NotFound')) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
+import { test } from 'node:test'
+import { createPodTable, type Worker } from './podTable.ts'
+
+test('KUB-02 a wait for the end of a pod leaves no listener on the signal of the kubelet', async () => {
+  const stop = new AbortController()
+  const table = createPodTable(stop.signal)
+  const worker = { isFinished: false, terminationCallbacks: [] } as unknown as Worker
+  table.workers.set('uid-1', worker)
+  const waits = [table.ended('uid-1'), table.ended('uid-1')]
+  for (const callback of worker.terminationCallbacks) callback()
+  await Promise.all(waits)
+  assert.equal(getEventListeners(stop.signal, 'abort').length, 0)
+  const last = table.ended('uid-1')
+  stop.abort()
+  await last
+})

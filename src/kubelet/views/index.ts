@@ -1,0 +1,5 @@
+/** The views of a kubelet, one file each (L3): its kind, and how it is computed. The API server serves each as a resource of node.skiff.dev. */
+import type { NodeView } from './nodeView.ts'
+import { podWorkersView } from './podWorkers.ts'
+
+export const nodeViews: readonly NodeView[] = [podWorkersView]

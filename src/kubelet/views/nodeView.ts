@@ -1,0 +1,28 @@
+/** The parts of a view of node.skiff.dev (L3): its kind for the API server, its computation for the kubelet, and helpers to write its schema. */
+import type { Field, Schema } from '#api/schema/schema'
+import type { KubeletView } from '../core/kubeletView.ts'
+
+export interface NodeView {
+  /** Plural; also the page's name below /views/ of the kubelet's port. */
+  readonly resource: string
+  readonly kind: string
+  /** With field numbers for protobuf. Its fields are `metadata`, `error` and the members that `compute` returns. */
+  readonly schema: Schema
+  /** The columns of tables, as in api/kinds/defineKind.ts. Their functions are given objects of this kind. */
+  readonly columns: readonly unknown[]
+  /** What the OpenAPI documents say: about the kind under '', about its fields under their names. */
+  readonly texts: Readonly<Record<string, string>>
+  readonly parts: readonly { readonly schema: Schema; readonly texts: Readonly<Record<string, string>> }[]
+  /** The members of the object. Bounded by what the node may hold. */
+  compute(view: KubeletView): object
+}
+
+export const text: Schema = { type: 'string' }
+
+export function field(name: string, number: number, schema: Schema, isRequired = true): Field {
+  return { name, schema, required: isRequired, protobuf: { number, type: '' } }
+}
+
+export function struct(name: string, fields: readonly Field[]): Schema {
+  return { type: 'object', definition: `dev.skiff.node.v1alpha1.${name}`, fields: new Map(fields.map((one) => [one.name, one])) }
+}
