@@ -4,8 +4,9 @@
 SHELL := /bin/bash
 NODE ?= node
 STAMP := node_modules/.package-lock.json
+comma := ,
 
-.PHONY: up down test suites soak lint bench status build packages test-packages generate clean
+.PHONY: up down test test-node suites soak lint bench status build packages test-packages generate clean
 
 up: build packages
 	bin/skiff up
@@ -18,9 +19,15 @@ build: dist/.built
 test: build test-packages
 	$(NODE) scripts/test.mjs $(if $(ONLY),--only $(ONLY)) $(TEST_ARGS)
 
+# All tests but e2e with another Node.js, whose binary comes from the npm registry: `make test-node NODE_VERSION=24`, with ONLY for one part.
+NODE_VERSION ?= 24
+test-node: build test-packages
+	$(NODE) scripts/otherNode.mjs $(NODE_VERSION) node scripts/test.mjs --only $(or $(ONLY),unit$(comma)architecture$(comma)integration$(comma)robustness$(comma)conformance) $(TEST_ARGS)
+
 # Other people's clients against a simulated cluster; `make suites ONLY=client-go` runs one. A suite whose toolchain is missing is skipped by name.
+# `make suites PICK=NUMBER` runs one of those whose toolchain is there, and fails when there is none.
 suites: build
-	$(NODE) --import tsx test/suites/runSuites.ts $(ONLY)
+	$(NODE) --import tsx test/suites/runSuites.ts $(if $(PICK),--pick $(PICK)) $(ONLY)
 
 # Long rounds: every field of every kind with the largest values that a request may carry. Takes hours; no part of `make test`.
 soak: build

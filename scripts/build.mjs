@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * Builds dist/: one bundle per entry with shared chunks (start-up reads few files), the texts for `kubectl explain`, and the types of
- * what the package publishes. Packages with native parts or run-time file look-ups stay outside the bundle.
+ * Builds dist/: one bundle per entry with shared chunks (start-up reads few files), the libraries once more for programs that use require(), the
+ * texts for `kubectl explain`, and the types of what the package publishes. Packages with native parts or run-time file look-ups stay outside the
+ * bundle.
  */
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
@@ -13,33 +14,61 @@ const root = new URL('../', import.meta.url).pathname
 fs.rmSync(`${root}dist`, { recursive: true, force: true })
 fs.mkdirSync(`${root}dist`)
 
-await build({
+const libraries = {
+  client: 'src/main/package/client.ts',
+  controller: 'src/main/package/controller.ts',
+  scheduler: 'src/main/package/scheduler.ts',
+  testing: 'src/testing/package.ts',
+}
+const common = {
   absWorkingDir: root,
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  sourcemap: true,
+  legalComments: 'none',
+  external: ['@peculiar/x509', 'reflect-metadata', 'lmdb'],
+}
+const buildTime = { SKIFF_BUILD: JSON.stringify(buildInfo()) }
+
+await build({
+  ...common,
   entryPoints: {
     skiff: 'src/main/skiff.ts',
     yamlWorker: 'src/apiserver/yaml/worker.ts',
-    client: 'src/main/package/client.ts',
-    controller: 'src/main/package/controller.ts',
-    testing: 'src/testing/package.ts',
+    ...libraries,
   },
   outdir: 'dist',
-  bundle: true,
   splitting: true,
-  platform: 'node',
   format: 'esm',
-  target: 'node20',
   outExtension: { '.js': '.mjs' },
   chunkNames: '[name]-[hash]',
-  sourcemap: true,
-  legalComments: 'none',
-  define: { SKIFF_BUILD: JSON.stringify(buildInfo()) },
-  external: ['@peculiar/x509', 'reflect-metadata', 'lmdb'],
+  define: buildTime,
   banner: { js: "import { createRequire as skiffCreateRequire } from 'node:module'; const require = skiffCreateRequire(import.meta.url);" },
 })
+await buildForRequire()
 inAscii(`${root}dist/`)
 fs.writeFileSync(`${root}dist/descriptions.json`, JSON.stringify(await collectDescriptions()))
 writeDeclarations(root)
 console.log('built dist/')
+
+/**
+ * One bundle for all libraries, so that they share their classes (`instanceof` and caches agree); each library of it is evaluated when it is first
+ * required, so that an operator does not run the API server's modules.
+ */
+async function buildForRequire() {
+  const loaders = Object.entries(libraries).map(([name, file]) => `exports.${name} = () => require('./${file}')`)
+  await build({
+    ...common,
+    stdin: { contents: loaders.join('\n'), resolveDir: root, sourcefile: 'libraries.js' },
+    outfile: 'dist/libraries.cjs',
+    external: [...common.external, 'tsx/esm/api'],
+    format: 'cjs',
+    define: { ...buildTime, 'import.meta.url': 'skiffModuleUrl', 'import.meta.resolve': 'require.resolve' },
+    banner: { js: "const skiffModuleUrl = require('node:url').pathToFileURL(__filename).href;" },
+  })
+  for (const name of Object.keys(libraries)) fs.writeFileSync(`${root}dist/${name}.cjs`, `module.exports = require('./libraries.cjs').${name}()\n`)
+}
 
 /**
  * The commit, and when it was made: the same sources give the same bundle. Sources that differ from the commit are dated now, unless
@@ -64,7 +93,7 @@ function git(...args) {
 
 /** V8 keeps a source with any character beyond Latin-1 at two bytes each, and reads it slower; comments and regular expressions have some. */
 function inAscii(dir) {
-  for (const name of fs.readdirSync(dir).filter((file) => file.endsWith('.mjs'))) {
+  for (const name of fs.readdirSync(dir).filter((file) => /\.[cm]js$/.test(file))) {
     const source = fs.readFileSync(dir + name, 'utf8')
     const escaped = source.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     if (escaped !== source) fs.writeFileSync(dir + name, escaped)

@@ -177,6 +177,15 @@ const storagePrefixes = {
   customresourcedefinitions: 'apiextensions.k8s.io/customresourcedefinitions',
   apiservices: 'apiregistration.k8s.io/apiservices',
 }
+/**
+ * Versions of stored objects where they are older than what is served, so that the release before can read them.
+ * Upstream: pkg/kubeapiserver/default_storage_factory_builder.go, pkg/controlplane/apiserver/apiextensions.go.
+ */
+const writtenVersions = {
+  customresourcedefinitions: 'v1beta1',
+  mutatingadmissionpolicies: 'v1beta1',
+  mutatingadmissionpolicybindings: 'v1beta1',
+}
 /** Group and version priority of discovery; the default group-versions of v1.36. */
 const priorities = {
   '/v1': [18000, 1],
@@ -279,7 +288,9 @@ function resourceRow(group, version, entry) {
     row.prefix = storagePrefixes[resource] ?? resource
     row.sg = storageGroup
     row.sv = storageVersion
-    row.hash = createHash('sha256').update(`${storageGroup}/${storageVersion}/${kind}`).digest().subarray(0, 8).toString('base64')
+    const written = writtenVersions[resource] ?? storageVersion
+    if (written !== storageVersion) row.wv = written
+    row.hash = createHash('sha256').update(`${storageGroup}/${written}/${kind}`).digest().subarray(0, 8).toString('base64')
   }
   return row
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * Runs the tests: pure ones many to a process, all others one file to a process, since they start servers. Two processes run at a time, so that
- * two cores stay busy; at most one of them makes clusters on this host. Prints a line per process, the report of each failure, and node's closing
+ * two cores stay busy; at most one of them makes clusters on this host. Tests that measure turns of the event loop run alone at the end. Prints a line per process, the report of each failure, and node's closing
  * lines once for the whole run. Fails when the run left something behind on the host.
  *
  *   node scripts/test.mjs [--only PART] [--again N] [--status FILE] [files…]
@@ -33,6 +33,8 @@ const mostAgain = Number(option('--again') ?? 0)
 const reporter = path.join(root, 'scripts/testReporter.mjs')
 const workers = 2
 const fileTimeoutMs = 600_000
+/** How long a process may stay alive after its last test, before it fails. */
+const endTimeoutMs = 10_000
 
 const unknownPart = only.find((part) => !parts.includes(part))
 const missingFile = args.find((file) => !fs.existsSync(file))
@@ -53,6 +55,9 @@ const filesOf = (part) => (part === 'unit' ? [...find('src'), ...find('bench')] 
 /** Clusters on the host share its routes, rules and caches, and the programs of e2e tests share ports. */
 const usesHost = (file) => file.startsWith('test/e2e/') || fs.readFileSync(file, 'utf8').includes('support/localCluster')
 
+/** Their limits are processor time, which grows while another process uses the same caches and memory. */
+const measuresTurns = ({ files }) => files.some((file) => /^test\/robustness\/(budget\/|long|poisoned|slow)/.test(file))
+
 function plan() {
   if (args.length > 0) return args.map((file) => ({ part: 'chosen', files: [file], usesHost: usesHost(file) }))
   return only.flatMap((part) => {
@@ -63,12 +68,18 @@ function plan() {
   })
 }
 
+function entryOf(files) {
+  const imports = files.map((file) => `await import(${JSON.stringify(path.resolve(root, file))})`)
+  const testEnd = JSON.stringify(path.join(root, 'scripts/testEnd.mjs'))
+  return [`import { afterImports, beforeImports } from ${testEnd}`, 'beforeImports()', ...imports, `afterImports(${endTimeoutMs})`].join('\n')
+}
+
 /** One process; the reporter writes one JSON line per test to a file, and node's readable report to our output when something failed. */
 function run(job) {
   const { part, files } = job
   const results = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-test-')), 'results.jsonl')
   const entry = path.join(path.dirname(results), 'entry.mjs')
-  fs.writeFileSync(entry, files.map((file) => `await import(${JSON.stringify(path.resolve(root, file))})`).join('\n'))
+  fs.writeFileSync(entry, entryOf(files))
   const started = process.hrtime.bigint()
   return new Promise((resolve) => {
     const child = spawn(
@@ -113,6 +124,8 @@ function run(job) {
       // The report's second half repeats the failures alone; a crash has only the first.
       const failures = output.indexOf('✖ failing tests:')
       if (broken) console.log((failures < 0 ? output : output.slice(failures)).slice(-20_000))
+      // A process that was killed has printed no summary.
+      for (const line of lines.filter((l) => l.result === 'fail')) console.log(`     failed: ${line.name}`)
       for (const line of lines.filter((l) => l.result === 'skip')) console.log(`     skipped: ${line.name}: ${line.reason}`)
       resolve({ job, label, broken, lines, failed, seconds })
     })
@@ -121,7 +134,7 @@ function run(job) {
 
 /** Each worker takes the next host job when no other worker has one, otherwise the next of the rest. */
 async function runAll(jobs) {
-  const waiting = [...jobs]
+  const waiting = jobs.filter((job) => !measuresTurns(job))
   const outcomes = []
   let hostIsTaken = false
   const next = () => {
@@ -137,6 +150,7 @@ async function runAll(jobs) {
     }
   }
   await Promise.all(Array.from({ length: workers }, work))
+  for (const job of jobs.filter(measuresTurns)) outcomes.push(await run(job))
   return outcomes
 }
 

@@ -290,7 +290,7 @@ test('over TCP questions are answered in order, also when cut anywhere; who asks
     assert.ok(written < 256 * 2 ** 20, 'the writer was never stopped')
   }))
 
-/** dns-packet decodes the response code, but its types do not say so. */
+/** dns-packet decodes the response code, but its types lack it. */
 function codeOf(packet: dnsPacket.DecodedPacket): string {
   return (packet as dnsPacket.DecodedPacket & { rcode: string }).rcode
 }
@@ -317,7 +317,7 @@ test('SVC-12 a question of a type without records here is answered with the same
   }
 })
 
-test('SVC-12 the size of UDP answers comes from EDNS, within bounds', () => {
+test('SVC-12 EDNS sets the size of UDP answers, within bounds', () => {
   const sizes: readonly (readonly [announced: number | undefined, used: number])[] = [
     [undefined, 512],
     [100, 512],

@@ -8,6 +8,7 @@ import {
   loadPackageDefinition,
   Server,
   ServerCredentials,
+  type ServerDuplexStream,
   type ServerUnaryCall,
   type ServerWritableStream,
   type ServiceDefinition,
@@ -21,9 +22,10 @@ import { parseProto } from './protoText.ts'
 
 const text = `package t;
   message Text { string text = 1; }
-  service Echo { rpc Say(Text) returns (Text); rpc Count(Text) returns (stream Text); }`
+  service Echo { rpc Say(Text) returns (Text); rpc Count(Text) returns (stream Text); rpc Talk(stream Text) returns (stream Text); }`
 const say = loadService(text, 't.Echo').get('Say')!
 const count = loadService(text, 't.Echo').get('Count')!
+const talk = loadService(text, 't.Echo').get('Talk')!
 type Text = { readonly text: string }
 
 /** A server of another implementation. It answers in capitals, fails with the status code that the text names, and never answers "wait". */
@@ -43,7 +45,16 @@ async function serve(target: string): Promise<Server> {
       else if (!call.request.text.endsWith('wait')) call.end()
     },
   }
-  server.addService(Echo?.service as ServiceDefinition, calls as never)
+  const talks = {
+    // Answers in capitals with the header "tone", and ends with the word "bye".
+    Talk: (call: ServerDuplexStream<Text, Text>) =>
+      call.on('data', ({ text: word }: Text) => {
+        if (word === 'fail') call.emit('error', { code: 9, details: 'not now' })
+        else if (word === 'bye') call.end()
+        else call.write({ text: word.toUpperCase() + (call.metadata.get('tone')[0] ?? '') })
+      }),
+  }
+  server.addService(Echo?.service as ServiceDefinition, { ...calls, ...talks } as never)
   await new Promise<void>((resolve, reject) => server.bindAsync(target, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())))
   return server
 }
@@ -127,6 +138,35 @@ test('a stream ends with the server, with an error, or with its signal', () =>
     }
     assert.deepEqual(await wordsOf(world, 'one wait', stopping.signal, onWord), ['one', 'wait'])
     assert.deepEqual(await wordsOf(world, 'one', stopping.signal), [])
+  }))
+
+test('both sides of a call send messages, until the server ends it, fails it, or the signal fires', () =>
+  withServer(async ({ connection }) => {
+    const answersTo = async (last: string, stopping = new AbortController()) => {
+      const call = connection.duplex(talk.path, { signal: stopping.signal, metadata: { tone: '!' } })
+      const send = (word: string) => call.send(talk.request.encode({ text: word }))
+      send('one')
+      const seen: string[] = []
+      for await (const message of call.messages) {
+        seen.push((talk.response.decode(message) as Text).text)
+        if (seen.length === 1) send('two')
+        else if (last === 'abort') stopping.abort()
+        else send(last)
+      }
+      return seen
+    }
+    assert.deepEqual(await answersTo('bye'), ['ONE!', 'TWO!'])
+    assert.deepEqual(await answersTo('abort'), ['ONE!', 'TWO!'])
+    await assert.rejects(answersTo('fail'), (error) => error instanceof GrpcError && error.code === 'FAILED_PRECONDITION')
+  }))
+
+test('a call that never left is marked, and one that was lost after it left is not', () =>
+  withServer(async (world) => {
+    const lost = world.ask('wait')
+    await world.ask('there')
+    world.server.forceShutdown()
+    await assert.rejects(lost, (error) => error instanceof GrpcError && !error.isUnsent)
+    await assert.rejects(world.ask('late'), (error) => error instanceof GrpcError && error.isUnsent)
   }))
 
 test('a connection that broke fails its calls and is opened again by the next', () =>

@@ -1,18 +1,11 @@
 /**
- * One connection to a gRPC server (L1), opened with the first call and again after it broke. Bytes in, bytes out: messages are ./protoMessage.ts's
+ * Calls to a gRPC server on one connection (L1), which ./grpcSession.ts opens with the first call. Bytes in, bytes out: messages are ./protoMessage.ts's
  * matter. A call on this costs a fraction of what it costs on a general library, of which a node would use little.
  */
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect as connectHttp2,
-  constants,
-  type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
-} from 'node:http2'
-import { connect as connectSocket, type NetConnectOpts } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { type ClientHttp2Session, type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
+import type { NetConnectOpts } from 'node:net'
 import { GrpcError } from './grpcError.ts'
+import { type GrpcTls, type KeepAlive, reconnecting, type Waiting } from './grpcSession.ts'
 import { contentType, errorOf, errorOfHttpStatus, errorOfReset, FrameReader, frame } from './grpcWire.ts'
 
 export interface GrpcCallOptions {
@@ -20,20 +13,59 @@ export interface GrpcCallOptions {
   readonly signal?: AbortSignal | undefined
   /** Tries again until the server is there, instead of failing with UNAVAILABLE. */
   readonly waitForReady?: boolean | undefined
+  readonly metadata?: GrpcMetadata | undefined
 }
 
 export interface GrpcConnection {
   /** @throws GrpcError; the signal's reason when it fires */
   unary(path: string, request: Uint8Array, options: GrpcCallOptions): Promise<Buffer>
   /** What the server sends until it ends the stream, or the signal fires, which ends it without an error. @throws GrpcError */
-  stream(path: string, request: Uint8Array, options: { readonly signal: AbortSignal; readonly waitForReady?: boolean }): AsyncIterable<Buffer>
+  stream(
+    path: string,
+    request: Uint8Array,
+    options: { readonly signal: AbortSignal; readonly waitForReady?: boolean; readonly metadata?: GrpcMetadata },
+  ): AsyncIterable<Buffer>
+  /** A call on which both sides send messages. Sending after its end, or before a connection is there, is allowed: the latter waits. */
+  duplex(path: string, options: { readonly signal: AbortSignal; readonly metadata?: GrpcMetadata }): DuplexCall
+  /** Resolves when a connection is open and greeted. @throws GrpcError; the signal's reason when it fires */
+  ready(signal: AbortSignal): Promise<void>
   close(): void
 }
 
-const firstRetryMs = 200
-const longestRetryMs = 5_000
-const streamWindowBytes = 1 << 20
-const connectionWindowBytes = 4 << 20
+export interface DuplexCall {
+  send(message: Uint8Array): void
+  /** Resolves when the call is under way on a connection. @throws what `messages` throws */
+  readonly opened: Promise<void>
+  /** What the server sends; ends with the signal, without an error. @throws GrpcError */
+  readonly messages: AsyncIterable<Buffer>
+}
+
+/** Headers of a call, such as a token. */
+export type GrpcMetadata = Readonly<Record<string, string>>
+
+export interface GrpcConnectionOptions {
+  /** The user-agent header. Default: `skiff`. */
+  readonly userAgent?: string | undefined
+  /** Pings the server while calls are open, and gives the connection up when it does not answer: it may be stopped or cut off. */
+  readonly keepAlive?: KeepAlive | undefined
+  readonly tls?: GrpcTls | undefined
+  /** Time in which a connection must be usable. Default: 20 seconds, as in Go. */
+  readonly connectTimeoutMs?: number | undefined
+  /** A larger answer fails the call. Default: 16 MiB, which is the kubelet's limit for runtimes. */
+  readonly maxMessageBytes?: number | undefined
+  /** The first call on each new connection. */
+  readonly greeting?: Greeting | undefined
+}
+
+export interface Greeting {
+  readonly path: string
+  readonly request: Uint8Array
+  /** Called with the answer. What it throws ends the connection, and fails the calls that wait for it. */
+  accept(answer: Buffer): void
+}
+
+const defaultConnectTimeoutMs = 20_000
+const defaultMaxMessageBytes = 16 << 20
 /** The header takes eight digits. */
 const longestTimeoutMs = 99_999_999
 
@@ -47,34 +79,81 @@ export function addressOf(target: string): NetConnectOpts {
 
 /**
  * @param target see {@link addressOf}; nothing is opened before the first call
- * @param userAgent sent in the user-agent header
  */
-export function connectGrpc(target: string, userAgent = 'skiff'): GrpcConnection {
-  const session = reconnecting(addressOf(target))
-  const open = async (path: string, request: Uint8Array, wait: Waiting, timeoutMs?: number): Promise<ClientHttp2Stream> => {
-    const stream = session.request(session.established() ?? (await session.ready(wait)), {
-      ':method': 'POST',
-      ':path': path,
-      'content-type': contentType,
-      te: 'trailers',
-      'user-agent': userAgent,
-      ...(timeoutMs === undefined ? {} : { 'grpc-timeout': `${Math.min(Math.ceil(timeoutMs), longestTimeoutMs)}m` }),
-    })
+export function connectGrpc(target: string, options: GrpcConnectionOptions = {}): GrpcConnection {
+  const { userAgent = 'skiff', tls, keepAlive, greeting } = options
+  const { connectTimeoutMs = defaultConnectTimeoutMs, maxMessageBytes = defaultMaxMessageBytes } = options
+  const headersOf = (path: string, { timeoutMs, metadata }: CallHeaders = {}) => ({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': contentType,
+    te: 'trailers',
+    'user-agent': userAgent,
+    ...metadata,
+    ...(timeoutMs === undefined ? {} : { 'grpc-timeout': `${Math.min(Math.ceil(timeoutMs), longestTimeoutMs)}m` }),
+  })
+  const greet = async (session: ClientHttp2Session, { path, request, accept }: Greeting) => {
+    const stream = session.request(headersOf(path, { timeoutMs: connectTimeoutMs }))
+    stream.end(frame(request))
+    accept(await answerOf(stream, new AbortController().signal, maxMessageBytes))
+  }
+  const sessions = reconnecting({
+    ...{ address: addressOf(target), tls, keepAlive, connectTimeoutMs },
+    greet: greeting && ((session) => greet(session, greeting)),
+  })
+  const open = async (path: string, wait: Waiting, headers?: CallHeaders): Promise<ClientHttp2Stream> =>
+    sessions.request(sessions.established() ?? (await sessions.ready(wait)), headersOf(path, headers))
+  const ask = async (path: string, request: Uint8Array, wait: Waiting, headers?: CallHeaders): Promise<ClientHttp2Stream> => {
+    const stream = await open(path, wait, headers)
     stream.end(frame(request))
     return stream
   }
   return {
-    unary: (path, request, { timeoutMs, signal, waitForReady = false }) =>
-      withDeadline(timeoutMs, signal, async (ended) => answerOf(await open(path, request, { ended, waitForReady }, timeoutMs), ended)),
-    stream: (path, request, { signal, waitForReady = false }) => messagesOf(() => open(path, request, { ended: signal, waitForReady }), signal),
-    close: session.close,
+    unary: (path, request, { timeoutMs, signal, waitForReady = false, metadata }) =>
+      withDeadline(timeoutMs, signal, async (ended) =>
+        answerOf(await ask(path, request, { ended, waitForReady }, { timeoutMs, metadata }), ended, maxMessageBytes),
+      ),
+    stream: (path, request, { signal, waitForReady = false, metadata }) =>
+      messagesOf(async () => follow(await ask(path, request, { ended: signal, waitForReady }, { metadata })), signal, maxMessageBytes),
+    duplex: (path, { signal, metadata }) => duplexCall(open(path, { ended: signal, waitForReady: false }, { metadata }), signal, maxMessageBytes),
+    ready: async (signal) => {
+      if (!sessions.established()) await sessions.ready({ ended: signal, waitForReady: false })
+    },
+    close: sessions.close,
   }
 }
 
-/** How long to try: until `ended` fires. */
-interface Waiting {
-  readonly ended: AbortSignal
-  readonly waitForReady: boolean
+interface CallHeaders {
+  readonly timeoutMs?: number | undefined
+  readonly metadata?: GrpcMetadata | undefined
+}
+
+function duplexCall(opening: Promise<ClientHttp2Stream>, signal: AbortSignal, maxBytes: number): DuplexCall {
+  const waiting: Uint8Array[] = []
+  let stream: ClientHttp2Stream | undefined
+  const write = (to: ClientHttp2Stream, message: Uint8Array) => {
+    if (!to.destroyed && !to.writableEnded) to.write(frame(message))
+  }
+  const following = opening.then((one) => {
+    stream = one
+    const cancel = () => one.close(constants.NGHTTP2_CANCEL)
+    signal.addEventListener('abort', cancel, { once: true })
+    one.once('close', () => signal.removeEventListener('abort', cancel))
+    if (signal.aborted) cancel()
+    for (const message of waiting.splice(0)) write(one, message)
+    return follow(one)
+  })
+  const opened = following.then(() => undefined)
+  // The reader of messages gets the error.
+  opened.catch(() => {})
+  return {
+    send: (message) => {
+      if (stream) write(stream, message)
+      else waiting.push(message)
+    },
+    opened,
+    messages: messagesOf(() => following, signal, maxBytes),
+  }
 }
 
 /** A signal that fires with the deadline or the caller's signal; the call fails with the reason. */
@@ -93,9 +172,9 @@ async function withDeadline<T>(timeoutMs: number, signal: AbortSignal | undefine
 }
 
 /** The one message of an answer, once its trailers say that all went well. */
-function answerOf(stream: ClientHttp2Stream, ended: AbortSignal): Promise<Buffer> {
+function answerOf(stream: ClientHttp2Stream, ended: AbortSignal, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const reader = new FrameReader()
+    const reader = new FrameReader(maxBytes)
     const messages: Buffer[] = []
     let failure: unknown
     const fail = (error: unknown) => {
@@ -150,25 +229,38 @@ function outcomeOf(stream: ClientHttp2Stream): () => GrpcError | undefined {
   }
 }
 
-async function* messagesOf(open: () => Promise<ClientHttp2Stream>, signal: AbortSignal): AsyncGenerator<Buffer> {
+/** A stream whose end is recorded from its beginning, which may be before its messages are read. */
+interface Followed {
+  readonly stream: ClientHttp2Stream
+  readonly closed: Promise<void>
+  outcome(): GrpcError | undefined
+}
+
+function follow(stream: ClientHttp2Stream): Followed {
+  const closed = new Promise<void>((resolve) => {
+    stream.once('close', resolve)
+  })
+  return { stream, closed, outcome: outcomeOf(stream) }
+}
+
+async function* messagesOf(open: () => Promise<Followed>, signal: AbortSignal, maxBytes: number): AsyncGenerator<Buffer> {
   if (signal.aborted) return
-  let stream: ClientHttp2Stream
+  let followed: Followed
   try {
-    stream = await open()
+    followed = await open()
   } catch (error) {
     if (signal.aborted) return
     throw error
   }
+  const { stream, closed, outcome } = followed
   const cancel = () => stream.close(constants.NGHTTP2_CANCEL)
   signal.addEventListener('abort', cancel, { once: true })
   if (signal.aborted) cancel()
-  const reader = new FrameReader()
-  const outcome = outcomeOf(stream)
-  const closed = new Promise<void>((resolve) => {
-    stream.once('close', resolve)
-  })
+  const reader = new FrameReader(maxBytes)
   try {
     for await (const chunk of stream) yield* reader.push(chunk as Buffer)
+    // The stream closes when both sides have ended it.
+    if (!stream.writableEnded) stream.end()
     await closed
   } catch (error) {
     if (signal.aborted) return
@@ -180,80 +272,4 @@ async function* messagesOf(open: () => Promise<ClientHttp2Stream>, signal: Abort
   }
   const error = outcome()
   if (error && !signal.aborted) throw error
-}
-
-/** The session that calls share. Idle, it keeps no process alive. */
-function reconnecting(address: NetConnectOpts) {
-  let current: Promise<ClientHttp2Session> | undefined
-  let usable: ClientHttp2Session | undefined
-  let isClosed = false
-  let active = 0
-  const connect = (): Promise<ClientHttp2Session> => {
-    const session = connectHttp2('http://localhost', {
-      createConnection: () => connectSocket(address),
-      settings: { enablePush: false, initialWindowSize: streamWindowBytes },
-    })
-    const connected = new Promise<ClientHttp2Session>((resolve, reject) => {
-      const forget = () => {
-        if (current === connected) current = undefined
-        if (usable === session) usable = undefined
-      }
-      session.once('connect', () => {
-        session.setLocalWindowSize(connectionWindowBytes)
-        if (active === 0) session.unref()
-        usable = session
-        resolve(session)
-      })
-      session.on('error', (error) => {
-        forget()
-        reject(new GrpcError('UNAVAILABLE', `connection error: ${error.message}`, error))
-      })
-      session.once('goaway', forget)
-      session.once('close', () => {
-        forget()
-        reject(new GrpcError('UNAVAILABLE', 'the connection was closed'))
-      })
-    })
-    return connected
-  }
-  const ready = async ({ ended, waitForReady }: Waiting): Promise<ClientHttp2Session> => {
-    for (let pauseMs = firstRetryMs; ; pauseMs = Math.min(pauseMs * 2, longestRetryMs)) {
-      if (isClosed) throw new GrpcError('CANCELLED', 'the connection has been closed by its user')
-      current ??= connect()
-      try {
-        return await unlessEnded(current, ended)
-      } catch (error) {
-        if (ended.aborted) throw ended.reason
-        if (!waitForReady) throw error
-        await sleep(pauseMs, undefined, { signal: ended }).catch(() => {})
-        ended.throwIfAborted()
-      }
-    }
-  }
-  const request = (session: ClientHttp2Session, headers: OutgoingHttpHeaders): ClientHttp2Stream => {
-    if (session.closed) throw new GrpcError('UNAVAILABLE', 'the connection was closed')
-    const stream = session.request(headers)
-    if (active++ === 0) session.ref()
-    stream.once('close', () => {
-      if (--active === 0 && !session.destroyed) session.unref()
-    })
-    return stream
-  }
-  const close = () => {
-    isClosed = true
-    current?.then((session) => session.destroy()).catch(() => {})
-    current = undefined
-    usable = undefined
-  }
-  return { established: () => usable, ready, request, close }
-}
-
-/** What the promise resolves with, unless the signal fires first. */
-function unlessEnded<T>(promise: Promise<T>, ended: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onEnded = () => reject(ended.reason)
-    if (ended.aborted) return onEnded()
-    ended.addEventListener('abort', onEnded, { once: true })
-    promise.then(resolve, reject).finally(() => ended.removeEventListener('abort', onEnded))
-  })
 }

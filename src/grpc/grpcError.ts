@@ -24,14 +24,31 @@ export const statusNames = [
 
 export type StatusName = (typeof statusNames)[number]
 
-/** A call that did not end with OK: the status by name, and the message of the other side. */
+/** A call that did not end with OK: the status by name, and the description from the other side, which is also the message. */
 export class GrpcError extends Error {
   readonly code: StatusName
+  readonly description: string
+  /** The request never left: no connection was there to send it on. */
+  isUnsent = false
 
-  constructor(code: StatusName, message: string, cause?: unknown) {
-    super(message, { cause })
+  constructor(code: StatusName, description: string, cause?: unknown) {
+    super(description, { cause })
     this.name = 'GrpcError'
     this.code = code
+    this.description = description
+  }
+
+  /** The status as Go spells it: `Unavailable`. Callers that do not know this class read it, too. */
+  get grpcStatus(): string {
+    return goCodeName(this.code)
+  }
+
+  /** The same failure, with the message as Go's client prints it. */
+  inGoWords(): GrpcError {
+    const error = new GrpcError(this.code, this.description, this)
+    error.message = rpcErrorText(this)
+    error.isUnsent = this.isUnsent
+    return error
   }
 }
 
@@ -46,6 +63,6 @@ export function goCodeName(code: string): string {
 
 /** The message of anything thrown; of a failed call as Go's client prints it, with its code. */
 export function rpcErrorText(error: unknown): string {
-  if (error instanceof GrpcError) return `rpc error: code = ${goCodeName(error.code)} desc = ${error.message}`
+  if (error instanceof GrpcError) return `rpc error: code = ${error.grpcStatus} desc = ${error.description}`
   return messageOf(error)
 }

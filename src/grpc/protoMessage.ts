@@ -1,5 +1,6 @@
 /**
- * Messages of our service descriptions as plain objects (L1): camelCase members, 64-bit numbers as numbers, enums by name, bytes as Buffer. What a
+ * Messages of our service descriptions as plain objects (L1): camelCase members, 64-bit numbers as numbers or, with `jstype`, as decimal text, enums by
+ * name, bytes as Buffer. What a
  * message does not say is there with its default, and null for a message within.
  */
 import { bareMap } from '#base/bareMap'
@@ -76,6 +77,22 @@ const scalars: Readonly<Record<string, ValueCodec>> = bareMap({
   },
 })
 
+const numberText = (read: (reader: ProtoReader) => string): ValueCodec => ({
+  wireType: wireVarint,
+  initial: '0',
+  write: (writer, value) => {
+    if (!/^-?\d+$/.test(String(value))) throw new TypeError(`wants a whole number, not ${JSON.stringify(value)}`)
+    writer.varint64(BigInt(value as string | number | bigint))
+  },
+  read,
+})
+
+/** Scalars with the option `jstype = JS_STRING`. */
+const texts: Readonly<Record<string, ValueCodec>> = bareMap({
+  int64: numberText((reader) => reader.int64Text()),
+  uint64: numberText((reader) => reader.uint64Text()),
+})
+
 function enumCodec(values: Readonly<Record<string, number>>): ValueCodec {
   const names = new Map(Object.entries(values).map(([name, value]) => [value, name]))
   return {
@@ -149,8 +166,8 @@ class Messages {
     return message
   }
 
-  #value(type: string): ValueCodec {
-    const scalar = scalars[type]
+  #value(type: string, isText = false): ValueCodec {
+    const scalar = (isText ? texts : scalars)[type]
     if (scalar) return scalar
     const entry = this.#entries[type]
     if (entry && 'values' in entry) return enumCodec(entry.values)
@@ -162,8 +179,8 @@ class Messages {
     }
   }
 
-  #field(name: string, { type, id, rule, keyType }: ProtoField): FieldCodec {
-    const value = this.#value(type)
+  #field(name: string, { type, id, rule, keyType, options }: ProtoField): FieldCodec {
+    const value = this.#value(type, options?.jstype === 'JS_STRING')
     if (keyType !== undefined) return mapField(name, id, this.#value(keyType), value)
     if (rule === 'repeated') return repeatedField(name, id, value)
     return {

@@ -10,6 +10,8 @@ export interface ProtoField {
   readonly rule?: 'repeated'
   /** Type of the keys of a map field. */
   readonly keyType?: string
+  /** A number of 64 bits as decimal text in JavaScript, where it must be exact beyond 2^53. */
+  readonly options?: { readonly jstype: 'JS_STRING' }
 }
 
 export interface ProtoMethod {
@@ -32,7 +34,7 @@ export interface ProtoNamespace {
 
 const block = /\b(message|enum|service)\s+(\w+)\s*\{([^}]*)\}/g
 const mapField = /^map<(\w+), *([\w.]+)> +(\w+) *= *(\d+)$/
-const plainField = /^(repeated +)?([\w.]+) +(\w+) *= *(\d+)$/
+const plainField = /^(repeated +)?([\w.]+) +(\w+) *= *(\d+)( *\[jstype *= *JS_STRING\])?$/
 const rpc = /^rpc +(\w+)\((stream +)?([\w.]+)\) +returns +\((stream +)?([\w.]+)\)$/
 
 const camelCase = (name: string) => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
@@ -47,7 +49,11 @@ function field(statement: string): [string, ProtoField] {
   if (map) return [camelCase(map[3] ?? ''), { keyType: map[1] ?? '', type: map[2] ?? '', id: Number(map[4]) }]
   const plain = plainField.exec(statement)
   if (!plain) throw new Error(`not a field: ${statement}`)
-  return [camelCase(plain[3] ?? ''), { type: plain[2] ?? '', id: Number(plain[4]), ...(plain[1] ? { rule: 'repeated' as const } : {}) }]
+  const [, repeated, type = '', name = '', id, isText] = plain
+  return [
+    camelCase(name),
+    { type, id: Number(id), ...(repeated ? { rule: 'repeated' as const } : {}), ...(isText ? { options: { jstype: 'JS_STRING' as const } } : {}) },
+  ]
 }
 
 function method(statement: string): [string, ProtoMethod] {

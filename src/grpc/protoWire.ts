@@ -27,7 +27,7 @@ export class ProtoWriter {
   varint(value: number): void {
     this.#room(10)
     if (value < 0 || value > Number.MAX_SAFE_INTEGER) {
-      this.#varint64(BigInt.asUintN(64, BigInt(value)))
+      this.varint64(BigInt(value))
       return
     }
     let rest = value
@@ -35,8 +35,10 @@ export class ProtoWriter {
     this.#bytes[this.#length++] = rest
   }
 
-  #varint64(value: bigint): void {
-    let rest = value
+  /** As {@link varint}, exact for all 64 bits. */
+  varint64(value: bigint): void {
+    this.#room(10)
+    let rest = BigInt.asUintN(64, value)
     for (; rest > 0x7fn; rest >>= 7n) this.#bytes[this.#length++] = Number(rest & 0x7fn) | 0x80
     this.#bytes[this.#length++] = Number(rest)
   }
@@ -129,6 +131,22 @@ export class ProtoReader {
   int64(): number {
     this.#varint()
     return (this.#high | 0) * two32 + this.#low
+  }
+
+  /** Decimal digits, exact for all 64 bits. */
+  uint64Text(): string {
+    this.#varint()
+    return this.#high === 0 ? String(this.#low) : this.#bits().toString()
+  }
+
+  /** As {@link uint64Text}, with a sign. */
+  int64Text(): string {
+    this.#varint()
+    return this.#high === 0 ? String(this.#low) : BigInt.asIntN(64, this.#bits()).toString()
+  }
+
+  #bits(): bigint {
+    return (BigInt(this.#high) << 32n) | BigInt(this.#low)
   }
 
   bool(): boolean {

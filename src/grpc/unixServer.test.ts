@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { type Client, credentials, loadPackageDefinition, type ServiceError, status } from '@grpc/grpc-js'
 import { fromJSON } from '@grpc/proto-loader'
+import { GrpcRefusal } from './grpcService.ts'
 import { parseProto } from './protoText.ts'
-import { GrpcRefusal, maxSocketPath, serveUnix, type UnixServer } from './unixServer.ts'
+import { maxSocketPath, serveUnix, type UnixServer } from './unixServer.ts'
 
 const proto = `package t;
   message Text { string text = 1; }
@@ -16,7 +17,7 @@ type Caller = Client & Record<'Say' | 'Think', (request: Text, done: (error: Ser
 
 async function withClient(run: (ask: (word: string, method?: 'Say' | 'Think') => Promise<string>, socket: string, server: UnixServer) => Promise<void>) {
   const directory = await mkdtemp(join(tmpdir(), 'grpc-'))
-  const socket = join(directory, 'below', 'socket')
+  const socket = join(directory, 'socket')
   const methods = {
     Say: async ({ text }: Text) => {
       if (text === 'refuse') throw new GrpcRefusal('NOT_FOUND', '100 % nothing für dich\n')

@@ -3,31 +3,18 @@
  * Upstream: k8s.io/kms/pkg/util, the dialing of pkg/serviceaccount/externaljwt/plugin (v1.36).
  */
 import { connectGrpc } from './grpcConnection.ts'
-import { GrpcError, goCodeName } from './grpcError.ts'
+import { GrpcError } from './grpcError.ts'
 import { loadService, type ServiceMethod } from './protoMessage.ts'
 
 export interface UnixService {
-  /** @param timeoutMs until then it waits for the service to come. @throws GrpcCallError */
+  /** @param timeoutMs until then it waits for the service to come. @throws GrpcError in Go's words */
   call<Response>(method: string, request: object, timeoutMs: number): Promise<Response>
-  /** What a streaming method sends, until the service ends it or the signal fires. @throws GrpcCallError when it breaks */
+  /** What a streaming method sends, until the service ends it or the signal fires. @throws GrpcError in Go's words when it breaks */
   stream<Response>(method: string, request: object, signal: AbortSignal): AsyncIterable<Response>
   close(): void
 }
 
-/** A failed call, in the words and with the status name of Go's client. */
-export class GrpcCallError extends Error {
-  /** `Unavailable`, `DeadlineExceeded`, … */
-  readonly grpcStatus: string
-
-  constructor({ code, message }: GrpcError) {
-    const grpcStatus = goCodeName(code)
-    super(`rpc error: code = ${grpcStatus} desc = ${message}`)
-    this.name = 'GrpcCallError'
-    this.grpcStatus = grpcStatus
-  }
-}
-
-const inGoWords = (error: unknown) => (error instanceof GrpcError ? new GrpcCallError(error) : error)
+const inGoWords = (error: unknown) => (error instanceof GrpcError ? error.inGoWords() : error)
 
 /**
  * @param proto the service's description, in the notation of ./protoText.ts

@@ -3,15 +3,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { cpuSharesToWeight, createCgroupsV1, createCgroupsV2, detectCgroups } from './cgroups.ts'
-
-const weights = [
-  [2, 1],
-  [1024, 39],
-  [262_144, 10_000],
-  [1, 1],
-] as const
-for (const [shares, weight] of weights) test(`${shares} shares weigh ${weight}`, () => assert.equal(cpuSharesToWeight(shares), weight))
+import { createCgroupsV1 } from './cgroupsV1.ts'
+import { createCgroupsV2 } from './cgroupsV2.ts'
+import { detectCgroups } from './detectCgroups.ts'
 
 async function inTemporary<T>(run: (directory: string) => Promise<T>): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), 'cgroups-'))

@@ -25,6 +25,18 @@ const conntrackCases = [
     want: '-D -p udp --orig-dst 10.96.0.10 --dst-nat 10.0.0.2',
   },
   { name: 'by node port', filter: { protocol: 'udp', origPortDst: 30053 }, want: '-D -p udp --orig-port-dst 30053' },
+  {
+    name: 'by backend and its port',
+    filter: { protocol: 'udp', dstNat: '10.0.0.2', replyPortSrc: 53 },
+    want: '-D -p udp --reply-port-src 53 --dst-nat 10.0.0.2',
+  },
+  { name: 'with any backend', filter: { protocol: 'udp', isIpv6: true, dstNat: 'any' }, want: '-D -p udp -f ipv6 --dst-nat' },
+  {
+    name: 'TCP connections without an answer',
+    filter: { protocol: 'tcp', state: 'SYN_SENT', dstNat: 'fd00::2' },
+    want: '-D -p tcp -f ipv6 --state SYN_SENT --dst-nat fd00::2',
+  },
+  { name: 'IPv6 by node port', filter: { protocol: 'udp', isIpv6: true, origPortDst: 30053 }, want: '-D -p udp -f ipv6 --orig-port-dst 30053' },
   { name: 'IPv6', filter: { protocol: 'udp', origDst: 'fd00::1' }, want: '-D -p udp -f ipv6 --orig-dst fd00::1' },
 ] as const
 for (const c of conntrackCases) test(`conntrack ${c.name}`, () => assert.equal(conntrackArgs(c.filter).join(' '), c.want))

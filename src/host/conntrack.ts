@@ -1,13 +1,19 @@
-/** Forgets connections (L1) through conntrack(8): a UDP flow keeps its old backend until its entry is deleted. */
+/** Forgets connections (L1) through conntrack(8): a flow keeps its old backend until its entry is deleted or expires. */
 import { type Exec, ExecError } from './exec.ts'
 
 export interface ConntrackFilter {
   readonly protocol: 'tcp' | 'udp' | 'sctp'
+  /** For a filter without addresses, which tell it otherwise. */
+  readonly isIpv6?: boolean | undefined
   readonly origDst?: string | undefined
   readonly origSrc?: string | undefined
-  /** The address that destination NAT chose. */
+  /** The address that destination NAT chose; `any`: every flow with destination NAT. */
   readonly dstNat?: string | undefined
   readonly origPortDst?: number | undefined
+  /** The backend's port, from which its answers come. */
+  readonly replyPortSrc?: number | undefined
+  /** TCP: only connections that nothing has answered yet. */
+  readonly state?: 'SYN_SENT' | undefined
 }
 
 export interface Conntrack {
@@ -18,11 +24,14 @@ export interface Conntrack {
 /** conntrack's arguments for a filter; IPv6 addresses select the family. */
 export function conntrackArgs(filter: ConntrackFilter): string[] {
   const args = ['-D', '-p', filter.protocol]
-  if ([filter.origDst, filter.origSrc, filter.dstNat].some((address) => address?.includes(':'))) args.push('-f', 'ipv6')
+  if (filter.isIpv6 || [filter.origDst, filter.origSrc, filter.dstNat].some((address) => address?.includes(':'))) args.push('-f', 'ipv6')
+  if (filter.state) args.push('--state', filter.state)
   if (filter.origDst) args.push('--orig-dst', filter.origDst)
   if (filter.origSrc) args.push('--orig-src', filter.origSrc)
-  if (filter.dstNat) args.push('--dst-nat', filter.dstNat)
   if (filter.origPortDst !== undefined) args.push('--orig-port-dst', String(filter.origPortDst))
+  if (filter.replyPortSrc !== undefined) args.push('--reply-port-src', String(filter.replyPortSrc))
+  // Last, because the option takes a following word as its address.
+  if (filter.dstNat) args.push('--dst-nat', ...(filter.dstNat === 'any' ? [] : [filter.dstNat]))
   return args
 }
 

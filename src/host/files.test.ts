@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { makeDirectory, readTextIfExists, writeFileAtomic } from './files.ts'
+import { makeDirectory, makeDirectorySync, readTextIfExists, writeFileAtomic } from './files.ts'
 
 test('a replaced file is whole and no temporary file remains, even after a failed write', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'skiff-files-'))
@@ -28,4 +28,16 @@ test('a directory is made with those above it, by two at once as well, and what 
   await Promise.all([1, 2, 3].map(() => makeDirectory(join(directory, 'c/d/e'))))
   await writeFileAtomic(join(directory, 'file'), '')
   await assert.rejects(makeDirectory(join(directory, 'file/below')), { code: 'ENOTDIR' })
+  makeDirectorySync(join(directory, 'f/g'), 0o750)
+  makeDirectorySync(join(directory, 'f/g'), 0o750)
+  assert.equal((await stat(join(directory, 'f/g'))).mode & 0o777, 0o750)
+  assert.throws(() => makeDirectorySync(join(directory, 'file/below')), { code: 'ENOTDIR' })
+})
+
+test('a directory is refused where the one above it is there and takes no entries', {
+  skip: process.platform === 'linux' ? false : 'needs /proc',
+}, async () => {
+  // A recursive mkdir of Node never returns here.
+  await assert.rejects(makeDirectory('/proc/skiff/below'), { code: 'ENOENT', path: '/proc/skiff' })
+  assert.throws(() => makeDirectorySync('/proc/skiff/below'), { code: 'ENOENT', path: '/proc/skiff' })
 })

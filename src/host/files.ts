@@ -2,7 +2,8 @@
  * Small file helpers (L1) that several components need and node:fs does not have: atomic replacement, absent files as values, disk usage.
  */
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { constants, mkdirSync, statSync } from 'node:fs'
+import { access, chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** True when the error says that the file is not there. */
@@ -11,12 +12,30 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR'
 }
 
+/** True when this process can reach the path or, with `run`, execute it. */
+export function exists(path: string, use: 'any' | 'run' = 'any'): Promise<boolean> {
+  return access(path, use === 'run' ? constants.X_OK : constants.F_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
 /** The file's text, or undefined when there is no such file. */
 export async function readTextIfExists(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
     if (isMissing(error)) return undefined
+    throw error
+  }
+}
+
+/** The file's size in bytes; 0 when there is no such file. */
+export async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size
+  } catch (error) {
+    if (isMissing(error)) return 0
     throw error
   }
 }
@@ -32,18 +51,61 @@ export async function listIfExists(path: string): Promise<string[]> {
 }
 
 /**
- * Makes the directory and those above it. Answers with the first that was made; undefined: all were there. Its error names what is in the way, such as a full
- * disk, where node's own says of every one that could not be made that it does not exist.
+ * Makes the directory and those above it. Answers with the first that was made; undefined: all were there. Node's recursive mkdir does not end where a directory
+ * exists and refuses new entries with ENOENT, as below /proc and in a directory that was removed: here each directory is tried at most twice.
  */
 export async function makeDirectory(path: string, mode?: number): Promise<string | undefined> {
+  if (await tryMkdir(path, mode)) return path
+  if (await isDirectory(path)) return undefined
+  const parent = dirname(path)
+  const first = parent === path ? undefined : await makeDirectory(parent, mode)
   try {
-    return await mkdir(path, { recursive: true, mode })
+    await mkdir(path, { mode })
   } catch (error) {
-    const failed = (error as NodeJS.ErrnoException).path
-    if (!isMissing(error) || failed === undefined) throw error
-    await mkdir(failed, { mode }).catch((reason: NodeJS.ErrnoException) => (reason.code === 'EEXIST' ? undefined : Promise.reject(reason)))
-    await mkdir(path, { recursive: true, mode })
-    return failed
+    // Another process may have made it since.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !(await isDirectory(path))) throw error
+  }
+  return first ?? path
+}
+
+/** The same without a promise. */
+export function makeDirectorySync(path: string, mode?: number): void {
+  const parent = dirname(path)
+  try {
+    mkdirSync(path, { mode })
+    return
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && statSync(path).isDirectory()) return
+    if (code !== 'ENOENT' || parent === path) throw error
+  }
+  makeDirectorySync(parent, mode)
+  try {
+    mkdirSync(path, { mode })
+  } catch (error) {
+    // Another process may have made it since.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(path).isDirectory()) throw error
+  }
+}
+
+/** False when something above it is missing, or something is there already. */
+async function tryMkdir(path: string, mode: number | undefined): Promise<boolean> {
+  try {
+    await mkdir(path, { mode })
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'EEXIST') return false
+    throw error
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory()
+  } catch (error) {
+    if (isMissing(error)) return false
+    throw error
   }
 }
 
@@ -85,6 +147,7 @@ export async function writeFileAtomic(path: string, content: string | Uint8Array
   } catch (error) {
     // Also on a full disk: the half-written file would keep space that nothing reclaims.
     await rm(temporary, { force: true })
-    throw error
+    // The error of a write names no file.
+    throw error instanceof Error && !('path' in error) ? Object.assign(error, { path }) : error
   }
 }

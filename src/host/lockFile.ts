@@ -1,15 +1,17 @@
 /**
- * A file that only one process can create (L1), as client-go locks kubeconfigs: who made it may change what it guards. It says who holds it, so
- * that one whose holder has ended is taken over; one that says nothing, as kubectl's, is waited for. Upstream: clientcmd/loader.go lockFile.
+ * A lock that only one process can create (L1), as client-go locks kubeconfigs: its holder may change what it guards. It is a symbolic link whose target names
+ * the holder, so that a lock whose holder has ended is taken over; kubectl's lock is an empty file, and is waited for. Making a link with its target is one
+ * step, and the target is short enough for the inode, which works on a full disk, too. Upstream: clientcmd/loader.go lockFile.
  */
-import { mkdir, readlink, rm, rmdir, stat, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, readlink, rm, rmdir, stat, symlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Clock } from '#base/clock'
-import { readTextIfExists } from './files.ts'
+import { isMissing } from './files.ts'
 import { isRunning, type ProcessRef, startTimeOf } from './processes.ts'
 
 interface Holder extends ProcessRef {
-  /** Where the pid means something: the host, and its pid namespace. */
+  /** Where the pid means something: marks the host and its pid namespace. */
   readonly place: string
 }
 
@@ -17,8 +19,11 @@ export interface LockFileOptions {
   readonly clock: Clock
   /** How long to wait for another holder. */
   readonly timeoutMs: number
-  /** Called once when another holds it; undefined when the file does not say who. */
-  readonly onWait?: (pid: number | undefined) => void
+  /**
+   * Called once when another holds it; undefined when the file does not name the holder.
+   * @param here the holder as a process of this pid namespace; undefined when the pid belongs to another one, or to another host
+   */
+  readonly onWait?: (pid: number | undefined, here: ProcessRef | undefined) => void
   /** The error to throw when the wait times out. */
   readonly refuse: (pid: number | undefined) => Error
 }
@@ -37,28 +42,38 @@ export async function withLockFile<T>(file: string, options: LockFileOptions, wo
 
 async function take(file: string, { clock, timeoutMs, onWait, refuse }: LockFileOptions): Promise<void> {
   const place = await here()
-  const own = JSON.stringify({ pid: process.pid, startTime: (await startTimeOf(process.pid)) ?? '', place } satisfies Holder)
+  const own = textOf({ pid: process.pid, startTime: (await startTimeOf(process.pid)) ?? '', place })
   const deadlineMs = clock.monotonicMs() + timeoutMs
   for (let waited = false; !(await createWith(file, own)); waited = true) {
-    const text = (await readTextIfExists(file)) ?? ''
+    const text = await readLock(file)
     const holder = parse(text)
     if (holder?.place === place && !(await isRunning(holder))) {
       await removeStale(file, text, clock)
       continue
     }
-    if (!waited) onWait?.(holder?.pid)
+    if (!waited) onWait?.(holder?.pid, holder?.place === place ? holder : undefined)
     if (clock.monotonicMs() >= deadlineMs) throw refuse(holder?.pid)
     await clock.sleep(pollMs)
   }
 }
 
-/** False when the file exists. It is empty for a moment after its creation: a contender waits then, as for any lock without a readable owner. */
+/** False when the lock exists. */
 async function createWith(file: string, text: string): Promise<boolean> {
   try {
-    await writeFile(file, text, { flag: 'wx', mode: 0o600 })
+    await symlink(text, file)
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** The link's target; empty for a file and for a lock that is gone. */
+async function readLock(file: string): Promise<string> {
+  try {
+    return await readlink(file)
+  } catch (error) {
+    if (isMissing(error) || (error as NodeJS.ErrnoException).code === 'EINVAL') return ''
     throw error
   }
 }
@@ -82,21 +97,24 @@ async function removeStale(file: string, text: string, clock: Clock): Promise<vo
     return
   }
   try {
-    if ((await readTextIfExists(file)) === text) await rm(file, { force: true })
+    if ((await readLock(file)) === text) await rm(file, { force: true })
   } finally {
     await rmdir(guard)
   }
 }
 
 async function here(): Promise<string> {
-  return `${hostname()} ${await readlink('/proc/self/ns/pid').catch(() => '')}`
+  const text = `${hostname()} ${await readlink('/proc/self/ns/pid').catch(() => '')}`
+  return createHash('sha256').update(text).digest('hex').slice(0, placeDigits)
+}
+
+const placeDigits = 12
+
+function textOf({ pid, startTime, place }: Holder): string {
+  return `${pid} ${startTime} ${place}`
 }
 
 function parse(text: string): Holder | undefined {
-  try {
-    const { pid, startTime, place } = JSON.parse(text) as Partial<Holder>
-    return typeof pid === 'number' && typeof startTime === 'string' && typeof place === 'string' ? { pid, startTime, place } : undefined
-  } catch {
-    return undefined
-  }
+  const [, pid, startTime, place] = /^(\d+) (\S*) ([0-9a-f]+)$/.exec(text) ?? []
+  return pid === undefined || startTime === undefined || place === undefined ? undefined : { pid: Number(pid), startTime, place }
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Exec } from './exec.ts'
 import { createNftTable, nftObstacle, renderTable, type TableContents } from './nftables.ts'
+import { SharedTurns } from './timeSlices.ts'
 
 const contents = (changes: Partial<TableContents> = {}): TableContents => ({
   frame: '\n\tmap ips { type ipv4_addr : verdict; }\n',
@@ -90,4 +91,24 @@ test('SVC-06 an obstacle is named: no nft, or a kernel without the family', asyn
   assert.equal(await nftObstacle(answering(-1, ''), 'ip'), 'nft is not installed')
   assert.equal(await nftObstacle(answering(1, 'Operation not supported\n'), 'ip6'), 'nft does not work here: Operation not supported')
   assert.equal(await nftObstacle(answering(0, ''), 'ip'), undefined)
+})
+
+test('NPO-02 a table that is rendered in turns gets the same scripts, and one element of a large set is one element of the script', async () => {
+  const scripts: { readonly turns: string[]; readonly once: string[] } = { turns: [], once: [] }
+  const recording = (into: string[]) =>
+    ({
+      run: async (_command: string, _args: readonly string[], { input }: { input?: string } = {}) => {
+        into.push(String(input))
+        return { code: 0, stdout: '', stderr: '', timedOut: false }
+      },
+    }) as unknown as Exec
+  const large = new Map(Array.from({ length: 300 }, (_, i) => [`10.1.${i >> 8}.${i & 255}`, '']))
+  const sets = new Map(Array.from({ length: 300 }, (_, i) => [`pods-${i}`, '{ type ipv4_addr; }']))
+  const before = contents({ sets, maps: new Map([...sets.keys()].map((name) => [name, large])) })
+  const after = { ...before, maps: new Map([...before.maps, ['pods-7', new Map([...large, ['10.9.9.9', '']])]]) }
+  const tables = [createNftTable(recording(scripts.turns), 'inet', 't', new SharedTurns()), createNftTable(recording(scripts.once), 'inet', 't')]
+  for (const table of tables) for (const wanted of [before, after, after]) await table.apply(wanted)
+  assert.deepEqual(scripts.turns, scripts.once)
+  assert.equal(scripts.once.length, 2)
+  assert.equal(scripts.once[1], 'add element inet t pods-7 { 10.9.9.9 }\n')
 })

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { check, type Exec } from './exec.ts'
+import { inTimeSlices, type SharedTurns } from './timeSlices.ts'
 
 export type NftFamily = 'ip' | 'ip6' | 'inet'
 
@@ -25,14 +26,17 @@ export interface NftTable {
   remove(): Promise<void>
 }
 
-/** @param name the table's, such as `kube-proxy` */
-export function createNftTable(exec: Exec, family: NftFamily, name: string): NftTable {
+/**
+ * @param name the table's, such as `kube-proxy`
+ * @param turns scripts are rendered in short turns of the event loop; absent: at once
+ */
+export function createNftTable(exec: Exec, family: NftFamily, name: string, turns?: SharedTurns): NftTable {
   const table = `${family} ${name}`
   let applied: TableContents | undefined
   const load = (script: string) => check(exec, 'nft', ['-f', '-'], { input: script })
   return {
     apply: async (wanted) => {
-      const script = renderTable(table, wanted, applied)
+      const script = turns ? await inTimeSlices(renderSteps(table, wanted, applied), turns) : renderTable(table, wanted, applied)
       if (!script) return
       // The transaction may have failed because the kernel's table is not as it was left.
       applied = undefined
@@ -65,18 +69,28 @@ export function nftHash(text: string): string {
  * then map elements, then removals, so that nothing refers to what is not there.
  */
 export function renderTable(table: string, wanted: TableContents, before: TableContents | undefined): string {
+  const steps = renderSteps(table, wanted, before)
+  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
+}
+
+function* renderSteps(table: string, wanted: TableContents, before: TableContents | undefined): Generator<undefined, string> {
   const kept = before && canChange(before, wanted) ? before : undefined
   const lines: string[] = []
   if (!kept) lines.push(`add table ${table}`, `delete table ${table}`, `table ${table} {${wanted.frame}}`)
   for (const [name, declaration] of wanted.sets) if (kept?.sets.get(name) !== declaration) lines.push(`add set ${table} ${nftName(name)} ${declaration}`)
+  yield
   // All chains first: rules may jump to any of them.
   const changed = [...wanted.chains].filter(([name, rules]) => !sameLines(kept?.chains.get(name), rules))
   for (const [name] of changed) if (!kept?.chains.has(name)) lines.push(`add chain ${table} ${nftName(name)}`)
   for (const [name, rules] of changed) {
     if (kept?.chains.has(name)) lines.push(`flush chain ${table} ${nftName(name)}`)
     for (const rule of rules) lines.push(`add rule ${table} ${nftName(name)} ${withNftNames(rule)}`)
+    yield
   }
-  for (const [map, elements] of wanted.maps) lines.push(...elementChanges(table, map, elements, kept?.maps.get(map)))
+  for (const [map, elements] of wanted.maps) {
+    lines.push(...elementChanges(table, map, elements, kept?.maps.get(map)))
+    yield
+  }
   for (const name of kept?.chains.keys() ?? []) if (!wanted.chains.has(name)) lines.push(`flush chain ${table} ${nftName(name)}`)
   for (const name of kept?.chains.keys() ?? []) if (!wanted.chains.has(name)) lines.push(`delete chain ${table} ${nftName(name)}`)
   for (const name of kept?.sets.keys() ?? []) if (!wanted.sets.has(name)) lines.push(`delete set ${table} ${nftName(name)}`)
@@ -89,6 +103,8 @@ function canChange(before: TableContents, wanted: TableContents): boolean {
 }
 
 function elementChanges(table: string, map: string, wanted: ReadonlyMap<string, string>, before: ReadonlyMap<string, string> | undefined): string[] {
+  // Holders of many elements keep the map of those that have not changed.
+  if (wanted === before) return []
   const removed = [...(before ?? [])].filter(([key, verdict]) => wanted.get(key) !== verdict).map(([key]) => key)
   const added = [...wanted].filter(([key, verdict]) => before?.get(key) !== verdict)
   const lines: string[] = []
@@ -99,7 +115,7 @@ function elementChanges(table: string, map: string, wanted: ReadonlyMap<string, 
 }
 
 function sameLines(a: readonly string[] | undefined, b: readonly string[]): boolean {
-  return a?.length === b.length && a.every((line, i) => line === b[i])
+  return a === b || (a?.length === b.length && a.every((line, i) => line === b[i]))
 }
 
 /** Names with slashes are kept within what nft reads as one word; it has no quoting for names, so other characters become '-'. */

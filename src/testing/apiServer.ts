@@ -9,6 +9,7 @@ import type { Encryption } from '#apiserver/encryption/encryption'
 import type { KubeletAccess } from '#apiserver/endpoints/subresources/node'
 import type { ServiceNetwork } from '#apiserver/kinds/services/serviceStorage'
 import type { Registry } from '#apiserver/registry/registry'
+import type { StorageMediaType } from '#apiserver/registry/storedForm'
 import type { Listener } from '#apiserver/server/listener'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { Clock } from '#base/clock'
@@ -17,8 +18,8 @@ import { type Metrics, noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
-import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
+import { defaultStore } from './defaultStore.ts'
 import { realClock } from './realClock.ts'
 import { testCertificates } from './testCertificates.ts'
 
@@ -37,11 +38,15 @@ export interface TestApiServerOptions {
   /** More of the server's options. */
   readonly config?: ApiServerConfig | undefined
   /** How values are encrypted; it runs as long as the server. Absent: they are not. */
+  /** The form of built-in kinds in the store; absent: that of the default store, or JSON in a store that the test names. */
+  readonly mediaType?: StorageMediaType | undefined
   readonly encryption?: Encryption | undefined
   /** Where services get addresses and node ports from; absent: the defaults. */
   readonly serviceNetwork?: ServiceNetwork | undefined
   /** The client certificate that the server shows to kubelets. */
   readonly kubelet?: KubeletAccess | undefined
+  /** Called before the server runs, to offer computed groups to it. */
+  readonly prepare?: ((server: ApiServer) => void) | undefined
   readonly maxInFlight?: { readonly readOnly: number; readonly mutating: number } | undefined
 }
 
@@ -72,7 +77,7 @@ const adminToken = 'test-admin-token'
 /** Ready to be called when it returns: caches filled, system namespaces and the `kubernetes` service there. */
 export async function startTestApiServer(options: TestApiServerOptions = {}): Promise<TestApiServer> {
   const clock = options.clock ?? realClock
-  const store = options.store ?? createMemoryStore({ clock })
+  const store = options.store ?? (await defaultStore.open(clock))
   const random = seededRandom(1)
   const registry = createBuiltInRegistry({
     store,
@@ -82,6 +87,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
     random,
     serviceNetwork: options.serviceNetwork,
     transformers: options.encryption?.transformers,
+    mediaType: options.mediaType ?? (options.store ? undefined : defaultStore.mediaType),
   })
   const server = createApiServer(
     {
@@ -105,6 +111,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
       ...options.config,
     },
   )
+  options.prepare?.(server)
   const stop = new AbortController()
   const running = Promise.all([server.run(stop.signal), options.encryption?.run(stop.signal)])
   await server.started

@@ -1,6 +1,6 @@
 /**
  * A whole cluster in this process, for tests: memory store, API server, controllers, scheduler, simulated nodes. Under virtual time nothing
- * happens until the test moves the time, a day passes in seconds, and one seed gives one history. Published as skiff/testing.
+ * happens until the test moves the time, a day passes in seconds, and one seed gives one history. Published as skiff-kubernetes/testing.
  */
 import { toYaml } from '#api/machinery/yaml'
 import type { ApiServer } from '#apiserver/apiServer'
@@ -63,7 +63,7 @@ export interface ClusterOptions {
   readonly apiServerArgs?: readonly string[] | undefined
   /** Whether each node's kubelet answers on a port of 127.0.0.1: for kubectl logs, exec, attach and port-forward. Default false. */
   readonly kubeletPorts?: boolean | undefined
-  /** How simulated pods behave, where their annotations do not say. */
+  /** Default behaviour of simulated pods; their annotations override it. */
   readonly profile?: Partial<SimulatedProfile> | undefined
   /**
    * Nodes annotated kwok.x-k8s.io/node=fake, and the pods bound to them, change as Stages say: true for the built-in ones, or Stages of one's own as

@@ -1,4 +1,4 @@
-/** The parts of a test cluster's control plane: API server, controllers, scheduler, each able to stop, crash and come back. */
+/** The parts of a test cluster's control plane: API server, controllers, scheduler, each of which can stop, crash and start again. */
 import { generateKeyPairSync } from 'node:crypto'
 import { type ApiServer, createApiServer } from '#apiserver/apiServer'
 import { addressBlocks } from '#apiserver/backends/addressBlocks'
@@ -35,7 +35,7 @@ export interface ClusterTools {
   readonly metrics: Metrics
   /** A source of chance of one part's own: what the others do does not change what it draws. */
   random(part: string): Random
-  /** Watches last longer than elsewhere: what is in this process cannot lose a connection without noticing. */
+  /** Watches last longer than elsewhere: a connection inside the process cannot break unnoticed. */
   readonly minWatchSeconds: number
   /** How often watches get bookmarks; absent: each minute. */
   readonly bookmarkMs?: number | undefined
@@ -101,7 +101,8 @@ export function makeApiServer(
   const log = tools.log.with('apiserver')
   const random = tools.random('apiserver')
   const registry = createBuiltInRegistry({ store, clock, log, metrics, random, bookmarkMs: tools.bookmarkMs })
-  const deps = depsFromOptions(options, { reader: registry.reader, clock, requestClock, random, log, metrics, serviceAccountKey, reach: simulatedReach })
+  const current = { reader: registry.reader, waitUntilCurrent: () => registry.cacher.waitUntilCurrent() }
+  const deps = depsFromOptions(options, { ...current, clock, requestClock, random, log, metrics, serviceAccountKey, reach: simulatedReach })
   const testToken = {
     name: 'test',
     authenticate: (request: { readonly headers: Readonly<Record<string, unknown>> }) =>

@@ -15,7 +15,7 @@ export class SimulatedDraDriver {
     this.name = name
   }
 
-  /** Replaces what the node offers: a pool of its own, one generation newer than before. */
+  /** Replaces the node's pool of devices with one of the next generation. */
   async publish(nodeName: string, devices: readonly Device[]): Promise<void> {
     const slices = this.#client.of(resourceSlices)
     const name = `${nodeName}-${this.name}`
@@ -27,7 +27,7 @@ export class SimulatedDraDriver {
     else await slices.create({ metadata: { name }, spec })
   }
 
-  /** Says of each of the driver's devices of an allocated claim that the condition has a status. */
+  /** Sets a condition on each of the driver's devices of an allocated claim. */
   async report(namespace: string, name: string, type: string, status: 'True' | 'False', at: string): Promise<void> {
     const claims = this.#client.of(resourceClaims)
     const claim = await claims.get({ namespace, name })

@@ -98,7 +98,7 @@ export class Faults {
     return this.#add({ component, nth }, { type: 'die', when })
   }
 
-  /** Ends open watches as a lost connection does; says how many. */
+  /** Ends open watches as a lost connection does; returns their number. */
   breakWatches(selector: Omit<FaultSelector, 'nth' | 'times' | 'verb'> = {}): number {
     const chosen = [...this.#watches].filter(({ call }) => matches(selector, call))
     for (const watch of chosen) watch.break()
@@ -119,7 +119,7 @@ export class Faults {
     this.#crash(component)
   }
 
-  /** Before a call goes out: waits, throws, or says what is to happen to the answer. */
+  /** Runs before a call is sent: waits, throws, or returns what happens to the answer. */
   async before(call: Call, signal: AbortSignal | undefined): Promise<Outcome> {
     let outcome: Outcome = 'deliver'
     for (const action of this.#striking(call)) {
@@ -277,7 +277,7 @@ export class Link implements Transport {
     if (broken.signal.aborted && !signal.aborted) throw connectionLost()
   }
 
-  /** What never comes when the server is lost, or the connection. */
+  /** A promise that stays pending when the server or the connection is lost. */
   #answer(server: Transport, request: ApiRequest, signal: AbortSignal | undefined): Promise<ApiResponse> {
     return new Promise((resolve, reject) => {
       const { losses } = this.#deps.activity

@@ -1,6 +1,6 @@
 /**
  * What must hold in a cluster that has come to rest, whatever happened before: nothing without its owner, nothing twice, everything as asked.
- * Says in words what does not.
+ * Violations are returned as sentences.
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import { isPodTerminal } from '#api/helpers/pods'

@@ -1,5 +1,5 @@
 /**
- * Tables over one kind's file: what is refused and why, what defaults are set, what warnings are given. Each row changes a good object and
+ * Tables over one kind's file: refused values with their errors, defaults, and warnings. Each row changes a good object and
  * names every error as `field: text`, so that a row that expects nothing proves that the object is accepted. Objects are decoded as requests are.
  */
 import assert from 'node:assert/strict'

@@ -50,6 +50,7 @@ export async function runWithPort(
     },
     pods: () => view().pods(),
     pod: (namespace, name) => view().pod(namespace, name),
+    podWorkers: () => view().podWorkers(),
     podStatus: (uid) => view().podStatus(uid),
     context: () => view().context(),
     volumeStatistics: (podUid, measures) => view().volumeStatistics(podUid, measures),

@@ -5,7 +5,6 @@
 import { createClient } from '#client/clientOverTransport'
 import type { KubeletConfig } from '#kubelet/core/config'
 import { createKubelet } from '#kubelet/kubelet'
-import { withCsiNode } from '#kubelet/runtime/simulated/csiNode'
 import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
 import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime, type SimulatedEnding, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
@@ -85,7 +84,7 @@ export class SimulatedNode {
     this.kubelet.partition(false)
   }
 
-  /** The container runtime falls ill, and the kubelet says so. */
+  /** The container runtime fails, and the kubelet reports it. */
   notReady(message = 'a fault on purpose'): void {
     this.#runtime.setUnwell(message)
   }
@@ -94,12 +93,12 @@ export class SimulatedNode {
     this.#runtime.setUnwell(undefined)
   }
 
-  /** Ends running containers of a pod on this node; says how many. Exit code 137 with reason OOMKilled is the kernel's doing. */
+  /** Ends running containers of a pod on this node; returns their number. Exit code 137 with reason OOMKilled simulates the kernel. */
   exit(pod: { readonly namespace: string; readonly name: string }, ending: SimulatedEnding): number {
     return this.#runtime.exit(pod, ending)
   }
 
-  /** Lets running containers of a pod on this node print a text; says how many. `container` absent: all. */
+  /** Lets running containers of a pod on this node print a text; returns their number. `container` absent: all. */
   print(pod: { readonly namespace: string; readonly name: string }, text: string, container?: string): number {
     return this.#runtime.log(pod, text, container)
   }
@@ -121,8 +120,8 @@ export class SimulatedNode {
     const user = { name: `system:node:${this.name}`, groups: ['system:nodes', 'system:authenticated'] }
     const client = createClient(life.link(user, 'kubelet'))
     const log = tools.log.with('kubelet', { node: this.name })
-    const create = (port: number | undefined) => {
-      const kubelet = createKubelet(
+    const create = (port: number | undefined) =>
+      createKubelet(
         {
           client,
           log,
@@ -145,8 +144,6 @@ export class SimulatedNode {
           ...(port === undefined ? {} : { port }),
         },
       )
-      return withCsiNode(kubelet, { client, clock: tools.clock, log }, this.name)
-    }
     if (!kubeletCredentials) return create(undefined).run(life.signal)
     const { activity } = this.#setup.part
     const withPort = (port: number) => {

@@ -1,6 +1,6 @@
 /**
- * What the package publishes as skiff/testing: a whole cluster in a test. docs/testing.md shows it at work; objects and resources come from
- * skiff/client.
+ * What the package publishes as skiff-kubernetes/testing: a whole cluster in a test. docs/testing.md shows it at work; objects and resources come from
+ * skiff-kubernetes/client.
  */
 export { type ChaosOptions, chaos, type FaultName } from './chaos.ts'
 export { type ClusterClock, type ClusterOptions, type ControlPlanePart, startCluster, type TestCluster } from './cluster.ts'

@@ -2,7 +2,7 @@
 import type { Labels, Metrics } from '#base/metrics'
 
 export interface RecordedMetrics extends Metrics {
-  /** 'name{a="b"}' → value. What was never recorded is not there. */
+  /** 'name{a="b"}' → value. Metrics that were never recorded are absent. */
   readonly values: ReadonlyMap<string, number>
 }
 

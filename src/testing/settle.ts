@@ -13,7 +13,7 @@ export class Activity {
 
   /** How many of those under way were found to wait for the clock after all. */
   #waiting = 0
-  /** What is to happen to each call under way when the server is lost. */
+  /** The fate of each pending call when the server is lost. */
   readonly losses = new Set<() => void>()
 
   /** Below zero while a request that came from outside of this process, and was not counted, waits. */

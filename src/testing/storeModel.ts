@@ -14,12 +14,17 @@ interface Change {
 
 const keys = Array.from({ length: 12 }, (_, i) => `k${String.fromCharCode(97 + i)}`)
 
-/** Runs one random history, with compactions, and compares reads and watches with the model. */
-export async function checkRandomHistory(store: Store, seed: number): Promise<void> {
+/** Turns of the event loop until a condition holds; a remote store needs many. */
+export async function settle(holds: () => boolean): Promise<void> {
+  for (const deadlineMs = performance.now() + 10_000; !holds() && performance.now() < deadlineMs; ) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Runs one random history, with compactions, and compares reads and watches with the model. A local store keeps the order of its callers, and pace. */
+export async function checkRandomHistory(store: Store, seed: number, isRemote: boolean): Promise<void> {
   const random = seededRandom(seed)
   const pick = <T>(items: readonly T[]) => items[random.int(items.length)] as T
   const log: Change[] = []
-  const watchers: { from: string; to: string; first: number; seen: StoreEventBatch[]; stop: AbortController; done: Promise<void> }[] = []
+  const watchers: Watcher[] = []
   let compacted = 0
   const stateAt = (revision: number) => {
     const state = new Map<string, string>()
@@ -33,8 +38,22 @@ export async function checkRandomHistory(store: Store, seed: number): Promise<vo
   const startWatch = (from: string, to: string, first: number) => {
     const stop = new AbortController()
     const seen: StoreEventBatch[] = []
-    const done = store.watch({ from, to, startRevision: first }, (batch) => void seen.push(batch), stop.signal)
-    watchers.push({ from, to, first, seen, stop, done })
+    const watcher: Watcher = { from, to, first, seen, stop, reached: first - 1, done: Promise.resolve() }
+    const onProgress = (revision: number) => {
+      watcher.reached = revision
+    }
+    const onBatch = (batch: StoreEventBatch) => {
+      seen.push(batch)
+      watcher.reached = batch.revision
+    }
+    watcher.done = store.watch({ from, to, startRevision: first, onProgress }, onBatch, stop.signal)
+    watchers.push(watcher)
+  }
+  const caughtUp = async (watcher: Watcher) => {
+    if (watcher.stop.signal.aborted) return
+    const newest = await store.latestRevision()
+    await settle(() => watcher.reached >= newest)
+    assert.ok(watcher.reached >= newest)
   }
   for (let step = 0; step < 150; step++) {
     const writes = Array.from({ length: 1 + random.int(4) }, (_, i): { op: Op; change: Omit<Change, 'revision'> } => {
@@ -50,10 +69,14 @@ export async function checkRandomHistory(store: Store, seed: number): Promise<vo
       const { key, value } = (writes[i] as (typeof writes)[number]).change
       log.push({ revision, key, value })
     })
+    // A remote store may carry out concurrent writes in another order.
+    if (isRemote) log.sort((a, b) => a.revision - b.revision)
     const current = await store.latestRevision()
     if (random.int(5) === 0) startWatch(pick(keys), pick(['ke', 'kz']), Math.max(compacted, 1) + random.int(current - Math.max(compacted, 1) + 2))
     if (random.int(6) === 0) await resumeOne(pick(watchers.length > 0 ? watchers : [undefined]), startWatch, compacted)
     if (random.int(25) === 0 && current > compacted + 5) {
+      // A watch of a remote store that has not caught up ends with the compaction.
+      if (isRemote) for (const watcher of watchers) await caughtUp(watcher)
       compacted += 1 + random.int(current - compacted - 4)
       await store.compact(compacted)
     }
@@ -61,16 +84,18 @@ export async function checkRandomHistory(store: Store, seed: number): Promise<vo
     const { kvs } = await store.range('k', 'l', { revision })
     assert.deepEqual(new Map(kvs.map((kv) => [kv.key, Buffer.from(kv.value).toString()])), new Map([...stateAt(revision)].sort(([a], [b]) => (a < b ? -1 : 1))))
   }
-  await new Promise((resolve) => setImmediate(resolve))
-  for (const { from, to, first, seen, stop, done } of watchers) {
+  // A local store has delivered everything a turn later.
+  if (!isRemote) await new Promise((resolve) => setImmediate(resolve))
+  for (const watcher of watchers) {
+    const { seen, stop } = watcher
     const last = stop.signal.aborted ? (seen.at(-1)?.revision ?? 0) : await store.latestRevision()
+    if (isRemote) await caughtUp(watcher)
     stop.abort()
-    await done
+    await watcher.done
     const got = seen.flatMap(({ events }) =>
       events.map(({ type, kv }) => ({ revision: kv.modRevision, key: kv.key, value: type === 'delete' ? undefined : Buffer.from(kv.value).toString() })),
     )
-    const wanted = log.filter(({ revision, key }) => revision >= first && revision <= last && key >= from && key < to)
-    assert.deepEqual(got, wanted)
+    assert.deepEqual(got, log.filter(isOf(watcher, last)))
   }
 }
 
@@ -80,7 +105,14 @@ interface Watcher {
   readonly first: number
   readonly seen: readonly StoreEventBatch[]
   readonly stop: AbortController
-  readonly done: Promise<void>
+  /** Everything up to this revision has been delivered. */
+  reached: number
+  done: Promise<void>
+}
+
+/** Whether a watcher has to have seen a change by revision `last`. */
+function isOf({ from, to, first }: Pick<Watcher, 'from' | 'to' | 'first'>, last: number): (change: Change) => boolean {
+  return ({ revision, key }) => revision >= first && revision <= last && key >= from && key < to
 }
 
 /** Stops a watcher and starts another one right after what it last saw. */

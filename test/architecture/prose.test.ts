@@ -47,6 +47,13 @@ function proseOfPage(lines: readonly Line[]): Line[] {
   })
 }
 
+/** How a test is named: in its call, in a field `name` of a table's row, or by the first words of a row. */
+const titles: readonly RegExp[] = [
+  /\b(?:test|it|describe|suite)\(\s*(['`"])(.*?)\1\s*,/,
+  /\bname: (['`"])((?:(?!\1).)* .*?)\1/,
+  /^\[?(['`"])((?:(?!\1).)* (?:(?!\1).)* (?:(?!\1).)*)\1,/,
+]
+
 /** Keeps whether the line is within a block comment from one line to the next. */
 function proseOfLine(name: string): (line: Line) => Line[] {
   let isBlock = false
@@ -56,9 +63,7 @@ function proseOfLine(name: string): (line: Line) => Line[] {
       return [{ line, text: text.replace(/^\/?\*+\/?|\*\/$/g, '').trim() }]
     }
     const comment = /(?:^|[\s;{},)])\/\/ (.*)$/.exec(text)?.[1]
-    const title = name.endsWith('.test.ts')
-      ? (/\b(?:test|it|describe|suite)\(\s*(['`"])(.*?)\1\s*,/.exec(text) ?? /^name: (['`"])(.*?)\1/.exec(text))?.[2]
-      : undefined
+    const title = name.endsWith('.test.ts') || name.includes('/behaviours/') ? titles.map((title) => title.exec(text)?.[2]).find(Boolean) : undefined
     return [comment, title].flatMap((found) => (found === undefined ? [] : [{ line, text: found }]))
   }
 }
@@ -91,6 +96,7 @@ const planted: readonly { readonly name: string; readonly text: string; readonly
   { name: 'a.ts', text: `/** Set when ${word} uses it. */\nexport const a = 1 // ${word}\n`, count: 2 },
   { name: 'a.ts', text: `/**\n * Two lines,\n * of which ${word} reads the second.\n */\n`, count: 1 },
   { name: 'a.test.ts', text: `test('API-01 ${word} may create', () => {})\n`, count: 1 },
+  { name: 'a.test.ts', text: `  { name: '${word} may create', want: 403 },\n  ['a claim of ${word}', {}],\n`, count: 2 },
   { name: 'a.md', text: `A page that ${word} reads.\n\n\`\`\`\n${word}\n\`\`\`\n\`${word}\` is a user.\n`, count: 1 },
   { name: 'a.ts', text: `const ${word} = '${word}'\n`, count: 0 },
 ]

@@ -16,7 +16,10 @@ import { seededRandom } from '#base/random'
 import { VirtualClock } from '#base/virtualClock'
 import { commands } from '#cli/commands/index'
 import { controllers } from '#controllers/index'
+import { nodeViews } from '#kubelet/views/index'
 import { volumePlugins } from '#kubelet/volumes/index'
+import { objectsOf } from '#main/layouts/clusterRights'
+import { localPathRights } from '#main/layouts/localPathStorage'
 import { routeModes } from '#network/routes/index'
 import { proxyModes } from '#proxy/modes/index'
 import { defaultPlugins } from '#scheduler/plugins/index'
@@ -59,6 +62,7 @@ const lists: { name: string; folder: string; list?: string; type: string; atLeas
   { name: 'pipeline stages', folder: 'apiserver/pipeline', type: 'Stage', atLeast: 10 },
   { name: 'storages of kinds', folder: 'apiserver/kinds', type: 'KindStorages?', atLeast: 5 },
   { name: 'volumes', folder: 'kubelet/volumes', type: 'VolumePlugin', atLeast: 7 },
+  { name: 'node views', folder: 'kubelet/views', type: 'NodeView', atLeast: 1 },
   { name: 'commands', folder: 'cli/commands', type: 'CliCommand', atLeast: 10 },
   { name: 'proxy modes', folder: 'proxy/modes', type: 'ProxyMode', atLeast: 1 },
   { name: 'route modes', folder: 'network/routes', type: 'RouteMode', atLeast: 1 },
@@ -108,6 +112,7 @@ const names: { name: string; entries: readonly string[] }[] = [
     ).map((stage) => stage.name),
   },
   { name: 'volumes', entries: volumePlugins.map((plugin) => plugin.name) },
+  { name: 'node views', entries: nodeViews.map(({ resource }) => resource) },
   { name: 'commands', entries: commands.map((command) => command.name) },
   { name: 'proxy modes', entries: proxyModes.map((mode) => mode.name) },
   { name: 'route modes', entries: routeModes.map((mode) => mode.name) },
@@ -122,9 +127,10 @@ for (const { name, entries } of names) {
   })
 }
 
-test('every controller acts as a service account that the bootstrap policy gives rights', () => {
+test('every controller acts as a service account that the bootstrap policy, or the local cluster, gives rights', () => {
+  const { binding } = objectsOf(localPathRights)
   const bound = new Set(
-    [...bootstrapClusterRoleBindings(), ...bootstrapRoleBindings()].flatMap(({ subjects = [] }) =>
+    [...bootstrapClusterRoleBindings(), ...bootstrapRoleBindings(), ...(binding ? [binding] : [])].flatMap(({ subjects = [] }) =>
       subjects.map(({ namespace, name }) => `${namespace}/${name}`),
     ),
   )
@@ -136,9 +142,15 @@ test('every controller acts as a service account that the bootstrap policy gives
 
 test('every store driver passes the conformance suite', () => {
   const folder = path.join(source, 'store/drivers')
-  const drivers = fs
-    .readdirSync(folder)
-    .filter((file) => !file.endsWith('.test.ts') && /: (Promise<)?Store\b/.test(fs.readFileSync(path.join(folder, file), 'utf8')))
-  assert.ok(drivers.length >= 2)
-  for (const driver of drivers) assert.match(fs.readFileSync(path.join(folder, driver.replace(/\.ts$/, '.test.ts')), 'utf8'), /^describeStore\(/m, driver)
+  const entries = fs.readdirSync(folder, { withFileTypes: true })
+  const local = entries
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.test.ts'))
+    .map(({ name }) => path.join(folder, name))
+    .filter((file) => /: (Promise<)?(Local)?Store\b/.test(fs.readFileSync(file, 'utf8')))
+    .map((file) => file.replace(/\.ts$/, '.test.ts'))
+  // A driver of several files is a client of another program, which its suite starts.
+  const remote = entries.filter((entry) => entry.isDirectory()).map(({ name }) => path.resolve(source, `../test/integration/store/${name}Store.test.ts`))
+  assert.ok(local.length >= 2 && remote.length >= 1)
+  for (const suite of [...local, ...remote]) assert.match(fs.readFileSync(suite, 'utf8'), /^describeStore\(/m, suite)
+  for (const suite of local) assert.doesNotMatch(fs.readFileSync(suite, 'utf8'), /isRemote/, `${suite}: a local store keeps the order of its callers`)
 })

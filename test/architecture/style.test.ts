@@ -66,6 +66,11 @@ const rules: readonly Rule[] = [
     planted: { name: 'a.ts', text: 'const limited = AbortSignal.any([signal, AbortSignal.timeout(1000)])\n' },
   },
   {
+    name: 'directories with those above them are made by host/files alone, since a recursive mkdir of Node may never end',
+    breaks: (name, text) => !isTest(name) && /\bmkdir(Sync)?\([^;]*\brecursive: true/.test(text),
+    planted: { name: 'a.ts', text: 'await fs.mkdir(directory, { recursive: true, mode: 0o700 })\n' },
+  },
+  {
     name: 'the message of anything thrown comes from base/messageOf',
     breaks: (name, text) => name !== 'base/messageOf.ts' && /(\w+) instanceof Error \? \1\.message : String\(\1\)/.test(text),
     planted: { name: 'a.ts', text: 'const text = error instanceof Error ? error.message : String(error)\n' },

@@ -15,12 +15,12 @@ import { connectCri } from '#grpc/criClient'
 import { createKubeletHost } from '#kubelet/core/host'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
-import { createKubeletServer } from '#kubelet/server/kubeletServer'
-import { createAuthority, issueCertificate } from '#main/pki/certificates'
 import { createRealClock } from '#main/realClock'
 import { dialPortForward, dialRemoteCommand } from '#streaming/spdyClient'
+import { connectionsOver, openTunnel } from '#testing/tunnelClient'
 import { KubeletApi } from './kubeletApi.ts'
 import { busybox, missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
+import { withKubeletServer } from './support/kubeletServer.ts'
 import { createNamespaceDialer, type NamespaceDialer } from './support/namespaceDialer.ts'
 import { numbered, take } from './support/streamBytes.ts'
 
@@ -245,28 +245,7 @@ test('KUB-09 an out-of-memory kill has the reason OOMKilled', options, async () 
   assert.equal(status('greedy')?.containerStatuses?.[0]?.state?.terminated?.reason, 'OOMKilled')
 })
 
-async function withServer(run: (port: number, tls: { ca: string; cert: string; key: string }) => Promise<void>): Promise<void> {
-  const ca = await createAuthority('test', clock.now(), 1)
-  const serving = await issueCertificate(ca, { commonName: 'node-1', usage: 'server', hosts: ['127.0.0.1'], validDays: 1 }, clock.now())
-  const client = await issueCertificate(ca, { commonName: 'tester', organizations: ['system:masters'], usage: 'client', validDays: 1 }, clock.now())
-  const auth = {
-    anonymous: false,
-    authenticateToken: async () => undefined,
-    authorize: async ({ groups }: { readonly groups: readonly string[] }) => groups.includes('system:masters'),
-  }
-  const server = createKubeletServer(
-    { view: kubelet.view, auth, clock, log: noLog },
-    { address: '127.0.0.1', port: 0, cert: serving.cert, key: serving.key, clientCa: ca.cert },
-  )
-  const stopServer = new AbortController()
-  const serverRunning = server.run(stopServer.signal)
-  try {
-    await run(await server.listening, { ca: ca.cert, cert: client.cert, key: client.key })
-  } finally {
-    stopServer.abort()
-    await serverRunning
-  }
-}
+const withServer = (run: Parameters<typeof withKubeletServer>[2]) => withKubeletServer(kubelet.view, clock, run)
 
 function getText(url: string, tls: object): Promise<{ status: number | undefined; body: string }> {
   return new Promise((resolve, reject) => {
@@ -366,16 +345,18 @@ test('KUB-17 ARC-05 four concurrent commands keep their output and status, also 
 test('KUB-17 ARC-05 port-forward and attach carry megabytes both ways, byte for byte', options, async () => {
   await streamsPod()
   await withServer(async (port, tls) => {
-    const forward = await dialPortForward(`https://127.0.0.1:${port}/portForward/default/streams`, { tls })
-    const echoed = async () => {
-      const { data } = await forward.connect(9000)
-      data.write(big)
-      const back = await take(data, big.length)
-      data.destroy()
-      return back.equals(big)
+    const url = `https://127.0.0.1:${port}/portForward/default/streams`
+    for (const forward of [await dialPortForward(url, { tls }), connectionsOver(await openTunnel(url, tls))]) {
+      const echoed = async () => {
+        const { data } = await forward.connect(9000)
+        data.write(big)
+        const back = await take(data, big.length)
+        data.destroy()
+        return back.equals(big)
+      }
+      assert.deepEqual(await Promise.all([echoed(), echoed(), echoed()]), [true, true, true])
+      forward.close()
     }
-    assert.deepEqual(await Promise.all([echoed(), echoed(), echoed()]), [true, true, true])
-    forward.close()
 
     const attached = await dialRemoteCommand(
       `https://127.0.0.1:${port}/attach/default/streams/main?input=1&output=1&error=1`,
@@ -385,6 +366,25 @@ test('KUB-17 ARC-05 port-forward and attach carry megabytes both ways, byte for 
     attached.stdin?.write(big)
     assert.ok((await take(attached.stdout ?? assert.fail(), big.length)).equals(big))
     attached.close()
+  })
+})
+
+test('KUB-17 ARC-05 clients that never read the output of their commands hold the commands back, and cost the kubelet no memory', options, async () => {
+  await streamsPod()
+  await withServer(async (port, tls) => {
+    const before_ = process.memoryUsage()
+    const streams = { stdin: false, stdout: true, stderr: true, tty: false }
+    const query = new URLSearchParams({ output: '1', error: '1' })
+    for (const word of ['sh', '-c', 'yes']) query.append('command', word)
+    const unread = await Promise.all(
+      Array.from({ length: 20 }, () => dialRemoteCommand(`https://127.0.0.1:${port}/exec/default/streams/main?${query}`, streams, { tls })),
+    )
+    // Much longer than the buffers between the command and the client take to fill.
+    await clock.sleep(3000)
+    const { arrayBuffers, rss } = process.memoryUsage()
+    for (const command of unread) command.close()
+    assert.ok(arrayBuffers - before_.arrayBuffers < 64 * 2 ** 20, `${arrayBuffers - before_.arrayBuffers} bytes of buffers`)
+    assert.ok(rss - before_.rss < 256 * 2 ** 20, `${rss - before_.rss} bytes of memory`)
   })
 })
 

@@ -231,7 +231,7 @@ test('KUB-24 file, drop-ins and flags together are what /configz shows', { skip,
     [70, '1m30s', 99, { 'memory.available': '1Mi' }, ports.health],
   )
   const node = await eventually(
-    'capacity is told',
+    'the node states its capacity',
     withinMs,
     () => client.of(nodes).get({ name: nodeName }),
     ({ status }) => status?.capacity?.pods !== undefined,

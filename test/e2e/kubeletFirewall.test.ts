@@ -12,6 +12,7 @@ import { inNetworkNamespace } from '../../src/host/netns.ts'
 import { nftObstacle } from '../../src/host/nftables.ts'
 import { createLoopbackFirewall } from '../../src/main/component/kubelet/loopbackFirewall.ts'
 import { realClock } from '../../src/testing/realClock.ts'
+import { until } from '../support/until.ts'
 
 const obstacle = process.getuid?.() !== 0 ? 'needs root' : (await nftObstacle(createExec(), 'ip')) !== undefined ? 'nft does not work here' : false
 const options = { skip: obstacle, timeout: 60_000 }
@@ -28,11 +29,6 @@ s.on('timeout', () => { console.log('timeout'); process.exit(0) }); s.on('error'
 `
 const ask = async (namespace: string) => (await createExec(inNetworkNamespace(namespace)).run(process.execPath, ['-e', clientProgram])).stdout.trim()
 const hasTable = async () => (await exec.run('nft', ['list', 'tables'])).stdout.includes('skiff-kubelet')
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000
-  while (!(await condition())) assert.ok(Date.now() < deadline, 'the condition does not come true')
-}
 
 before(async () => {
   if (obstacle) return
@@ -64,7 +60,7 @@ test('CVE-2020-8558 a neighbor does not reach 127.0.0.1 of a machine while its k
   assert.equal(await ask(neighbor), 'open', 'the attack works without the rules')
   const stop = new AbortController()
   const running = createLoopbackFirewall({ exec, clock: realClock, log: noLog }).run(stop.signal)
-  await until(hasTable)
+  await until('the table is there', hasTable)
   assert.deepEqual([await ask(neighbor), await ask(machine)], ['timeout', 'open'])
   stop.abort()
   await running

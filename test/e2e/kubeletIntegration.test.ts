@@ -22,6 +22,7 @@ import { createSigningKey } from '#main/pki/certificates'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 import { simulatedMachine } from '../support/simulatedMachine.ts'
+import { until } from '../support/until.ts'
 
 const quick = { ...defaultProfile, sandboxDelayMs: 1, startDelayMs: 1, stopDelayMs: 1, pullDelayMs: 1 }
 
@@ -59,16 +60,6 @@ async function withNodes(
     stop.abort()
     await Promise.all(running)
     await api.close()
-  }
-}
-
-async function until<T>(what: string, condition: () => Promise<T | undefined | false>, timeoutMs = 20_000): Promise<T> {
-  const deadline = Date.now() + timeoutMs
-  for (;;) {
-    const value = await condition()
-    if (value) return value
-    if (Date.now() > deadline) throw new Error(`timed out waiting until ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }
 

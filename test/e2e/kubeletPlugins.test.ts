@@ -18,17 +18,11 @@ import { createDraDrivers } from '#kubelet/resources/dra/draDrivers'
 import { maskOf, nodesIn } from '#kubelet/resources/topology/hints'
 import { createRealClock } from '#main/realClock'
 import { startNodePlugin } from '../support/nodePlugin.ts'
+import { until } from '../support/until.ts'
 import { KubeletApi } from './kubeletApi.ts'
 
 const options = { timeout: 60_000 }
 const widget = 'skiff.test/widget'
-
-async function until(what: string, condition: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 20_000; !condition(); ) {
-    if (Date.now() > deadline) throw new Error(`timed out waiting until ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}
 
 /** A registry for device plugins in a directory of its own, whose clock can be put forward. */
 async function withRegistry(

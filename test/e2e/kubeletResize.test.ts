@@ -125,5 +125,9 @@ test('KUB-22 a resize that is taken back is no longer waiting; what a pod has co
     await clock.advance(1_000)
     assert.equal(pendingOf(status('asks')), undefined)
     const node = api.get<Node>('nodes', '', 'sim-1')
-    assert.deepEqual(node?.status.declaredFeatures, ['InPlacePodLevelResourcesVerticalScaling', 'InPlacePodVerticalScalingInitContainers'])
+    assert.deepEqual(node?.status.declaredFeatures, [
+      'ExtendWebSocketsToKubelet',
+      'InPlacePodLevelResourcesVerticalScaling',
+      'InPlacePodVerticalScalingInitContainers',
+    ])
   }))

@@ -34,7 +34,7 @@ async function startKubelet(): Promise<void> {
   const host = await createKubeletHost()
   // The machine's own specifications are none of this node's business.
   const path = (nodePath: string) => (/^\/(etc|var\/run)\/cdi/.test(nodePath) ? `${containerd.directory}${nodePath}` : nodePath)
-  const machine = await host.machine()
+  const machine = await host.machine('/')
   const deps = {
     client: createClient(api),
     clock,

@@ -4,6 +4,7 @@ import type { Event, Node, Pod } from '#api/gen/types/core.v1'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
+import { kubernetesRelease } from '#base/version'
 import { VirtualClock } from '#base/virtualClock'
 import { createClient } from '#client/clientOverTransport'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
@@ -86,7 +87,7 @@ test('KUB-01 the node registers complete and renews its lease', () =>
         ['Ready', 'True'],
       ],
     )
-    assert.equal(node?.status.nodeInfo?.kubeletVersion, 'v1.36.0')
+    assert.equal(node?.status.nodeInfo?.kubeletVersion, kubernetesRelease)
     const renewals = () => api.requests.filter((request) => request.method === 'PUT' && request.path.includes('/leases/')).length
     const before = renewals()
     await clock.advance(60_000)
@@ -126,8 +127,10 @@ test('KUB-02 a look at a pod that finds nothing to do asks the runtime once and 
     const writes = () => api.requests.filter(({ method, path }) => method !== 'GET' && path.includes('/pods/')).length
     const before = { asked: asked('container_status'), looks: looks(), writes: writes() }
     await clock.advance(10 * 60_000)
-    assert.equal(looks() - before.looks, 10)
-    assert.equal(asked('container_status') - before.asked, 10)
+    // As upstream, a minute with up to half of it more at random lies between two looks.
+    const found = looks() - before.looks
+    assert.ok(found >= 6 && found <= 10, String(found))
+    assert.equal(asked('container_status') - before.asked, found)
     assert.equal(writes(), before.writes)
   }))
 
@@ -192,12 +195,14 @@ test('KUB-05 a container that keeps failing restarts with growing waits and show
     assert.equal(waiting?.state?.waiting?.reason, 'CrashLoopBackOff')
     assert.equal(waiting?.state?.waiting?.message, 'back-off 10s restarting failed container=main pod=crash_default(uid-crash)')
     assert.equal(waiting?.lastState?.terminated?.exitCode, 3)
-    await clock.advance(12_000)
+    // As upstream, up to half of a wait more at random.
+    await clock.advance(17_000)
     assert.equal(restarts(), 2)
-    await clock.advance(22_000)
+    await clock.advance(32_000)
     assert.equal(restarts(), 3)
     await clock.advance(3_600_000)
-    assert.equal(restarts(), 17)
+    const all = restarts() ?? 0
+    assert.ok(all >= 12 && all <= 17, String(all))
   }))
 
 test('KUB-09 a pod that must not restart succeeds or fails', () =>
@@ -235,7 +240,8 @@ test('KUB-08 a deletion that the API does not answer is tried again', () =>
     api.deletePod('default', 'web', 30)
     await clock.advance(3_000)
     assert.ok(getPod(api, 'web'))
-    await clock.advance(10_000)
+    // Each retry of a pod worker comes after 10 to 15 seconds.
+    await clock.advance(60_000)
     assert.equal(getPod(api, 'web'), undefined)
     assert.deepEqual(kubelet.view.pods(), [])
   }))
@@ -383,7 +389,9 @@ test('KUB-05 an exit that matches a RestartAllContainers rule restarts all conta
       { name: 'main', image: 'a:1', restartPolicy: 'Never', restartPolicyRules },
       { name: 'other', image: 'a:1' },
     ]
-    api.put('pods', pod('whole', { restartPolicy: 'Never', initContainers: [{ name: 'prepare', image: 'a:1' }], containers }))
+    // Its containers run until the test ends one: without this they would succeed after a second.
+    const staying = { [`${simulatedAnnotations.exitAfterSeconds}.main`]: '1000000', [`${simulatedAnnotations.exitAfterSeconds}.other`]: '1000000' }
+    api.put('pods', pod('whole', { restartPolicy: 'Never', initContainers: [{ name: 'prepare', image: 'a:1' }], containers }, staying))
     await clock.advance(20_000)
     const before = getPod(api, 'whole')
     assert.equal(before?.status.phase, 'Running')

@@ -13,6 +13,7 @@ import type { Route } from '../../src/network/podNetwork.ts'
 import { routeModes } from '../../src/network/routes/index.ts'
 import type { WantedRoutes } from '../../src/network/routes/routeMode.ts'
 import { realClock } from '../../src/testing/realClock.ts'
+import { until } from '../support/until.ts'
 
 const obstacle = process.getuid?.() !== 0 ? 'needs root' : false
 const link = `skr-${process.pid}`
@@ -62,11 +63,6 @@ async function reaches(from: number, to: number): Promise<[boolean, boolean]> {
   return [await answers(`10.244.${to + 1}.1`, `10.244.${from + 1}.1`), await answers(`fd01:0:0:${to + 1}::1`, `fd01:0:0:${from + 1}::1`)]
 }
 
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 15_000
-  while (!(await holds())) assert.ok(Date.now() < deadline, 'the condition does not come true')
-}
-
 for (const mode of routeModes) {
   test(`NET-05 ${mode.name} leads packets of both families between the pods of nodes, and cleaning up removes its routes`, { skip: obstacle }, async () => {
     assert.deepEqual(await reaches(1, 2), [false, false])
@@ -80,7 +76,7 @@ for (const mode of routeModes) {
       }
       return mode.run({ clock: realClock, log: noLog, exec }, { next, newest: () => routesOf(i) }, stop.signal)
     })
-    await until(async () => (await reaches(1, 2)).every(Boolean) && (await reaches(0, 2)).every(Boolean))
+    await until('the nodes reach each other', async () => (await reaches(1, 2)).every(Boolean) && (await reaches(0, 2)).every(Boolean))
     stop.abort()
     await Promise.all(running)
     assert.deepEqual(await reaches(1, 2), [true, true])

@@ -6,8 +6,10 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import dgram from 'node:dgram'
 import { once } from 'node:events'
+import fs from 'node:fs'
 import net from 'node:net'
 import { networkInterfaces } from 'node:os'
+import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { eventually, hostTraces, LocalCluster, newTraces, obstacleToCluster } from './support/localCluster.ts'
 import { writeWebImage } from './support/webImage.ts'
@@ -148,28 +150,85 @@ test('SVC-02 a node port answers on each node’s address and on localhost, and 
   )
 })
 
-test('CTL-11 SVC-03 a load balancer has the addresses of the nodes, and answers there under its own port', options, async () => {
-  await cluster.mustWith(JSON.stringify(service('balanced', { type: 'LoadBalancer', ports: [{ name: 'http', port: 8088, targetPort: 8080 }] })), [
-    'apply',
-    '-f',
-    '-',
-  ])
-  await eventually(
-    'its addresses',
-    5000,
-    () => cluster.must(['get', 'service', 'balanced', '-o', 'jsonpath={.status.loadBalancer.ingress[*].ip}']),
-    (text) => text === [...addresses].sort().join(' '),
-  )
-  for (const host of addresses) {
+test(
+  'CTL-11 SVC-03 a load balancer has the addresses of the nodes, and answers there and on localhost under its own port, until it is deleted',
+  options,
+  async () => {
+    await cluster.mustWith(JSON.stringify(service('balanced', { type: 'LoadBalancer', ports: [{ name: 'http', port: 8088, targetPort: 8080 }] })), [
+      'apply',
+      '-f',
+      '-',
+    ])
     await eventually(
-      `an answer of ${host}`,
+      'its addresses',
       5000,
-      () => fromHost(`${host}:8088`),
+      () => cluster.must(['get', 'service', 'balanced', '-o', 'jsonpath={.status.loadBalancer.ingress[*].ip}']),
+      (text) => text === [...addresses].sort().join(' '),
+    )
+    for (const host of [...addresses, '127.0.0.1', '[::1]']) {
+      await eventually(
+        `an answer of ${host}`,
+        5000,
+        () => fromHost(`${host}:8088`),
+        (text) => /^web-[12] /.test(text),
+      )
+    }
+    await cluster.must(['delete', 'service', 'balanced'])
+    for (const host of ['127.0.0.1', '[::1]']) {
+      await eventually(
+        `silence of ${host}`,
+        2000,
+        () => fromHost(`${host}:8088`),
+        (text) => text === '',
+      )
+    }
+  },
+)
+
+test('SVC-03 a load balancer with the Local policy answers on localhost by a node that has an endpoint', options, async () => {
+  const spec = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', selector: { index: '2' }, ports: [{ name: 'http', port: 8089, targetPort: 8080 }] }
+  await cluster.mustWith(JSON.stringify(service('balanced-local', spec)), ['apply', '-f', '-'])
+  await eventually(
+    'an answer',
+    5000,
+    () => fromHost('127.0.0.1:8089'),
+    (text) => text.startsWith('web-2 '),
+  )
+  for (let i = 0; i < 10; i++) assert.match(await fromHost('localhost:8089'), /^web-2 /)
+  await cluster.must(['delete', 'service', 'balanced-local'])
+})
+
+test(
+  'SVC-03 a port of a load balancer that is taken on localhost gets a Warning with another port, until it is free, and the server’s log names the holder',
+  options,
+  async () => {
+    const holder = net.createServer((socket) => socket.destroy()).listen(8090, '::1')
+    await once(holder, 'listening')
+    const spec = { type: 'LoadBalancer', ports: [{ name: 'http', port: 8090, targetPort: 8080 }] }
+    await cluster.mustWith(JSON.stringify(service('taken-balancer', spec)), ['apply', '-f', '-'])
+    const event = ['get', 'events', '--field-selector=involvedObject.name=taken-balancer,type=Warning', '-o', 'jsonpath={.items[*].message}']
+    const message = await eventually(
+      'the warning',
+      5000,
+      () => cluster.must(event),
+      (text) => text.includes('8090'),
+    )
+    const port = await nodePort('taken-balancer')
+    const [, other] = /^Port 8090 is not reachable on localhost: it is in use on the host; use localhost:(\d+)$/.exec(message) ?? []
+    assert.equal(other, port, message)
+    const log = fs.readFileSync(path.join(cluster.dir, 'home', 'clusters', cluster.name, 'server.log'), 'utf8')
+    assert.match(log, new RegExp(`\\[::1\\]:8090: .*held by \\S+ \\(pid ${process.pid}\\)`))
+    assert.match(await fromHost(`localhost:${other}`), /^web-[12] /)
+    holder.close()
+    await eventually(
+      'an answer under its own port',
+      5000,
+      () => fromHost('[::1]:8090'),
       (text) => /^web-[12] /.test(text),
     )
-  }
-  await cluster.must(['delete', 'service', 'balanced'])
-})
+    await cluster.must(['delete', 'service', 'taken-balancer'])
+  },
+)
 
 test('SVC-02 a node port that is taken on localhost gets a Warning on its Service, and still answers on the nodes', options, async () => {
   const port = 31_977
@@ -281,11 +340,44 @@ test('SVC-13 a UDP client with one socket follows the Service to its new endpoin
       ['second', second],
     ] as const) {
       const { address, port: target } = server.address()
-      await cluster.mustWith(JSON.stringify(udpSlice(address, target)), ['apply', '-f', '-'])
+      await cluster.mustWith(JSON.stringify(sliceOf('udp', 'udp', 'UDP', address, target)), ['apply', '-f', '-'])
       await eventually(`an answer of the ${who} endpoint`, 5000, ask, (answer) => answer === who)
     }
   } finally {
     for (const socket of [first, second, client]) socket.close()
+  }
+})
+
+test('SVC-13 a TCP connection that waits for an endpoint which does not answer reaches the next one with its next attempt', options, async () => {
+  const gateway = `${addresses[0]?.split('.').slice(0, 3).join('.')}.1`
+  const server = net.createServer((socket) => socket.end('here')).listen(0, gateway)
+  await once(server, 'listening')
+  const { port: target } = server.address() as net.AddressInfo
+  const spec = { type: 'NodePort', selector: null, ports: [{ name: 'tcp', port: 80 }] }
+  await cluster.mustWith(JSON.stringify(service('waiting', spec)), ['apply', '-f', '-'])
+  const port = Number(await nodePort('waiting'))
+  const use = (address: string) => cluster.mustWith(JSON.stringify(sliceOf('waiting', 'tcp', 'TCP', address, target)), ['apply', '-f', '-'])
+  // No host has this address. The node port answers with a reset until the node has the endpoint.
+  await use(`${addresses[0]?.split('.').slice(0, 3).join('.')}.250`)
+  const isRefused = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = net.connect({ host: addresses[1] ?? '', port, timeout: 300 })
+      const end = (refused: boolean) => {
+        socket.destroy()
+        resolve(refused)
+      }
+      socket.once('error', () => end(true)).once('timeout', () => end(false))
+    })
+  await eventually('the node to have the endpoint', 10_000, isRefused, (refused) => !refused)
+  const client = net.connect({ host: addresses[1] ?? '', port })
+  try {
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    await use(gateway)
+    const [data] = (await once(client, 'data', { signal: AbortSignal.timeout(20_000) })) as [Buffer]
+    assert.equal(String(data), 'here')
+  } finally {
+    client.destroy()
+    server.close()
   }
 })
 
@@ -297,13 +389,13 @@ async function udpServer(answer: string, address: string): Promise<dgram.Socket>
   return socket
 }
 
-function udpSlice(address: string, port: number) {
+function sliceOf(of: string, portName: string, protocol: string, address: string, port: number) {
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
-    metadata: { name: 'udp-1', labels: { 'kubernetes.io/service-name': 'udp' } },
+    metadata: { name: `${of}-1`, labels: { 'kubernetes.io/service-name': of } },
     addressType: 'IPv4',
-    ports: [{ name: 'udp', port, protocol: 'UDP' }],
+    ports: [{ name: portName, port, protocol }],
     endpoints: [{ addresses: [address] }],
   }
 }
@@ -343,8 +435,11 @@ test('CRI-08 agent and containerd restart after both are killed, and the pod kee
   )
 })
 
-test('a node whose processes all die becomes Unknown, and runs its pods again after skiff start', options, async () => {
+test('a node that ends without a supervisor becomes Unknown, and runs its pods again after skiff start', options, async () => {
   const earlier = await containerOf('web-2')
+  const supervisor = (await status()).pids.find((one) => one.role === 'supervisor')?.pid ?? 0
+  assert.ok(supervisor > 1)
+  process.kill(supervisor, 'SIGKILL')
   const init = await pidOf('init')
   assert.ok(init > 1)
   process.kill(init, 'SIGKILL')

@@ -1,11 +1,12 @@
 /**
  * Runs other people's clients against Skiff: each folder next to this file is one program with an executable `run`. It starts a simulated cluster per
- * suite and gives the program KUBECONFIG, SKIFF (the command), SKIFF_HOME, CLUSTER (its name) and WORK (a directory for build results). An exit code
- * of 0 passes, 77 skips (the last line of output is the reason: a toolchain is missing), any other fails.
+ * suite and gives the program KUBECONFIG, SKIFF (the command), SKIFF_HOME, CLUSTER (its name) and WORK (a directory for build results). `run check`
+ * comes first: an exit code of 77 skips the suite (the last line of output is the reason: a toolchain is missing). Then 0 passes, any other fails.
  *
- *   node --import tsx test/suites/runSuites.ts [NAME…]
+ *   node --import tsx test/suites/runSuites.ts [--pick NUMBER] [NAME…]
+ *   --pick NUMBER   runs one of the suites whose toolchain is there, and fails when there is none
  */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -13,15 +14,22 @@ import { LocalCluster, skiffBin } from '../e2e/support/localCluster.ts'
 
 const here = import.meta.dirname
 const skipped = 77
-const timeoutMs = 600_000
+/** A first run downloads and compiles the suite's libraries. */
+const timeoutMs = 1_200_000
 /** History is compacted every five seconds, so that clients meet expired revisions. */
 const clusterFlags = ['--runtime', 'simulated', '--nodes', '0', '--simulated-nodes', '2', '--kube-apiserver-arg', 'etcd-compaction-interval=5s', '-q']
 
 const suites = fs.readdirSync(here).filter((name) => fs.existsSync(path.join(here, name, 'run')))
 const chosen = process.argv.slice(2)
+const pick = chosen[0] === '--pick' ? Number(chosen.splice(0, 2)[1]) : undefined
 const unknown = chosen.find((name) => !suites.includes(name))
 if (unknown !== undefined) {
   console.error(`${unknown}: must be one of ${suites.join(', ')}`)
+  process.exit(2)
+}
+
+if (pick !== undefined && !Number.isSafeInteger(pick)) {
+  console.error('--pick: must be a whole number')
   process.exit(2)
 }
 
@@ -30,7 +38,15 @@ interface Outcome {
   readonly output: string
 }
 
+/** The program says whether its toolchain is there. */
+function checkSuite(name: string): Outcome {
+  const { status, stdout, stderr } = spawnSync('./run', ['check'], { cwd: path.join(here, name), encoding: 'utf8' })
+  return { code: status ?? 1, output: `${stdout}${stderr}` }
+}
+
 async function runSuite(name: string): Promise<Outcome> {
+  const checked = checkSuite(name)
+  if (checked.code !== 0) return checked
   const cluster = await LocalCluster.start(`suite-${name}`, clusterFlags)
   try {
     const env = { ...cluster.env, HOME: os.homedir(), SKIFF: skiffBin, CLUSTER: cluster.name, WORK: cluster.dir }
@@ -73,8 +89,20 @@ function runProgram(cwd: string, env: NodeJS.ProcessEnv): Promise<Outcome> {
   })
 }
 
+/** Which one depends on the number alone, as long as the machine has the same toolchains. */
+function pickOne(names: readonly string[], number: number): string[] {
+  const checks = names.map((name) => ({ name, ...checkSuite(name) }))
+  const runnable = checks.filter(({ code }) => code === 0).map(({ name }) => name)
+  const one = runnable[number % runnable.length]
+  if (one !== undefined) return [one]
+  for (const { name, output } of checks) console.error(`${name}: ${output.trimEnd().split('\n').at(-1)}`)
+  console.error('--pick: no suite can run here')
+  process.exit(1)
+}
+
 const counts = { passed: 0, failed: 0, skipped: 0 }
-for (const name of chosen.length > 0 ? chosen : suites) {
+const named = chosen.length > 0 ? chosen : suites
+for (const name of pick === undefined ? named : pickOne(named, pick)) {
   const startedMs = performance.now()
   const { code, output } = await runSuite(name)
   const result = code === 0 ? 'passed' : code === skipped ? 'skipped' : 'failed'

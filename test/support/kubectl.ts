@@ -6,6 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestListener } from '#testing/apiServer'
 import { kubectlVersion } from '../e2e/support/localCluster.ts'
+import { newestPair, preferPackagedProgram } from './packagedPrograms.ts'
+
+// The newest of the packages; test/e2e/kubectlCommands runs the oldest as well.
+preferPackagedProgram(newestPair, 'kubectl')
 
 /** 0: there is none. */
 export const kubectlMinor = kubectlVersion()?.minor ?? 0

@@ -24,6 +24,7 @@ export async function startServerWithFlags(flags: readonly string[], more: TestA
     deps: (registry) => ({
       ...depsFromOptions(options, {
         reader: registry.reader,
+        waitUntilCurrent: () => registry.cacher.waitUntilCurrent(),
         clock,
         random: seededRandom(1),
         serviceAccountKey,

@@ -12,8 +12,8 @@ export function startServerWithReviews(config: ApiServerConfig = {}): Promise<Te
   return startTestApiServer({
     config,
     deps: (registry) => {
-      const { virtualResources } = createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey })
-      return { virtualResources }
+      const { computedResources } = createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey })
+      return { computedResources }
     },
   })
 }

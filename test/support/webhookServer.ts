@@ -16,6 +16,8 @@ export interface WebhookRequest {
   /** With its query. */
   readonly url: string
   readonly review: Json
+  /** The body as it came. */
+  readonly text: string
   readonly headers: IncomingHttpHeaders
   /** The common name of the client's certificate, whichever authority signed it. */
   readonly peer: string | undefined
@@ -64,7 +66,7 @@ export async function startWebhookServer(hosts: readonly string[] = []): Promise
       const text = Buffer.concat(chunks).toString()
       const review = text === '' ? undefined : JSON.parse(text)
       const url = request.url ?? ''
-      asked.push({ url, review, headers: request.headers, peer: (request.socket as TLSSocket).getPeerCertificate().subject?.CN as string | undefined })
+      asked.push({ url, review, text, headers: request.headers, peer: (request.socket as TLSSocket).getPeerCertificate().subject?.CN as string | undefined })
       const answer = responders.get(url.split('?')[0] ?? '')?.(review?.request, url)
       if (answer === 'hang') return
       if (answer instanceof RawAnswer) response.writeHead(answer.status, answer.headers).end(answer.body)

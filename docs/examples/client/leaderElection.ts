@@ -2,7 +2,7 @@
  * One of several processes works at a time: the holder of the Lease. What client-go's example leader-election does; beyond it, writes through `fence(client)` are
  * refused from the moment that another might lead.
  */
-import { type Connection, configMaps, type ObjectRef, runLeaderElected } from 'skiff/client'
+import { type Connection, configMaps, type ObjectRef, runLeaderElected } from 'skiff-kubernetes/client'
 
 /** Runs until the signal aborts, which releases the Lease at once; throws when the lead is lost otherwise: start again, best as a new process. */
 export async function countAsLeader(

@@ -1,8 +1,8 @@
 /**
  * A controller by hand: an informer, a work queue and workers. Prints every pod as it changes; a name that fails is tried again after a wait that
- * grows, five times. What client-go's example workqueue does. defineController of skiff/controller does all of this for you.
+ * grows, five times. What client-go's example workqueue does. defineController of skiff-kubernetes/controller does all of this for you.
  */
-import { createSharedInformer, createWorkQueue, type Connection, defaultControllerRateLimiter, keyOf, pods } from 'skiff/client'
+import { createSharedInformer, createWorkQueue, type Connection, defaultControllerRateLimiter, keyOf, pods } from 'skiff-kubernetes/client'
 
 const maxTries = 5
 

@@ -1,9 +1,9 @@
 /** The operator's test: a whole cluster in this process, whose time it moves. Run it with: node --test */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { customResourceDefinitions, hasCondition, jobs, seededRandom, waitFor } from 'skiff/client'
-import { runControllers } from 'skiff/controller'
-import { type ClusterOptions, startCluster, type TestCluster } from 'skiff/testing'
+import { customResourceDefinitions, hasCondition, jobs, seededRandom, waitFor } from 'skiff-kubernetes/client'
+import { runControllers } from 'skiff-kubernetes/controller'
+import { type ClusterOptions, startCluster, type TestCluster } from 'skiff-kubernetes/testing'
 import { backupController, backupDefinition, backups } from './backupOperator.ts'
 
 const ref = { namespace: 'default', name: 'db' }

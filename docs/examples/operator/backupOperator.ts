@@ -2,8 +2,8 @@
  * An operator in one file: a Backup asks that a Job runs every so often and that the last three successful ones are kept. It is restarted, fails and
  * runs for weeks in its test, backupOperator.test.ts, which takes seconds.
  */
-import { type batchV1, type customResourceDefinitions, type Frozen, jobs, type KubeObject, namespaced } from 'skiff/client'
-import { controllerReference, defineController } from 'skiff/controller'
+import { type batchV1, type customResourceDefinitions, type Frozen, jobs, type KubeObject, namespaced } from 'skiff-kubernetes/client'
+import { controllerReference, defineController } from 'skiff-kubernetes/controller'
 
 export interface Backup extends KubeObject {
   spec: { everySeconds: number; image: string }

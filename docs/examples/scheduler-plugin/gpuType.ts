@@ -5,10 +5,7 @@
  *
  * Only types are imported, so the file runs wherever Node can read it.
  */
-import type { Handle } from '#scheduler/framework/handle'
-import type { NodeInfo } from '#scheduler/framework/nodeInfo'
-import type { SchedulerPlugin } from '#scheduler/framework/plugin'
-import type { PodInfo } from '#scheduler/framework/podInfo'
+import type { Handle, NodeInfo, PodInfo, SchedulerPlugin } from 'skiff-kubernetes/scheduler'
 
 interface GpuTypeArgs {
   /** Default: nvidia.com/gpu. */

@@ -109,7 +109,7 @@ function askOverUdp(server: string, port: number, query: Buffer): Promise<Buffer
   )
 }
 
-/** One question over a TCP connection of its own, for clients that asked over TCP because the answer is long. */
+/** One question over a new TCP connection, for clients that asked over TCP because the answer is long. */
 function askOverTcp(server: string, port: number, query: Buffer): Promise<Buffer | undefined> {
   const socket = net.connect({ host: server, port })
   return withinTimeout(

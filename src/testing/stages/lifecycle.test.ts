@@ -40,7 +40,7 @@ test('X2 the next Stage is drawn by weight among those that select the object', 
   assert.deepEqual(Object.keys(share([stage('a'), stage('b')])).sort(), ['a', 'b'])
 })
 
-test('X2 an annotation may say a Stage’s weight; one that is no number leaves it out', () => {
+test('X2 an annotation sets a Stage’s weight; a value that is not a number excludes the Stage', () => {
   const weighed = stage('a', { weight: 1, weightFrom: { expressionFrom: '.metadata.annotations["w"]' } })
   assert.deepEqual(share([weighed, stage('b')], { w: '5' }), { a: 1000 })
   assert.deepEqual(share([weighed, stage('b', { weight: 1 })], { w: 'many' }), { b: 1000 })
@@ -72,7 +72,7 @@ for (const [name, delay, annotation, [least, most]] of delays)
 const path = '/metadata/finalizers'
 const finalizers: readonly (readonly [string, NonNullable<NonNullable<StageSpec['next']>['finalizers']>, string[], unknown])[] = [
   ['added to none', { add: [{ value: 'a/b' }] }, [], [{ op: 'add', path, value: ['a/b'] }]],
-  ['added beside others', { add: [{ value: 'a/b' }] }, ['c/d'], [{ op: 'add', path, value: ['c/d', 'a/b'] }]],
+  ['added to others', { add: [{ value: 'a/b' }] }, ['c/d'], [{ op: 'add', path, value: ['c/d', 'a/b'] }]],
   ['there already', { add: [{ value: 'a/b' }] }, ['a/b'], undefined],
   ['the last one taken away', { remove: [{ value: 'a/b' }] }, ['a/b'], [{ op: 'remove', path }]],
   ['one of two taken away', { remove: [{ value: 'a/b' }] }, ['a/b', 'c/d'], [{ op: 'add', path, value: ['c/d'] }]],
@@ -113,7 +113,7 @@ const refused: readonly (readonly [string, Partial<StageSpec>, RegExp])[] = [
   ['a patch type', { steps: [{ patch: { type: 'apply' } }] }, /patch type "apply"/],
 ]
 for (const [name, spec, message] of refused)
-  test(`X2 a Stage that is not understood says so, with its name: ${name}`, () =>
+  test(`X2 an invalid Stage is refused by name: ${name}`, () =>
     assert.throws(
       () => stage('odd', spec),
       (error: Error) => error.message.startsWith('Stage "odd": ') && message.test(error.message),

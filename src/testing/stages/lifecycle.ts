@@ -28,7 +28,7 @@ export function nextStage(stages: readonly CompiledStage[], object: KubeObject, 
   return undefined
 }
 
-/** Undefined: it says a weight that is none. */
+/** Undefined when the annotation is not a weight. */
 function weightOf({ weight, weightFrom }: CompiledStage, object: KubeObject): number | undefined {
   const value = weightFrom(object)
   if (typeof value === 'number') return Math.trunc(value)

@@ -54,7 +54,7 @@ export class NodeLeases {
         return client.create({ metadata: ref, spec }, options)
       })
     } catch {
-      // The next renewal comes before the Lease is too old.
+      // The next renewal is due before the Lease expires.
     }
     if (this.#timers.has(name) && !this.#signal.aborted) this.#renewAfter(name, renewMs)
   }

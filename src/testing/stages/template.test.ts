@@ -71,7 +71,7 @@ const failing: readonly (readonly [string, RegExp])[] = [
   ['{{ range .metadata.name }}{{ end }}', /neither a list nor a map/],
 ]
 for (const [template, message] of failing)
-  test(`X2 what a Stage’s template cannot do, it says: ${template}`, () => assert.throws(() => fill(template), message))
+  test(`X2 an unsupported construct of a Stage’s template is refused: ${template}`, () => assert.throws(() => fill(template), message))
 
 test('X2 a Stage’s template cannot grow without bound', () => {
   const wide = { spec: { items: Array.from({ length: 200 }, () => 'x'.repeat(10)) } }

@@ -1,5 +1,5 @@
 /**
- * The functions of templates (testing): Go's own, those of KWOK that need no cluster, and the few of sprig that Stages use.
+ * The functions of templates (testing): Go's own, KWOK's functions that need no cluster, and the sprig functions that Stages use.
  * Upstream: Go text/template/funcs.go, kwok pkg/utils/gotpl/funcs.go.
  */
 import { toYaml } from '#api/machinery/yaml'
@@ -81,7 +81,7 @@ function sizeOf(value: unknown): number {
 const firstTrue = (...values: readonly unknown[]) => values.find(isTrue) ?? values.at(-1)
 const firstFalse = (...values: readonly unknown[]) => (values.every(isTrue) ? values.at(-1) : values.find((value) => !isTrue(value)))
 
-/** What a kubelet says of a node on which all is well. */
+/** Conditions that a kubelet reports for a healthy node. */
 export const nodeConditions = [
   { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' },
   { type: 'MemoryPressure', status: 'False', reason: 'KubeletHasSufficientMemory', message: 'kubelet has sufficient memory available' },

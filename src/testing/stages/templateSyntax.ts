@@ -164,7 +164,7 @@ class Parser {
     if (ending === undefined || !rest) throw new TemplateError(`{{${opened}}}: not ended`)
     if (ending === 'end') return { then, otherwise: [] }
     const word = rest.keyword()
-    // An else-if is an if of its own, which shares its end with the one before.
+    // An else-if is a nested if that shares the `end` of the outer one.
     if (word === 'if' || word === 'with') return { then, otherwise: [this.#branch(word, rest)] }
     rest.end()
     const { nodes: otherwise, ending: last } = this.block()

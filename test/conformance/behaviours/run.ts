@@ -41,7 +41,7 @@ export function runBehaviours(name: string, groups: readonly BehaviourGroup[]): 
     it(title, { skip: skip || behaviour.obstacle?.() || false, timeout: (secondsOf(behaviour) + 30) * 1000 }, () => runOne(cluster, connection, behaviour))
   }
   const select = (alone: boolean) => groups.flatMap((group) => group.behaviours.filter((one) => (one.alone ?? false) === alone).map((one) => ({ group, one })))
-  describe('behaviours beside each other', { concurrency: atOnce }, () => {
+  describe('behaviours next to each other', { concurrency: atOnce }, () => {
     // The long ones first: the others fill the time.
     for (const { group, one } of select(false).sort((a, b) => secondsOf(b.one) - secondsOf(a.one))) register(group, one)
   })

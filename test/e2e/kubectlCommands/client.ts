@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import http from 'node:http'
 import path from 'node:path'
-import { type Custom, type Family, fails, says } from './steps.ts'
+import { type Custom, type Family, fails, says, servedRelease } from './steps.ts'
 
 /** Asks the local proxy; node's own client, because proxies of the environment must not come between. */
 function ask(port: number, url: string): Promise<{ status: number; body: string }> {
@@ -28,7 +28,7 @@ const proxied: Custom = {
     try {
       const [, found] = await running.until(/^Starting to serve on 127\.0\.0\.1:(\d+)\n/)
       const port = Number(found)
-      assert.match((await ask(port, '/version')).body, /"gitVersion": "v1\.36\.0/)
+      assert.match((await ask(port, '/version')).body, new RegExp(`"gitVersion": "${servedRelease}\\b`))
       assert.match((await ask(port, '/api/v1/namespaces/client')).body, /"phase":\s*"Active"/)
       assert.equal((await ask(port, '/api/v1/namespaces/client/pods/nobody')).status, 404)
       assert.equal((await ask(port, '/api/v1/namespaces/client/pods/nobody/exec')).status, 403)
@@ -78,7 +78,8 @@ export const client: Family = {
     says('__complete describe configm', /^configmaps$/m, { since: 22 }),
     says('options', /--namespace/),
     says('plugin list', /plugins\/kubectl-greet/, { env: { PATH: `plugins:${process.env.PATH}` } }),
-    says('alpha', '', { err: /No alpha commands are available in this version of kubectl/, since: 27 }),
+    says('alpha', '', { err: /No alpha commands are available in this version of kubectl/, since: 27, before: 35 }),
+    says('alpha', /^ +kuberc +Manage kuberc/m, { since: 35 }),
     says('help', /Deploy Commands:/),
     proxied,
   ],

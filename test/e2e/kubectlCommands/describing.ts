@@ -30,7 +30,7 @@ const described: readonly [what: string, want: readonly RegExp[], since?: number
   ['replicationcontrollers old', [/Selector: +app=old/, /Replicas: +\d current \/ 1 desired/]],
   ['resourcequotas quota -n describing-quota', [/Resource +Used +Hard\n/]],
   ['secrets word', [/Type: +Opaque/, /password: +6 bytes/]],
-  ['serviceaccounts robot', [/Image pull secrets: +<none>/, /Tokens: +<none>/]],
+  ['serviceaccounts robot', [/Image pull secrets: +<none>/]],
   ['services web', [/Type: +ClusterIP/, /IP: +10\.96\./, /Port: +<unset> +80\/TCP/, /Selector: +app=web/, /Session Affinity: +None/]],
   ['mutatingadmissionpolicies.admissionregistration.k8s.io describing.example', [/Kind: +MutatingAdmissionPolicy/]],
   ['mutatingadmissionpolicybindings.admissionregistration.k8s.io describing.example', [/Kind: +MutatingAdmissionPolicyBinding/]],
@@ -66,7 +66,7 @@ const described: readonly [what: string, want: readonly RegExp[], since?: number
   ['ingresses.networking.k8s.io shop', [/Ingress Class: +describing/, /shop\.example/, /web:80/], 22],
   ['ipaddresses.networking.k8s.io 10.96.0.1', [/Name: +10\.96\.0\.1/], 33],
   ['networkpolicies.networking.k8s.io closed', [/PodSelector: +app=web/, /Allowing ingress traffic:\n +To Port: 80\/TCP/, /Policy Types: Ingress/]],
-  ['servicecidrs.networking.k8s.io kubernetes', [/CIDRs: +10\.96\.0\.0\/12/], 33],
+  ['servicecidrs.networking.k8s.io kubernetes', [/CIDRs: +10\.96\.0\.0\/16/], 33],
   ['runtimeclasses.node.k8s.io describing', [/Handler: +special/]],
   ['poddisruptionbudgets.policy least', [/Min available: +1/, /Selector: +app=web/, /Allowed disruptions: +0/], 21],
   ['clusterrolebindings.rbac.authorization.k8s.io cluster-admin', [/Kind: +ClusterRole/, /Group +system:masters/]],
@@ -86,6 +86,9 @@ const described: readonly [what: string, want: readonly RegExp[], since?: number
   ['csistoragecapacities.storage.k8s.io capacity', [/Storage Class Name: +describing/]],
   ['storageclasses.storage.k8s.io describing', [/Provisioner: +example\.com\/none/, /ReclaimPolicy: +Delete/, /VolumeBindingMode: +WaitForFirstConsumer/]],
   ['volumeattachments.storage.k8s.io describing', [/Attacher: +describing\.example/]],
+  ['nodes.metrics.k8s.io e2e-commands-sim-1', [/Kind: +NodeMetrics/, /Usage:\n +Cpu: +\S+\n +Memory: +\S+/, /Window: +\d/]],
+  ['pods.metrics.k8s.io one -n reading', [/Kind: +PodMetrics/, /Containers:\n +Name: +main\n +Usage:/]],
+  ['podworkers.node.skiff.dev e2e-commands-sim-1', [/Kind: +PodWorkers/, /Stage: +syncing/]],
   ['volumeattributesclasses.storage.k8s.io describing', [/Driver ?Name: +describing\.example/], 34],
 ]
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { LocalCluster } from '../support/localCluster.ts'
-import { type Custom, type Family, fails, says } from './steps.ts'
+import { type Custom, type Family, fails, says, servedRelease } from './steps.ts'
 
 const pod = (name: string, app: string) => ({
   apiVersion: 'v1',
@@ -113,7 +113,9 @@ export const reading: Family = {
     says('get --raw /readyz', 'ok'),
     says('get --raw /api/v1/namespaces/reading/pods?limit=1', /^\{"kind":"PodList","apiVersion":"v1","metadata":\{.*"continue":"/),
     says('get namespaces reading', /NAME +STATUS +AGE\nreading +Active /),
-    says('get componentstatuses', /NAME +STATUS +MESSAGE +ERROR\netcd-0 +Healthy +ok/, { err: /Warning: v1 ComponentStatus is deprecated in v1\.19\+/ }),
+    says('get componentstatuses', /NAME +STATUS +MESSAGE +ERROR *\ncontroller-manager +Healthy +ok *\netcd-0 +Healthy +ok *\nscheduler +Healthy +ok/, {
+      err: /Warning: v1 ComponentStatus is deprecated in v1\.19\+/,
+    }),
     chunks,
     watching('get -w shows a change', ['get', 'pod', 'one', '-w'], ['label', 'pod', 'one', 'seen=1'], /\none [^\n]*\n(.|\n)*one /),
     watching(
@@ -166,9 +168,20 @@ export const reading: Family = {
     }),
     says('events --types=Warning', '', { err: 'No events found in reading namespace.', since: 26 }),
     says('get events', /LAST SEEN +TYPE +REASON +OBJECT +MESSAGE\n(.|\n)*Normal +Started +pod\/one /),
-    says('version', /Server Version: .*v1\.36\.0/),
-    says('version -o json', /"gitVersion": "v1\.36\.0/),
-    fails('top node', /Metrics API not available/),
-    fails('top pod', /Metrics API not available/),
+    says('version', new RegExp(`^Server Version: ${servedRelease}\\b`, 'm'), { since: 28 }),
+    says('version', new RegExp(`^Server Version: version\\.Info\\{.*GitVersion:"${servedRelease}\\b`, 'm'), { before: 28 }),
+    says('version -o json', new RegExp(`"gitVersion": "${servedRelease}\\b`)),
+    says('top node', [/^NAME +CPU\(cores\) +CPU\S+ +MEMORY\(bytes\)/, /^e2e-commands-\S+ +\d+m +\d+% +\d+Mi +\d+%/m], { until: true }),
+    says('top pod', [/^NAME +CPU\(cores\) +MEMORY\(bytes\) *\n/, /^one +1m +10Mi/m, /^two +/m], { until: true }),
+    says('top pod one --containers', /^POD +NAME +CPU\(cores\) +MEMORY\(bytes\) *\none +main +1m +10Mi/),
+    says('top pod -l app=a --sort-by=memory --sum', /^NAME .*\n(one|two) .*\n(one|two) .*\n +_+ +_+ *\n +\d+m +20Mi/),
+    says('top pod -A --no-headers', /^reading +one +1m +10Mi/m),
+    says('get pods.metrics.k8s.io one', /^NAME +CPU +MEMORY +WINDOW\none +\d+n +10Mi +\d\S*s/),
+    says(
+      'get --raw /apis/metrics.k8s.io/v1beta1/nodes',
+      /^\{"kind":"NodeMetricsList","apiVersion":"metrics\.k8s\.io\/v1beta1","metadata":\{\},"items":\[\{"metadata":/,
+    ),
+    fails('get pods.metrics.k8s.io -w', /watch is not supported on resources of kind "pods\.metrics\.k8s\.io"/),
+    says('explain pods.containers.usage --api-version=metrics.k8s.io/v1beta1', /FIELD: usage <map\[string\]Quantity>/, { since: 28 }),
   ],
 }

@@ -1,10 +1,11 @@
 /**
  * How the commands of kubectl are written down as tests: a family is a list of steps, a step is one command line and what it must print.
- * Every step is a test of its own, in order, in the namespace of its family. Steps that need a newer kubectl are skipped by name.
+ * Every step is a test of its own, in order, in the namespace of its family. Steps for another release of kubectl are skipped by name.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { before, describe, test } from 'node:test'
+import { kubernetesRelease } from '#base/version'
 import { eventually, kubectlVersion, type LocalCluster, obstacleToCluster } from '../support/localCluster.ts'
 
 /** A text is the whole output without the space around it; a pattern has to be found in it; of several, each. */
@@ -22,6 +23,8 @@ export interface Step {
   readonly input?: string | readonly object[]
   /** The first release of kubectl (1.N) that has the command, the flag or the wording. */
   readonly since?: number
+  /** The first release of kubectl (1.N) that has another wording. */
+  readonly before?: number
   /** Asks again until the answer is right, for what takes a moment. */
   readonly until?: boolean
   /** Keeps the output under this name for later lines. */
@@ -49,6 +52,9 @@ export interface Custom {
 export const says = (line: string, out: Want, rest: Omit<Step, 'line' | 'out'> = {}): Step => ({ line, out, ...rest })
 export const fails = (line: string, err: Want, rest: Omit<Step, 'line' | 'err'> = {}): Step => ({ line, err, code: 1, ...rest })
 
+/** The release that the server reports, for a pattern. */
+export const servedRelease = kubernetesRelease.replaceAll('.', '\\.')
+
 const minor = kubectlVersion()?.minor ?? 0
 
 /** Declares the tests of one family; `clusterOf` is asked once the clusters run. */
@@ -65,10 +71,17 @@ export function testFamily(family: Family, clusterOf: () => LocalCluster): void 
     for (const step of family.steps) {
       const [title, run] =
         'line' in step ? [step.line, () => runStep(clusterOf(), family.name, step, remembered)] : [step.name, () => step.run(clusterOf(), family.name)]
-      const since = step.since ?? 0
-      test(title, { skip: skip || (minor < since ? `kubectl 1.${minor} is older than 1.${since}` : false) }, run)
+      test(title, { skip: skip || otherRelease(step) }, run)
     }
   })
+}
+
+/** Why the step is not for this kubectl; false when it is. */
+function otherRelease(step: Step | Custom): string | false {
+  const { since = 0 } = step
+  const before = 'before' in step ? (step.before ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+  if (minor < since) return `kubectl 1.${minor} is older than 1.${since}`
+  return minor >= before ? `kubectl 1.${minor} is not older than 1.${before}` : false
 }
 
 /** The first words of all commands that a family's steps use. */
@@ -79,7 +92,7 @@ export function commandsOf(family: Family): string[] {
 async function runStep(cluster: LocalCluster, namespace: string, step: Step, remembered: Record<string, string>): Promise<void> {
   const line = step.line.replace(/\{(\w+)\}/g, (all, name: string) => remembered[name] ?? all)
   const once = () => run(cluster, namespace, words(line), step)
-  const result = step.until ? await eventually(line, 20_000, once, (answer) => faultOf(step, answer) === undefined) : await once()
+  const result = step.until ? await eventually(line, 40_000, once, (answer) => faultOf(step, answer) === undefined) : await once()
   const fault = faultOf(step, result)
   assert.ok(fault === undefined, `kubectl ${line}: ${fault}\nexit ${result.code}\n${result.stdout}${result.stderr}`)
   if (step.remember) remembered[step.remember] = result.stdout.trim()

@@ -45,7 +45,7 @@ function page(port: number, url = '/'): Promise<string> {
 }
 
 const followed: Custom = {
-  name: 'logs -f tells of new lines as they come',
+  name: 'logs -f prints new lines as they are written',
   commands: ['logs'],
   run: (cluster, namespace) =>
     during(cluster, namespace, ['logs', '-f', 'web'], /second/, async (logs) => {

@@ -1,5 +1,6 @@
 /** A whole cluster through the command line, for end-to-end tests: its own home and kubeconfig, deleted at the end, and nothing left behind. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -45,11 +46,17 @@ export class LocalCluster {
   readonly name: string
   readonly dir: string
   readonly env: NodeJS.ProcessEnv
+  readonly #followers: RunningKubectl[] = []
 
   private constructor(name: string, dir: string) {
     this.name = name
     this.dir = dir
     this.env = { ...process.env, SKIFF_HOME: path.join(dir, 'home'), KUBECONFIG: path.join(dir, 'kubeconfig'), HOME: dir }
+  }
+
+  /** A cluster whose directory is in `dir/home/clusters` already. */
+  static at(name: string, dir: string): LocalCluster {
+    return new LocalCluster(name, dir)
   }
 
   static async start(name: string, flags: readonly string[]): Promise<LocalCluster> {
@@ -88,10 +95,14 @@ export class LocalCluster {
 
   /** A kubectl that keeps running, as with `-w`, `-f` and port-forward. The caller ends it. */
   follow(args: readonly string[]): RunningKubectl {
-    return new RunningKubectl(spawn('kubectl', args, { env: this.env, stdio: ['pipe', 'pipe', 'pipe'] }), args)
+    const follower = new RunningKubectl(spawn('kubectl', args, { env: this.env, stdio: ['pipe', 'pipe', 'pipe'] }), args)
+    this.#followers.push(follower)
+    return follower
   }
 
   async delete(): Promise<void> {
+    // A kubectl that still runs would write its cache of discovery into the directory, and so make it again.
+    await Promise.all(this.#followers.map((follower) => follower.ended()))
     const { code, stderr } = await this.skiff(['delete', this.name])
     fs.rmSync(this.dir, { recursive: true, force: true })
     if (code !== 0) throw new Error(`skiff delete failed with ${code}: ${stderr}`)
@@ -135,6 +146,11 @@ export class RunningKubectl {
   }
   end(): void {
     this.child.kill()
+  }
+  /** Ends it, and waits until it has. */
+  async ended(): Promise<void> {
+    this.end()
+    if (this.child.exitCode === null && this.child.signalCode === null) await once(this.child, 'exit')
   }
 }
 
@@ -203,7 +219,7 @@ function skiffProcesses(): HostProcess[] {
     .readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
     .map((pid) => ({ pid, command: commandOf(pid) }))
-    .filter(({ command }) => /containerd|\/pause|skiff (server|node-agent|dialer)|init\.sh/.test(command))
+    .filter(({ command }) => /containerd|\/pause|skiff (supervise|server|balancer|node-agent|dialer)|init\.sh/.test(command))
 }
 
 /** Without a runner every process of this host counts. */

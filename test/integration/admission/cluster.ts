@@ -27,7 +27,7 @@ export async function withCluster(run: (cluster: AdmissionCluster) => Promise<vo
     deps: (registry) => {
       const security = createSecurity({ reader: registry.reader, clock: realClock, random: seededRandom(1), serviceAccountKey })
       const admission = security.admission.filter(({ name }) => name !== 'ServiceAccount' && name !== 'RBACEscalation')
-      return { admission: [notingPlugin(notes), ...admission] }
+      return { admission: [notingPlugin(notes), ...admission], connect: security.connect }
     },
   })
   const hooks = await startWebhookServer(['hook.default.svc'])

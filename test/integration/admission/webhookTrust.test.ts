@@ -8,6 +8,7 @@ import type { AdmissionAttributes } from '#apiserver/admission/admission'
 import { createAdmissionMetrics } from '#apiserver/admission/admissionMetrics'
 import { callHook } from '#apiserver/admission/webhook/callHook'
 import { type Hook, type HookDeps, hooksOf } from '#apiserver/admission/webhook/hook'
+import { ObjectTexts } from '#apiserver/admission/webhook/review'
 import { nodeCreation, nodeKind } from '#apiserver/admission/webhook/testAttributes'
 import { createWebhookPool } from '#apiserver/webhooks/webhookClient'
 import { seededRandom } from '#base/random'
@@ -33,7 +34,7 @@ async function ask(clientConfig: ValidatingWebhook['clientConfig'], own?: HookDe
   const [hook] = hooksOf(configuration, { resolve: () => assert.fail('no service is looked for'), pool: () => pool, own }) as [Hook]
   const metrics = createPrometheusMetrics()
   const objects = { object: undefined, oldObject: undefined }
-  const call = { hook, invocation: { resource: nodeKind, kind: nodeKind }, attributes, objects, mutating: false }
+  const call = { hook, invocation: { resource: nodeKind, kind: nodeKind }, attributes, objects, texts: new ObjectTexts(), mutating: false }
   const error = await callHook(call, { clock: realClock, random: seededRandom(1), metrics: createAdmissionMetrics(metrics) }).then(
     () => undefined,
     (thrown: Error) => thrown,

@@ -78,6 +78,21 @@ test('ADM-02: every field of a review', () =>
     assert.equal(hooks.asked[0]?.review.apiVersion, 'admission.k8s.io/v1')
   }))
 
+test('ADM-02: a webhook gets the digits of an int64, and its patch compares and adds them', () =>
+  withCluster(async (cluster) => {
+    const { hooks, request, notes } = cluster
+    const [long, most] = ['9007199254740993', '9223372036854775807']
+    const patch = `[{"op":"test","path":"/data/n","value":${long}},{"op":"add","path":"/data/m","value":${most}}]`
+    hooks.on('/long', () => ({ allowed: true, patchType: 'JSONPatch', patch: Buffer.from(patch).toString('base64') }))
+    const rules = [{ operations: ['*'], apiGroups: ['apps'], apiVersions: ['v1'], resources: ['controllerrevisions'] }]
+    await configure(cluster, 'mutating', 'long', [webhook(hooks, '/long', { rules })])
+    const path = '/apis/apps/v1/namespaces/default/controllerrevisions'
+    const made = await request('POST', path, `{"metadata":{"name":"r"},"revision":1,"data":{"n":${long}}}`)
+    assert.deepEqual(made.data, { n: BigInt(long), m: BigInt(most) })
+    assert.ok(hooks.asked[0]?.text.includes(`"data":{"n":${long}}`))
+    assert.ok(notes.some(([, value]) => value.includes(patch)))
+  }))
+
 test('ADM-02: mutating webhooks follow each other, by the names of their configurations', () =>
   withCluster(async (cluster) => {
     const { hooks, request } = cluster

@@ -10,6 +10,7 @@ import test, { type TestContext } from 'node:test'
 import WebSocket from 'ws'
 import { AuditTexts } from '#apiserver/audit/texts'
 import { namespaces, nodes, pods, serviceAccounts } from '#client/builtIn'
+import { createPrometheusMetrics } from '#main/prometheus'
 import { acceptRemoteCommand } from '#streaming/remoteCommand'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { testCertificates } from '#testing/testCertificates'
@@ -63,8 +64,8 @@ const rows: readonly { name: string; request: RawRequest; level?: string; stages
   { name: 'a verb, namespace and resource of level None', request: { path: `${core}/configmaps` }, stages: [] },
   { name: 'the same in another namespace', request: { path: '/api/v1/namespaces/kube-system/configmaps' }, level: 'Request', stages: complete },
   { name: 'a group of users', request: { path: `${core}/services`, token: 'ann-token' }, level: 'Metadata', stages: complete },
-  { name: 'nobody whom a rule is about', request: { path: `${core}/services` }, stages: [] },
-  { name: 'a stage that the rule leaves out beside that of the policy', request: { path: `${core}/secrets` }, stages: [] },
+  { name: 'a user that no rule names', request: { path: `${core}/services` }, stages: [] },
+  { name: 'a stage that the rule omits in addition to the policy', request: { path: `${core}/secrets` }, stages: [] },
   {
     name: 'level Request',
     request: { method: 'POST', path: `${core}/configmaps`, ...configMap('asked') },
@@ -124,6 +125,24 @@ test('API-21 what pod security thinks of a pod is annotated', async (t) => {
     annotations['pod-security.kubernetes.io/audit-violations'] ?? '',
     /^would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false/,
   )
+})
+
+test('API-21 the last event of a request for a deprecated resource says so, that of others does not', async (t) => {
+  const metrics = createPrometheusMetrics()
+  const { listener, events } = await start(t, everything, [], { metrics })
+  for (const resource of ['endpoints', 'pods'])
+    await rawHttp(listener, { method: 'GET', path: `${core}/${resource}`, token: 'alice-token', headers: { 'audit-id': resource } })
+  const said = (id: string) => events(id).map(({ stage, annotations }) => [stage, annotations?.['k8s.io/deprecated']])
+  assert.deepEqual(said('endpoints'), [
+    ['RequestReceived', undefined],
+    ['ResponseComplete', 'true'],
+  ])
+  assert.deepEqual(said('pods'), [
+    ['RequestReceived', undefined],
+    ['ResponseComplete', undefined],
+  ])
+  const series = metrics.render().match(/^apiserver_requested_deprecated_apis\{.*/gm)
+  assert.deepEqual(series, ['apiserver_requested_deprecated_apis{group="",version="v1",resource="endpoints",subresource="",removed_release=""} 1'])
 })
 
 /** A node whose kubelet takes part in each command until its input ends. */

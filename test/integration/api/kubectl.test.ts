@@ -52,7 +52,7 @@ test('API-01 kubectl creates, reads, changes and deletes', { skip }, async () =>
   assert.equal(await kubectl.must('label configmap m -n shop x=y'), 'configmap/m labeled\n')
   assert.match(await kubectl.must('get configmaps -n shop -l x=y'), /^NAME +DATA +AGE\nm +2 +\d+s\n$/)
   assert.match(await kubectl.must('describe configmap m -n shop'), /^Name: +m\nNamespace: +shop\n/)
-  assert.equal(await kubectl.must('delete configmap m -n shop'), 'configmap "m" deleted\n')
+  assert.match(await kubectl.must('delete configmap m -n shop'), /^configmap "m" deleted( from shop namespace)?\n$/)
   assert.equal((await kubectl.run('get configmap m -n shop')).stderr, 'Error from server (NotFound): configmaps "m" not found\n')
   assert.match(await kubectl.must('run p -n shop --image=nginx --dry-run=server -o name'), /^pod\/p\n$/)
 })

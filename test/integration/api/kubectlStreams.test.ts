@@ -14,12 +14,15 @@ const skip = withoutKubectl
 let api: TestApiServer
 let kubectl: TestKubectl
 let kubelet: ReturnType<typeof createServer>
+/** The protocols that port-forwards reached the kubelet in. */
+const forwardedIn: (string | undefined)[] = []
 
 before(async () => {
   kubelet = createServer(await testCertificates())
   kubelet.on('upgrade', (request, socket, head) => {
     const url = new URL(request.url ?? '/', 'https://kubelet')
     const upgrade = { request, socket, head }
+    if (url.pathname.startsWith('/portForward/')) forwardedIn.push(request.headers.upgrade)
     const work = url.pathname.startsWith('/exec/') ? exec(upgrade, url) : acceptPortForward(upgrade, ports(url), ({ data }) => data.pipe(data))
     work.catch(() => socket.destroy())
   })
@@ -28,10 +31,16 @@ before(async () => {
   kubectl = testKubectl(await api.listen())
   const Port = (kubelet.address() as AddressInfo).port
   const addresses = [{ type: 'InternalIP', address: '127.0.0.1' }]
-  await api.client.of(nodes).create({ metadata: { name: 'n1' }, spec: {}, status: { addresses, daemonEndpoints: { kubeletEndpoint: { Port } } } })
-  await api.client.of(pods).create({ metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'x' }] } })
-  await api.client.of(pods).createSubresource({ namespace: 'default', name: 'p' }, 'binding', { target: { kind: 'Node', name: 'n1' } })
-  await api.client.of(pods).patch({ namespace: 'default', name: 'p' }, 'merge', { status: { phase: 'Running' } }, { subresource: 'status' })
+  for (const [node, pod, declaredFeatures] of [
+    ['n1', 'p', []],
+    ['n2', 'tunnelled', ['ExtendWebSocketsToKubelet']],
+  ] as const) {
+    const status = { addresses, daemonEndpoints: { kubeletEndpoint: { Port } }, declaredFeatures: [...declaredFeatures] }
+    await api.client.of(nodes).create({ metadata: { name: node }, spec: {}, status })
+    await api.client.of(pods).create({ metadata: { namespace: 'default', name: pod }, spec: { containers: [{ name: 'c', image: 'x' }] } })
+    await api.client.of(pods).createSubresource({ namespace: 'default', name: pod }, 'binding', { target: { kind: 'Node', name: node } })
+    await api.client.of(pods).patch({ namespace: 'default', name: pod }, 'merge', { status: { phase: 'Running' } }, { subresource: 'status' })
+  }
 })
 after(async () => {
   await api.close()
@@ -81,9 +90,21 @@ for (const { name, env } of transports) {
     assert.deepEqual([result.code, result.stdout], [7, 'say hi\nsome input\n'])
     assert.match(result.stderr, /^a complaint\ncommand terminated with exit code 7\n$/)
   })
+}
 
-  test(`API-24 kubectl port-forward over ${name}: two connections, each its own`, { skip }, async () => {
-    const child = spawn('kubectl', ['port-forward', 'p', ':80'], { env: { ...kubectl.env, ...env } })
+const forwards = [
+  { name: 'SPDY to a kubelet that knows SPDY', pod: 'p', env: { KUBECTL_PORT_FORWARD_WEBSOCKETS: 'false' }, upgrade: 'SPDY/3.1' },
+  { name: 'a tunnel to a kubelet that knows SPDY alone', pod: 'p', env: {}, upgrade: 'SPDY/3.1' },
+  { name: 'a tunnel to a kubelet that takes tunnels', pod: 'tunnelled', env: {}, upgrade: 'websocket' },
+]
+for (const { name, pod, env, upgrade } of forwards) {
+  test(`API-24 kubectl port-forward over ${name}: two connections, each its own, at the first attempt`, { skip }, async () => {
+    const child = spawn('kubectl', ['port-forward', pod, ':80', '-v=4'], { env: { ...kubectl.env, ...env } })
+    let log = ''
+    child.stderr.on('data', (chunk) => {
+      log += chunk
+    })
+    forwardedIn.length = 0
     try {
       const port = await new Promise<number>((resolve, reject) => {
         child.stdout.on('data', (chunk: Buffer) => {
@@ -93,6 +114,8 @@ for (const { name, env } of transports) {
         child.on('exit', () => reject(new Error('kubectl ended')))
       })
       assert.deepEqual(await Promise.all([echo(port, 'one'), echo(port, 'two')]), ['one', 'two'])
+      assert.deepEqual(forwardedIn, [upgrade])
+      assert.doesNotMatch(log, /fallback to secondary dialer/)
     } finally {
       child.kill()
     }

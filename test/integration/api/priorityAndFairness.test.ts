@@ -8,6 +8,7 @@ import { configMaps, flowSchemas, priorityLevelConfigurations } from '#client/bu
 import { createPrometheusMetrics } from '#main/prometheus'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
+import { until } from '../../support/until.ts'
 import { rawHttp } from './rawHttp.ts'
 
 const namespace = 'default'
@@ -25,14 +26,6 @@ async function start(t: TestContext, options: TestApiServerOptions = {}): Promis
   const api = await startTestApiServer(options)
   t.after(() => api.close())
   return api
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000
-  while (!(await holds())) {
-    assert.ok(Date.now() < deadline, 'it did not come true in time')
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
 }
 
 const dangling = async (api: TestApiServer, name: string) => (await api.client.of(flowSchemas).get({ name })).status?.conditions?.[0]
@@ -68,7 +61,7 @@ test('API-18 flow schemas tell whether their level exists, and take effect at on
       ],
     },
   })
-  await until(async () => (await dangling(api, 'carols'))?.status === 'True')
+  await until('the level is missing', async () => (await dangling(api, 'carols'))?.status === 'True')
   const { lastTransitionTime: _, ...condition } = (await dangling(api, 'carols')) ?? assert.fail()
   assert.deepEqual(condition, {
     type: 'Dangling',
@@ -80,10 +73,10 @@ test('API-18 flow schemas tell whether their level exists, and take effect at on
   assert.notEqual(await matched(), schema.metadata.uid)
   const spec = { type: 'Limited', limited: { nominalConcurrencyShares: 5, limitResponse: { type: 'Reject' } } }
   await api.client.of(priorityLevelConfigurations).create({ metadata: { name: 'small' }, spec })
-  await until(async () => (await dangling(api, 'carols'))?.status === 'False')
+  await until('the level is there', async () => (await dangling(api, 'carols'))?.status === 'False')
   assert.equal(await matched(), schema.metadata.uid)
   await api.client.of(priorityLevelConfigurations).delete({ name: 'small' })
-  await until(async () => (await dangling(api, 'carols'))?.status === 'True')
+  await until('the level is missing', async () => (await dangling(api, 'carols'))?.status === 'True')
   assert.notEqual(await matched(), schema.metadata.uid)
 })
 

@@ -48,6 +48,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     response.end(JSON.stringify(request.headers))
   } else if (url === '/echo') request.pipe(response.writeHead(200, { 'x-from': 'backend' }))
   else if (url === '/nothing') response.writeHead(204).end()
+  else if (url.startsWith('/raw?')) request.socket.end(decodeURIComponent(url.slice('/raw?'.length)))
   else response.writeHead(203).end(`${request.method} ${url}`)
 }
 
@@ -240,6 +241,33 @@ test('API-29 bodies stream in both directions, over HTTP/2, and bodiless answers
     session.close()
   }
 })
+
+const oddAnswers = [
+  { name: 'the status 000', raw: 'HTTP/1.1 000 Odd\r\ncontent-length: 2\r\n\r\nno', want: 502 },
+  { name: 'the status 099', raw: 'HTTP/1.1 099 Odd\r\ncontent-length: 2\r\n\r\nno', want: 502 },
+  { name: 'the status 204 and a body', raw: 'HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello', want: 204 },
+  { name: 'the status 204 and chunks', raw: 'HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n', want: 204 },
+]
+for (const { name, raw, want } of oddAnswers) {
+  test(`API-29 a backend that answers with ${name} does not break the client's connection`, { skip }, async () => {
+    const path = `${pod}/raw?${encodeURIComponent(raw)}`
+    const answered = await rawHttp(listener, { path })
+    assert.deepEqual([answered.status, answered.headers['content-length']], [want, want === 204 ? undefined : String(answered.body.length)])
+    const session = connectHttp2(listener.url, { ca: listener.ca })
+    const statusOf = async (target: string) => {
+      const call = session.request({ authorization: `Bearer ${listener.token}`, ':path': target })
+      const [headers] = await once(call, 'response')
+      for await (const _ of call);
+      return headers[':status'] as number
+    }
+    try {
+      assert.equal(await statusOf(path), want)
+      assert.equal(await statusOf(`${pod}/nothing`), 204)
+    } finally {
+      session.close()
+    }
+  })
+}
 
 test('API-29 upgrades are tunnelled after the backend agreed, whatever the protocol', { skip }, async () => {
   for (const protocol of ['websocket', 'SPDY/3.1']) {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Service, ServiceSpec } from '#api/gen/types/core.v1'
 import { isStatus, StatusError } from '#api/machinery/status'
-import { ipAddresses, serviceCIDRs, services } from '#client/builtIn'
+import { eventsV1, ipAddresses, serviceCIDRs, services } from '#client/builtIn'
 import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { lastingStore } from '#testing/changedStore'
@@ -148,5 +148,39 @@ test('SVC-01 a server that starts puts right what a crash left behind', async ()
       assert.ok(Date.now() < deadlineMs, 'the address was not put right')
       await new Promise((resolve) => setImmediate(resolve))
     }
+  })
+})
+
+test('SVC-02 a server that starts marks the node ports in use, tells about them, and takes over a new range', async () => {
+  const store = lastingStore(createMemoryStore({ clock: realClock }))
+  const spec = { type: 'NodePort', ports: [{ port: 80, nodePort: 30_007 }] } as Partial<ServiceSpec>
+  await withServer({ ...network('10.96.0.0/24'), store }, async (api) => {
+    await make(api, 'web', spec)
+    await store.transact({ compare: [], success: [{ type: 'delete', from: '/registry/ranges/servicenodeports' }] })
+  })
+  await withServer({ store, serviceNetwork: { cidr: '10.96.0.0/24', nodePorts: [30_000, 30_100] } }, async (api) => {
+    assert.deepEqual(await causes(make(api, 'other', spec)), ['spec.ports[0].nodePort: Invalid value: 30007: provided port is already allocated'])
+    assert.deepEqual(await causes(make(api, 'new', { type: 'NodePort', ports: [{ port: 80, nodePort: 30_099 }] as never })), [])
+    const deadlineMs = Date.now() + 5_000
+    const notes = async () => (await api.client.of(eventsV1).list()).items.map(({ reason, note, regarding }) => `${regarding?.name} ${reason}: ${note}`)
+    while (!(await notes()).includes('web PortNotAllocated: Port 30007 is not allocated; repairing')) {
+      assert.ok(Date.now() < deadlineMs, 'no event tells about the port')
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  })
+})
+
+test('SVC-02 the allocated node ports are stored as upstream stores them', async () => {
+  const store = lastingStore(createMemoryStore({ clock: realClock }))
+  await withServer({ ...network('10.96.0.0/24'), store }, async (api) => {
+    await make(api, 'web', { type: 'NodePort', ports: [{ port: 80, nodePort: 30_009 }] as never })
+    const { kvs } = await store.range('/registry/ranges/servicenodeports')
+    assert.deepEqual(JSON.parse(Buffer.from(kvs[0]?.value ?? []).toString()), {
+      kind: 'RangeAllocation',
+      apiVersion: 'v1',
+      metadata: {},
+      range: '30000-30020',
+      data: Buffer.from([2, 0]).toString('base64'),
+    })
   })
 })

@@ -7,14 +7,7 @@ import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const deadlineMs = Date.now() + 5_000
-  while (!(await condition())) {
-    if (Date.now() > deadlineMs) throw new Error('the condition did not come true')
-    await new Promise((resolve) => setImmediate(resolve))
-  }
-}
+import { until } from '../../support/until.ts'
 
 const names = (list: { readonly items: readonly { readonly metadata: { readonly name?: string | undefined } }[] }) =>
   list.items.map((item) => item.metadata.name)
@@ -40,11 +33,11 @@ test('every cluster IP has an IPAddress object that names its service', async ()
   const api = await startTestApiServer()
   const made = await api.client.of(services).create({ metadata: { namespace: 'default', name: 's' }, spec: { ports: [{ port: 80 }] } })
   const ip = made.spec?.clusterIP ?? ''
-  await until(async () => names(await api.client.of(ipAddresses).list()).includes(ip))
+  await until('the address has an object', async () => names(await api.client.of(ipAddresses).list()).includes(ip))
   const { parentRef } = (await api.client.of(ipAddresses).get({ name: ip })).spec ?? {}
   assert.deepEqual(parentRef, { resource: 'services', namespace: 'default', name: 's' })
   await api.client.of(services).delete({ namespace: 'default', name: 's' })
-  await until(async () => !names(await api.client.of(ipAddresses).list()).includes(ip))
+  await until('the address has no object', async () => !names(await api.client.of(ipAddresses).list()).includes(ip))
   await api.close()
 })
 

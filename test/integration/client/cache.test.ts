@@ -8,14 +8,12 @@ import { createSharedInformer } from '#client/cache/sharedInformer'
 import { createEventRecorder } from '#client/eventRecorder'
 import { runLeaderElected } from '#client/leaderElection'
 import { realClock } from '#testing/realClock'
+import { until } from '../../support/until.ts'
 import { bothTransports } from '../api/bothTransports.ts'
 
 const deps = { clock: realClock, random: seededRandom(1), log: noLog }
 
 /** Resolves when `check` holds; the test's own time-out is the deadline. */
-async function until(check: () => boolean): Promise<void> {
-  while (!check()) await realClock.sleep(2)
-}
 
 bothTransports({
   'CGO-01 CGO-02 an informer hears the first state, every change in order, and the end': async ({ client, namespace }) => {
@@ -34,7 +32,7 @@ bothTransports({
     const b = await of.create({ metadata: { namespace, name: 'b' } })
     await of.update({ ...b, data: { k: '1' } })
     await of.delete({ namespace, name: 'a' })
-    await until(() => heard.length === 4)
+    await until('four events have arrived', () => heard.length === 4)
     assert.deepEqual(heard, ['add a true', 'add b false', 'update b undefined 1', 'delete a'])
     assert.equal(informer.store.get(`${namespace}/b`)?.data?.k, '1')
     stop.abort()

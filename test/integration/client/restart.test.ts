@@ -15,6 +15,7 @@ import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer } from '#testing/apiServer'
 import { lastingStore } from '#testing/changedStore'
 import { realClock } from '#testing/realClock'
+import { until } from '../../support/until.ts'
 
 /** One address in front of servers that start and stop; while there is none, connections are closed. */
 async function address() {
@@ -43,11 +44,6 @@ async function address() {
     },
     close: () => server.close(),
   }
-}
-
-const until = async (holds: () => boolean) => {
-  const deadline = AbortSignal.timeout(60_000)
-  while (!holds()) await realClock.sleep(5, deadline)
 }
 
 test('CGO-01 an informer survives a restart of its server, and compaction meanwhile, with no event missed', async () => {
@@ -87,7 +83,7 @@ test('CGO-01 an informer survives a restart of its server, and compaction meanwh
     await informer.synced(AbortSignal.timeout(60_000))
     for (const compacts of [false, true]) {
       await write('before', String(compacts))
-      await until(() => model.get('x/before') === String(compacts))
+      await until('the model has the first write', () => model.get('x/before') === String(compacts))
       front.lead(undefined)
       for (let i = 0; i < 20; i++) await write(`m${chance.int(8)}`, String(i))
       await remove('before')
@@ -97,7 +93,7 @@ test('CGO-01 an informer survives a restart of its server, and compaction meanwh
       await write('after', String(compacts))
       front.lead((await api.listen()).port)
       const wanted = async () => new Map((await api.client.of(configMaps).list({ namespace: 'x' })).items.map((item) => [keyOf(item), item.data?.v ?? '']))
-      await until(() => model.get('x/after') === String(compacts))
+      await until('the model has the last write', () => model.get('x/after') === String(compacts))
       assert.deepEqual(new Map([...model].sort()), new Map([...(await wanted())].sort()))
     }
   } finally {

@@ -1,6 +1,7 @@
 /** Attaching and detaching volumes through the real API server; the test plays the driver. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import type { PersistentVolume } from '#api/gen/types/core.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { events, nodes, persistentVolumeClaims, persistentVolumes, pods, volumeAttachments } from '#client/builtIn'
@@ -20,12 +21,12 @@ after(() => cluster.close())
 const namespace = 'default'
 const driver = 'disk.example.com'
 
-async function addBound(name: string, modes = ['ReadWriteOnce']): Promise<void> {
+async function addBound(name: string, modes = ['ReadWriteOnce'], source: Partial<PersistentVolume['spec']> = {}): Promise<void> {
   const shared = { accessModes: modes, storageClassName: 'disk' }
-  const csi = { driver, volumeHandle: `handle-${name}` }
+  const type = Object.keys(source).length > 0 ? source : { csi: { driver, volumeHandle: `handle-${name}` } }
   await cluster.client
     .of(persistentVolumes)
-    .create({ metadata: { name }, spec: { ...shared, capacity: { storage: '1Gi' }, csi, claimRef: { namespace, name } } })
+    .create({ metadata: { name }, spec: { ...shared, ...type, capacity: { storage: '1Gi' }, claimRef: { namespace, name } } })
   const spec = { ...shared, volumeName: name, resources: { requests: { storage: '1Gi' } } }
   await cluster.client.of(persistentVolumeClaims).create({ metadata: { namespace, name }, spec })
 }
@@ -79,6 +80,27 @@ test('STO-10 CTL-15 a volume is attached where its pod is, said in the node’s 
   await cluster.client.of(nodes).patch({ name: 'a' }, 'merge', { status: { volumesInUse: null } }, { subresource: 'status' })
   await untilDetached('plain', 'a')
   await eventually(async () => (await attachedTo('a')).length === 0)
+})
+
+test('STO-20 CTL-15 an iSCSI volume is attached by the status of its node alone, and a second node waits for it', async () => {
+  const name = 'kubernetes.io/iscsi/192.0.2.1:3260:iqn.2026-01.com.example:disk:0'
+  await addBound('lun', ['ReadWriteOnce'], { iscsi: { targetPortal: '192.0.2.1:3260', iqn: 'iqn.2026-01.com.example:disk', lun: 0 } })
+  await addPod('lun-first', 'a', 'lun')
+  await eventually(async () => (await attachedTo('a')).includes(name))
+  await untilEvent('lun-first', 'AttachVolume.Attach succeeded for volume "lun" ')
+  assert.equal(await attachmentOf('lun', 'a'), undefined)
+  await cluster.client.of(nodes).patch({ name: 'a' }, 'merge', { status: { volumesInUse: [name] } }, { subresource: 'status' })
+  await addPod('lun-second', 'b', 'lun')
+  await untilEvent('lun-second', 'Multi-Attach error for volume "lun" Volume is already used by pod(s) lun-first')
+  await deletePod('lun-first')
+  // Still mounted: another change of the node leaves the volume in its status.
+  await cluster.client.of(nodes).patch({ name: 'a' }, 'merge', { spec: { unschedulable: true } })
+  assert.deepEqual([(await attachedTo('a')).includes(name), (await attachedTo('b')).includes(name)], [true, false])
+  await cluster.client.of(nodes).patch({ name: 'a' }, 'merge', { status: { volumesInUse: null } }, { subresource: 'status' })
+  await eventually(async () => (await attachedTo('b')).includes(name))
+  assert.equal((await attachedTo('a')).includes(name), false)
+  await deletePod('lun-second')
+  await eventually(async () => !(await attachedTo('b')).includes(name))
 })
 
 test('STO-10 a volume for one node is not attached to a second one; it follows when the first pod is gone', async () => {

@@ -44,8 +44,8 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   const api = await startTestApiServer({
     deps: ({ reader }) => {
       const { admission, ...security } = createSecurity({ reader, clock: realClock, random, serviceAccountKey: testServiceAccountKey() })
-      const { authorizers, postStartHooks, virtualResources } = security
-      return { authorizers, postStartHooks, virtualResources, ...(options.admission ? { admission } : {}) }
+      const { authorizers, connect, postStartHooks, computedResources } = security
+      return { authorizers, connect, postStartHooks, computedResources, ...(options.admission ? { admission } : {}) }
     },
   })
   const { client } = api

@@ -8,7 +8,7 @@ const namespace = 'default'
 const widgets = namespaced<{ apiVersion: string; kind: string; metadata: { name?: string; namespace?: string } }>('example.com', 'v1', 'widgets', 'Widget')
 
 test('CTL-18 usage follows creations, changes and deletions, and limits follow the spec', async () => {
-  const cluster = await startTestCluster({ podsRun: false })
+  const cluster = await startTestCluster({ podsRun: false, admission: true })
   const { client } = cluster
   try {
     await client.of(customResourceDefinitions).create({

@@ -24,8 +24,13 @@ let running: Promise<unknown> = Promise.resolve()
 before(async () => {
   api = await startTestApiServer({
     deps: ({ reader }) => {
-      const { authorizers, postStartHooks, admission } = createSecurity({ reader, clock: realClock, random, serviceAccountKey: testServiceAccountKey() })
-      return { authorizers, postStartHooks, admission }
+      const { authorizers, connect, postStartHooks, admission } = createSecurity({
+        reader,
+        clock: realClock,
+        random,
+        serviceAccountKey: testServiceAccountKey(),
+      })
+      return { authorizers, connect, postStartHooks, admission }
     },
   })
   client = plain(api.client)

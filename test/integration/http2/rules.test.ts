@@ -172,7 +172,7 @@ for (const [name, code, ...sent] of streamErrors)
 const good: readonly (readonly [string, ...Buffer[]])[] = [
   ['padding and a priority', headers(1, Buffer.concat([Buffer.from([3, 0x80, 0, 0, 0, 7]), get('/'), Buffer.alloc(3)]), 0x2d)],
   ['a block in three pieces', headers(1, get('/').subarray(0, 9), flag.endStream), frame(9, 0, 1), frame(9, 4, 1, get('/').subarray(9))],
-  ['frames that nobody knows', frame(0x77, 0xff, 0, 'abc'), frame(0xfe, 0, 9, ''), headers(1, get('/'))],
+  ['frames of unknown types', frame(0x77, 0xff, 0, 'abc'), frame(0xfe, 0, 9, ''), headers(1, get('/'))],
   [
     'unknown settings',
     settingsFrame([

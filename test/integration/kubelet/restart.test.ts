@@ -11,9 +11,11 @@ import type { RuntimeService } from '#kubelet/core/runtimeService'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
 import { defaultProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { createResourceSampler, type ResourcePoint } from '#kubelet/server/stats/resourceSample'
 import { startTestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 import { simulatedMachine } from '../../support/simulatedMachine.ts'
+import { until } from '../../support/until.ts'
 
 const profile = { ...defaultProfile, sandboxDelayMs: 1, startDelayMs: 1, stopDelayMs: 1, pullDelayMs: 1 }
 const nodeName = 'n1'
@@ -39,14 +41,6 @@ async function withKubelet(client: Client, runtime: RuntimeService, run: (kubele
   } finally {
     stop.abort()
     await running
-  }
-}
-
-async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = Date.now() + 20_000
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`timed out waiting until ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 
@@ -76,6 +70,43 @@ test('KUB-02 a kubelet that starts while the API server is away lets the pods of
     })
     const [left] = await runtime.listContainers()
     assert.deepEqual([left?.id, left?.labels['io.kubernetes.pod.name']], [before[0], 'stays'])
+  } finally {
+    await api.close()
+  }
+})
+
+test('KUB-02 OBS-10 the CPU counter of a simulated pod keeps growing over restarts of the kubelet, and begins at zero with a new start time in a new container', async () => {
+  const api = await startTestApiServer()
+  try {
+    const newRuntime = () => createSimulatedRuntime({ clock: realClock, random: seededRandom(1), profile, podCidr: '10.0.0.0/24' })
+    const annotations = { 'skiff.dev/simulated-cpu-milli': '500' }
+    const spec = { nodeName, containers: [{ name: 'main', image: 'example.com/app:1' }] }
+    /** Starts a kubelet, and measures once the pod runs. */
+    const measured = async (runtime: RuntimeService, prepare = async () => {}) => {
+      let point: ResourcePoint | undefined
+      await withKubelet(api.client, runtime, async ({ registered, view }) => {
+        await registered
+        await prepare()
+        await until('the pod is measured', async () => {
+          // A sampler keeps a measurement for seconds.
+          point = (await createResourceSampler(view, realClock)()).pods.get('default/busy')?.get('main')
+          return point !== undefined && point.cpuNs > 0
+        })
+      })
+      return point as ResourcePoint
+    }
+    const runtime = newRuntime()
+    const first = await measured(runtime, async () => {
+      await api.client.of(pods).create({ metadata: { name: 'busy', namespace: 'default', annotations }, spec })
+    })
+    const second = await measured(runtime)
+    assert.equal(second.startedAtMs, first.startedAtMs)
+    assert.equal(second.cpuNs - first.cpuNs, 0.5e6 * (second.atMs - first.atMs))
+    // The status of a container has the second of its start.
+    await until('the next second', async () => Math.floor(realClock.now() / 1000) > Math.floor(second.atMs / 1000))
+    const anew = await measured(newRuntime())
+    assert.ok(anew.startedAtMs >= second.atMs, 'the start tells that the counter began again')
+    assert.ok(anew.cpuNs <= 0.5e6 * (anew.atMs - second.atMs))
   } finally {
     await api.close()
   }

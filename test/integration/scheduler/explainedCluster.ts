@@ -22,8 +22,8 @@ export async function startExplainedCluster(): Promise<ExplainedCluster> {
   const serviceAccountKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   const api = await startTestApiServer({
     deps: ({ reader }) => {
-      const { authorizers, postStartHooks, virtualResources } = createSecurity({ reader, clock: realClock, random, serviceAccountKey })
-      return { authorizers, postStartHooks, virtualResources, pages: [schedulingPage(explainer)] }
+      const { authorizers, postStartHooks, computedResources } = createSecurity({ reader, clock: realClock, random, serviceAccountKey })
+      return { authorizers, postStartHooks, computedResources, pages: [schedulingPage(explainer)] }
     },
   })
   const stop = new AbortController()

@@ -53,6 +53,12 @@ test('OBS-08 attempts, queues, extension points and who refused are counted as u
       ['scheduler_queueing_hint_execution_duration_seconds_count{plugin="NodeResourcesFit",event="NodeUpdateNodeAllocatable",hint="Queue"} ', 1],
       ['scheduler_inflight_events{event="PodPopped"} ', 0],
       ['scheduler_pod_scheduled_after_flush_total ', 0],
+      // Pods that are spread by default are like no others; for the third decision one node was left, so there was no ranking.
+      ['scheduler_batch_attempts_total{profile="default-scheduler",result="no_hint"} ', 3],
+      ['scheduler_batch_cache_flushed_total{profile="default-scheduler",reason="pod_not_batchable"} ', 1],
+      ['scheduler_batch_cache_flushed_total{profile="default-scheduler",reason="empty_list"} ', 1],
+      ['scheduler_get_node_hint_duration_seconds_count{hinted="no_hint",profile="default-scheduler"} ', 3],
+      ['scheduler_store_schedule_results_duration_seconds_count{profile="default-scheduler"} ', 2],
       [waiting, 0],
     ]
     for (const [series, value] of expected) assert.equal(seriesValue(text, series), value, `${series}\n${text}`)

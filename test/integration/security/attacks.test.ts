@@ -89,7 +89,7 @@ const bindings = `${rbac}/namespaces/default/rolebindings`
 const escalations: readonly (readonly [name: string, method: Method, path: string, body: object, want: string])[] = [
   ['a role with everything', 'POST', `${rbac}/clusterroles`, { metadata: { name: 'god' }, rules: everything }, `403 ${held}${allResources}`],
   [
-    'more verbs than held, told together',
+    'more verbs than held, named together',
     'POST',
     `${rbac}/clusterroles`,
     { metadata: { name: 'more' }, rules: [{ verbs: ['get', 'list', 'delete', 'watch'], apiGroups: [''], resources: ['pods', 'secrets'] }] },
@@ -230,7 +230,7 @@ const asNode: readonly (readonly [name: string, method: Method, path: string, bo
     () => mirror({}, { controller: false }),
     '403 node "one" can only create pods with a controller owner reference set to itself',
   ],
-  ['a mirror pod of another life', 'POST', `${inDefault}/pods`, () => mirror({}, { uid: 'u' }), `403 node one UID mismatch: expected u got `],
+  ['a mirror pod with the uid of an earlier node', 'POST', `${inDefault}/pods`, () => mirror({}, { uid: 'u' }), `403 node one UID mismatch: expected u got `],
   ['a mirror pod with an account', 'POST', `${inDefault}/pods`, () => mirror({ serviceAccountName: 'other' }), '403 '],
   ['a mirror pod with a secret', 'POST', `${inDefault}/pods`, () => mirror({ volumes: [{ name: 'v', secret: { secretName: 's' } }] }), '403 '],
   [
@@ -280,7 +280,7 @@ const asNode: readonly (readonly [name: string, method: Method, path: string, bo
   ],
   ['a token for a pod elsewhere', 'POST', tokens, () => token('theirs'), '403 node requested token bound to a pod scheduled on a different node'],
   [
-    'a token for a pod of another life',
+    'a token for an earlier pod of the same name',
     'POST',
     tokens,
     () => token('mine', undefined, 'u'),

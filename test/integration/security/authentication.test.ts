@@ -69,8 +69,8 @@ describe('AUN-02 client certificates', () => {
     { name: 'signed by itself', certificate: () => strangers, want: 401 },
     { name: 'expired', certificate: () => ssl.sign(clients, { subject: '/CN=jane', ...past }), want: 401 },
     { name: 'not valid yet', certificate: () => ssl.sign(clients, { subject: '/CN=jane', from: '20900101000000Z', to: '20910101000000Z' }), want: 401 },
-    { name: 'of a server', certificate: () => ssl.sign(clients, { subject: '/CN=jane', usage: 'serverAuth' }), want: 401 },
-    { name: 'of a front proxy', certificate: () => ssl.sign(proxies, { subject: '/CN=gateway/O=system:masters' }), want: 401 },
+    { name: "a server's certificate", certificate: () => ssl.sign(clients, { subject: '/CN=jane', usage: 'serverAuth' }), want: 401 },
+    { name: "a front proxy's certificate", certificate: () => ssl.sign(proxies, { subject: '/CN=gateway/O=system:masters' }), want: 401 },
   ]
   for (const { name, certificate, want } of cases) test(name, async () => assert.deepEqual(await whoAmI(certificate()), want))
 

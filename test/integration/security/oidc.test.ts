@@ -9,6 +9,7 @@ import { httpsCall } from '../../support/httpsCall.ts'
 import { openSsl } from '../../support/openssl.ts'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
 import { confusedToken, forgedToken, idToken, issuerDocuments, issuerKey } from '../../support/tokenIssuer.ts'
+import { until } from '../../support/until.ts'
 
 const ssl = openSsl()
 const authority = ssl.authority('issuers')
@@ -251,17 +252,13 @@ ${second}`
     const second = `- issuer: {url: "${other.url}", audiences: [kubectl], certificateAuthority: ${JSON.stringify(authority.cert)}}\n  claimMappings: {username: {claim: sub, prefix: "two:"}}\n`
     const token = idToken(keys.next, { ...claimsOf(), iss: other.url })
     assert.equal(await review(api, token), 'invalid bearer token')
-    const until = async (holds: () => Promise<boolean>) => {
-      const untilMs = Date.now() + 20_000
-      while (!(await holds()) && Date.now() < untilMs) await new Promise((resolve) => setTimeout(resolve, 20))
-    }
     writeFileSync(file, configuration('', second))
-    await until(async () => typeof (await review(api, token)) !== 'string')
+    await until('the second key counts', async () => typeof (await review(api, token)) !== 'string')
     assert.deepEqual(await review(api, token), { username: 'two:jane', groups: ['system:authenticated'] })
     const reloads = (status: string) => Number(new RegExp(`automatic_reloads_total\\{status="${status}",[^}]*\\} (\\d+)`).exec(metrics.render())?.[1] ?? 0)
     assert.deepEqual([reloads('success'), reloads('failure')], [1, 0])
     writeFileSync(file, configuration('\n  - expression: user.nonsense'))
-    await until(async () => reloads('failure') === 1)
+    await until('the failure is counted', () => reloads('failure') === 1)
     assert.equal(reloads('failure'), 1)
     assert.equal(typeof (await review(api, token)), 'object')
     assert.match(

@@ -285,7 +285,10 @@ test('RBAC and the Node authorizer know what a restarted server found in its sto
 test('a quota holds against requests side by side', async () => {
   await call(admin, 'POST', '/api/v1/namespaces', { metadata: { name: 'small' } })
   await call(admin, 'POST', '/api/v1/namespaces/small/serviceaccounts', { metadata: { name: 'default' } })
-  await call(admin, 'POST', '/api/v1/namespaces/small/resourcequotas', { metadata: { name: 'two' }, spec: { hard: { pods: '2', 'count/configmaps': '1' } } })
+  const hard = { pods: '2', 'count/configmaps': '1' }
+  const quotas = '/api/v1/namespaces/small/resourcequotas'
+  const made = await call<object>(admin, 'POST', quotas, { metadata: { name: 'two' }, spec: { hard } })
+  await call(admin, 'PUT', `${quotas}/two/status`, { ...made, status: { hard, used: { pods: '0', 'count/configmaps': '0' } } })
   const path = '/api/v1/namespaces/small/pods'
   const answers = await Promise.all(['a', 'b', 'c', 'd'].map((name) => refused(admin, 'POST', path, pod(name))))
   assert.deepEqual(answers.map((answer) => answer.slice(0, 7)).sort(), ['403 pod', '403 pod', 'allowed', 'allowed'])

@@ -120,6 +120,22 @@ test('KUB-08 X2 a container that does not end on SIGTERM is killed when its grac
     }
   }))
 
+test('KUB-09 X2 a bare pod with restartPolicy Never succeeds after a second, others run on, and an annotation sets time and code', () =>
+  withCluster({}, async ({ client, clock, until }) => {
+    const add = (name: string, spec: Partial<PodSpec>, annotations: Record<string, string> = {}) =>
+      client.of(pods).create({ metadata: { namespace: 'default', name, annotations }, spec: podSpec(spec) })
+    const phase = async (name: string) => (await client.of(pods).get({ namespace: 'default', name })).status?.phase
+    await add('once', { restartPolicy: 'Never' })
+    await add('scripted', { restartPolicy: 'Never' }, annotationsOf({ exitAfterSeconds: '60', exitCode: '4' }))
+    await add('on-failure', { restartPolicy: 'OnFailure' })
+    await add('always', {})
+    await until(async () => (await phase('once')) === 'Succeeded')
+    await clock.advance(30_000)
+    assert.deepEqual([await phase('scripted'), await phase('on-failure'), await phase('always')], ['Running', 'Running', 'Running'])
+    await clock.advance(60_000)
+    assert.equal(await phase('scripted'), 'Failed')
+  }))
+
 test("X2 an annotation sets the exit code of a Job's pods", () =>
   withCluster({}, async ({ client, until }) => {
     const job = { namespace: 'default', name: 'job' }
@@ -199,6 +215,29 @@ test('X2 a simulated node has a CSINode that its Node owns, also after the Node 
     assert.notEqual(await until(owned), before)
   }))
 
+test('STO-11 a kubelet that starts replaces the CSINode of an earlier Node with its drivers, and completes its own without losing drivers', () =>
+  withCluster({ controllers: false }, async ({ client, until, node }) => {
+    const name = 'n1'
+    const annotation = 'storage.alpha.kubernetes.io/migrated-plugins'
+    const { metadata } = await until(() => client.of(csiNodes).get({ name }))
+    const drivers = [{ name: 'disk.example.com', nodeID: 'n1', topologyKeys: [] }]
+    const restartWith = async (change: object) => {
+      node(name).crash()
+      await client.of(csiNodes).patch({ name }, 'merge', { metadata: { annotations: { [annotation]: 'old' }, ...change }, spec: { drivers } })
+      node(name).start()
+      return until(async () => {
+        const csiNode = await client.of(csiNodes).get({ name })
+        return csiNode.metadata.annotations?.[annotation] === metadata.annotations?.[annotation] && csiNode
+      })
+    }
+    const own = await restartWith({})
+    assert.deepEqual([own.metadata.uid, own.spec.drivers.map((driver) => driver.name)], [metadata.uid, ['disk.example.com']])
+    const foreign = [{ ...metadata.ownerReferences?.[0], uid: '9f6e2c52-8f6b-4f5e-a0a5-9a6f7f6f0001' }]
+    const replaced = await restartWith({ ownerReferences: foreign })
+    assert.notEqual(replaced.metadata.uid, metadata.uid)
+    assert.deepEqual([replaced.spec.drivers, replaced.metadata.ownerReferences], [[], metadata.ownerReferences])
+  }))
+
 test('X2 a lifecycle hook succeeds without an answer, and fails by the answer of the exec annotation', () =>
   withCluster({}, async (cluster) => {
     const lifecycle = { postStart: { exec: { command: ['warm', 'up'] } } }
@@ -213,6 +252,22 @@ test('X2 a lifecycle hook succeeds without an answer, and fails by the answer of
       return items.filter(({ reason }) => reason === 'FailedPostStartHook').map(({ involvedObject }) => involvedObject.name)
     }
     assert.deepEqual([...new Set(await cluster.until(async () => ((await failed()).length > 0 ? failed() : undefined)))], ['cold'])
+  }))
+
+test('KUB-03 a container of a pod starts when the postStart hook of the one before it has ended', () =>
+  withCluster({}, async (cluster) => {
+    const hookSeconds = 7
+    const lifecycle = { postStart: { sleep: { seconds: hookSeconds } } }
+    const containers = ['a', 'b', 'c'].map((name) => ({ name, image: 'example.com/app:1', ...(name === 'c' ? {} : { lifecycle }) }))
+    await addPod(cluster, {}, podSpec({ containers }))
+    await cluster.until(async () => (await isReady(cluster)) || undefined)
+    const { status } = await cluster.client.of(pods).get(ref)
+    const startedSeconds = containers.map(({ name }) => {
+      const { state } = status?.containerStatuses?.find((one) => one.name === name) ?? {}
+      return Date.parse(state?.running?.startedAt ?? '') / 1000
+    })
+    const [first = 0, second = 0, third = 0] = startedSeconds
+    assert.deepEqual([second - first, third - second], [hookSeconds, hookSeconds])
   }))
 
 test('X2 user need 10: code sets how pods behave, and can change it later', async () => {
@@ -233,14 +288,31 @@ test('X2 user need 10: code sets how pods behave, and can change it later', asyn
 })
 
 /** The answer of the port to `text`. */
+/** An attach that has begun: the container's log so far has arrived. `output` resolves when kubectl ends. */
+async function attach(env: NodeJS.ProcessEnv, pod: string, container: string): Promise<{ readonly output: Promise<string> }> {
+  const attached = spawn('kubectl', ['attach', pod, '-c', container], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  let output = ''
+  attached.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk
+  })
+  const ended = once(attached, 'close').then(() => output)
+  await once(attached.stdout, 'data')
+  return { output: ended }
+}
+
 async function throughPortForward(env: NodeJS.ProcessEnv, pod: string, port: number, text: string): Promise<string> {
-  const forward = spawn('kubectl', ['port-forward', pod, `:${port}`], { env })
+  const forward = spawn('kubectl', ['port-forward', pod, `:${port}`, '-v=4'], { env })
+  let log = ''
+  forward.stderr.on('data', (chunk) => {
+    log += chunk
+  })
   try {
     const [line] = (await once(createInterface(forward.stdout), 'line')) as [string]
     const socket = connect(Number(/127\.0\.0\.1:(\d+)/.exec(line)?.[1]), '127.0.0.1')
     socket.write(text)
     const [answer] = (await once(socket, 'data')) as [Buffer]
     socket.destroy()
+    assert.doesNotMatch(log, /fallback to secondary dialer/)
     return answer.toString()
   } finally {
     forward.kill()
@@ -288,14 +360,14 @@ test('KUB-25 X2 kubectl logs and exec work against simulated pods', { skip: with
         assert.match(unscripted.stderr, /^ls: not run, container side is simulated\n/)
         assert.notEqual((await run('cp', 'pod:/etc/hosts', path.join(tmpdir(), 'never'), '-c', 'side')).code, 0)
         assert.equal((await run('attach', '-i', 'pod', '-c', 'main')).code, 126)
-        const attached = run('attach', 'pod', '-c', 'main')
+        const attached = await attach(kubectl.env, 'pod', 'main')
         assert.equal(await throughPortForward(kubectl.env, 'pod', 80, 'hello'), 'you said hello')
         const following = run('logs', '-f', 'pod', '-c', 'main', '--since=1h')
         await cluster.clock.advance(1_000)
         cluster.node('n1').print(ref, 'last words', 'main')
         cluster.node('n1').exit(ref, { container: 'main', exitCode: 2 })
         assert.match((await following).stdout, /^main begins\n[\s\S]*last words\n$/)
-        assert.match((await attached).stdout, /^main begins\n[\s\S]*last words\n$/, 'attach stays open until the container ends')
+        assert.match(await attached.output, /^main begins\n[\s\S]*last words\n$/, 'attach stays open until the container ends')
         await cluster.until(async () => ((await mainOf(cluster))?.restartCount === 1 && (await isReady(cluster)) ? true : undefined))
         assert.match((await run('logs', 'pod', '-c', 'main', '--previous')).stdout, /said by the test/)
         assert.equal((await run('logs', 'pod', '-c', 'main')).stdout, 'main begins\n')

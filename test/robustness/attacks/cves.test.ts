@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { definition, establish, version } from '../../integration/crd/support.ts'
+import { until } from '../../support/until.ts'
 import { type Json, RawAnswer, startWebhookServer, type WebhookServer } from '../../support/webhookServer.ts'
 import { startTokenServer, type TokenServer } from './tokenServer.ts'
 
@@ -38,11 +39,6 @@ async function bind(user: string, kind: 'Role' | 'ClusterRole', name: string): P
   const apiGroup = 'rbac.authorization.k8s.io'
   const body = { metadata: { name: `${user}-${name}` }, roleRef: { apiGroup, kind, name }, subjects: [{ apiGroup, kind: 'User', name: user }] }
   await admin('POST', `${rbac}/namespaces/default/rolebindings`, body)
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + 15_000
-  while (!(await holds())) assert.ok(Date.now() < end, what)
 }
 
 test('AUZ-01 CVE-2019-11247 a role of a namespace does not reach a custom resource of the cluster', async () => {

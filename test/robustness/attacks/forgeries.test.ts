@@ -49,7 +49,7 @@ describe('AUN-03 tokens that are almost right', () => {
     ['other claims', () => `${parts()[0]}.${encoded({ ...decoded(parts()[1]), sub: 'system:serviceaccount:kube-system:default' })}.${parts()[2]}`],
     ['a later end', () => `${parts()[0]}.${encoded({ ...decoded(parts()[1]), exp: 9_999_999_999 })}.${parts()[2]}`],
     ['another issuer', () => `${parts()[0]}.${encoded({ ...decoded(parts()[1]), iss: 'https://else.example.com' })}.${parts()[2]}`],
-    ['for somebody else', () => tokenFor({ audiences: ['vault'] })],
+    ['another audience', () => tokenFor({ audiences: ['vault'] })],
     [
       'the public key as a shared secret',
       async () => {
@@ -76,12 +76,12 @@ describe('AUN-03 tokens that are almost right', () => {
 
 describe('AUN-02 names of others in headers', () => {
   const claims: readonly (readonly [name: string, headers: Readonly<Record<string, string>>])[] = [
-    ['of a front proxy', { 'x-remote-user': 'admin', 'x-remote-group': 'system:masters' }],
-    ['of a front proxy, with underscores', { x_remote_user: 'admin', x_remote_group: 'system:masters' }],
-    ['of a proxy of another kind', { 'x-forwarded-user': 'admin', 'x-forwarded-groups': 'system:masters', 'x-original-url': '/livez' }],
-    ['of whom to act as', { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters' }],
-    ['of a group to act in', { 'impersonate-group': 'system:masters' }],
-    ['of a certificate', { 'x-client-cert': 'admin', 'ssl-client-s-dn': 'CN=admin,O=system:masters' }],
+    ['headers of a front proxy', { 'x-remote-user': 'admin', 'x-remote-group': 'system:masters' }],
+    ['headers of a front proxy, with underscores', { x_remote_user: 'admin', x_remote_group: 'system:masters' }],
+    ['headers of other proxies', { 'x-forwarded-user': 'admin', 'x-forwarded-groups': 'system:masters', 'x-original-url': '/livez' }],
+    ['impersonation of a user', { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters' }],
+    ['impersonation of a group', { 'impersonate-group': 'system:masters' }],
+    ['headers that state a client certificate', { 'x-client-cert': 'admin', 'ssl-client-s-dn': 'CN=admin,O=system:masters' }],
   ]
   for (const [name, headers] of claims) {
     for (const person of [undefined, 'mallory'] as const) {

@@ -137,7 +137,7 @@ class Attempt {
   }
 }
 
-/** One of its own, unless rules of the kind decide about it. */
+/** Gives the object a name that no other has, unless rules of its kind fix the name. */
 function withName(object: JsonObject, field: BudgetField): JsonObject {
   const metadata = object.metadata as { name: string }
   if (metadata.name === 'life-of-one') metadata.name = `${field.kind.resource.slice(0, 20)}-${++serial}`

@@ -79,7 +79,7 @@ const cases: readonly (readonly [string, Request])[] = [
     ],
   ],
   [
-    'a JSON patch that doubles what there is 60 times',
+    'a JSON patch that doubles the object 60 times',
     patch(
       'small',
       range(60).map((at) => ({ op: 'copy', from: at === 0 ? '/data' : '', path: `/x${at}` })),

@@ -1,7 +1,7 @@
 /**
  * Controllers and scheduler die at their calls to the API, one after the other, in the middle of a rollout, a job, a StatefulSet's update, a
- * namespace's deletion and the binding of volumes: the restarted component must finish the work, with no duplicates, no orphans and no claims that
- * are never released.
+ * namespace's deletion, the binding of volumes and the provisioning of local ones: the restarted component must finish the work, with no
+ * duplicates, no orphans and no claims that are never released.
  * Every ninth call; SKIFF_CRASH=all tries each of the first 300, SKIFF_CRASH=N or N-M only those.
  */
 import assert from 'node:assert/strict'

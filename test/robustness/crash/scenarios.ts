@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { PodSpec } from '#api/gen/types/core.v1'
+import { requestedRemovals } from '#api/helpers/localPath'
 import type { KubeObject } from '#api/machinery/meta'
 import {
   configMaps,
@@ -13,6 +14,7 @@ import {
   events,
   jobs,
   namespaces,
+  nodes,
   persistentVolumeClaims,
   persistentVolumes,
   pods,
@@ -24,6 +26,7 @@ import {
   storageClasses,
 } from '#client/builtIn'
 import type { Client, Resource } from '#client/client'
+import { ensureLocalPathAccess } from '#main/layouts/localPathStorage'
 
 export interface Scenario {
   readonly name: string
@@ -236,4 +239,58 @@ const volumeBinding: Scenario = {
   },
 }
 
-export const scenarios: readonly Scenario[] = [rollout, job, statefulUpdate, namespaceDeletion, volumeBinding]
+const leaving = ['old-0', 'old-1', 'old-2']
+const coming = ['new-0', 'new-1', 'new-2']
+const ofLocalClass = async (client: Client, namespace: string) => {
+  const { items } = await client.of(persistentVolumes).list()
+  return items.filter(({ spec }) => spec.storageClassName === `${namespace}-local`)
+}
+
+async function addLocalClaims(client: Client, namespace: string, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, storageClassName: `${namespace}-local` }
+    await client.of(persistentVolumeClaims).create({ metadata: { namespace, name }, spec })
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: name } }]
+    await client.of(pods).create({ metadata: { namespace, name }, spec: podSpec('example.com/app:1', { volumes }) })
+  }
+}
+
+/** Claims get local volumes while others are deleted, whose directories the nodes remove. */
+const localVolumes: Scenario = {
+  name: 'localVolumes',
+  row: 'STO-06',
+  async prepare(client, namespace) {
+    await addNamespace(client, namespace)
+    await ensureLocalPathAccess(client, new AbortController().signal)
+    const provisioner = 'skiff.dev/local-path'
+    await client.of(storageClasses).create({ metadata: { name: `${namespace}-local` }, provisioner, volumeBindingMode: 'WaitForFirstConsumer' })
+    await addLocalClaims(client, namespace, leaving)
+  },
+  isReady: async (client, namespace) => {
+    const phases = (await client.of(pods).list({ namespace })).items.map(({ status }) => status.phase)
+    return phases.every((phase) => phase === 'Running')
+  },
+  async act(client, namespace) {
+    for (const resource of [pods, persistentVolumeClaims] as const) {
+      for (const name of leaving) await client.of(resource as Resource<KubeObject>).delete({ namespace, name })
+    }
+    await addLocalClaims(client, namespace, coming)
+  },
+  async check(client, namespace) {
+    const claims = (await client.of(persistentVolumeClaims).list({ namespace })).items
+    assert.deepEqual(
+      claims.map(({ metadata, status }) => `${metadata.name} ${status.phase}`).sort(),
+      coming.map((name) => `${name} Bound`),
+    )
+    const volumes = await ofLocalClass(client, namespace)
+    assert.deepEqual(volumes.map(({ metadata }) => metadata.name).sort(), claims.map(({ metadata }) => `pvc-${metadata.uid}`).sort())
+    const phases = (await client.of(pods).list({ namespace })).items.map(({ metadata, status }) => `${metadata.name} ${status.phase}`)
+    assert.deepEqual(
+      phases.sort(),
+      coming.map((name) => `${name} Running`),
+    )
+    assert.deepEqual((await client.of(nodes).list()).items.flatMap(requestedRemovals), [])
+  },
+}
+
+export const scenarios: readonly Scenario[] = [rollout, job, statefulUpdate, namespaceDeletion, volumeBinding, localVolumes]

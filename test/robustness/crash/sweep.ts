@@ -2,6 +2,7 @@
  * Kills a component of the control plane at one call after the other while a scenario runs, and waits each time until all is as it must be.
  */
 import assert from 'node:assert/strict'
+import { localPathProvisioner } from '#controllers/localPath/localPathProvisioner'
 import { startCluster, type TestCluster } from '#testing/cluster'
 import { violations } from '#testing/invariants'
 import type { Scenario } from './scenarios.ts'
@@ -54,7 +55,7 @@ export async function sweep(scenario: Scenario, victim: Victim, { first, last, e
   const attempt = async (nth: number, when: When): Promise<boolean> => {
     if (runs.left === 0) {
       await cluster?.close()
-      cluster = await startCluster({ nodes: 2 })
+      cluster = await startCluster({ nodes: 2, controllers: ['*', localPathProvisioner.name] })
       runs.left = runsPerCluster
     }
     runs.left--

@@ -267,7 +267,7 @@ function checkManagers({ kind, effect, request }: Write, entries: readonly Any[]
   assert.deepEqual(
     owners.map((owner) => owner.manager),
     [manager],
-    `who changed ${kind.changed} is its only owner`,
+    `the writer of ${kind.changed} is its only owner`,
   )
 }
 

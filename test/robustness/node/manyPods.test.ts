@@ -73,7 +73,7 @@ test('KUB-02 in the end nothing is left of 110 pods, though agent and containerd
   const left = byName(await pods())
   assert.ok(
     left.every((one) => before_.includes(one)),
-    'nobody has come',
+    'no pod has arrived',
   )
   await eventually('no pods', waitMs, pods, (found) => found.length === 0)
   await eventually(`a node as clean as before, ${JSON.stringify(clean)}`, waitMs, node.traces, (now) => isClean(now, clean))

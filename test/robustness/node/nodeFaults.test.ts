@@ -232,7 +232,7 @@ async function closedGate(t: TestContext, toPort: number) {
 }
 
 test(
-  'KUB-10 a pull that hangs and one that fails keep no pod waiting whose image is there; what hung goes on when it is answered, what failed can be deleted',
+  'KUB-10 a pull that hangs and one that fails keep no pod waiting whose image is there; the hanging pull continues when it is answered, the failed pod can be deleted',
   options,
   async (t) => {
     const registry = await startRegistry()

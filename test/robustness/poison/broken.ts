@@ -31,6 +31,7 @@ export const broken: readonly { readonly key: string; readonly path: string; rea
   ...namespaced('v1', 'ResourceQuota', 'resourcequotas', { spec: { hard: { pods: 'lots' }, scopes: ['Odd'] }, status: { used: { pods: 'none' } } }),
   ...namespaced('v1', 'LimitRange', 'limitranges', { spec: { limits: [{ type: 'Container', max: { cpu: 'much' } }] } }),
   ...namespaced('v1', 'PersistentVolumeClaim', 'persistentvolumeclaims', { spec: { resources: { requests: { storage: 'big' } } } }),
+  ...localVolume(),
   ...namespaced('policy/v1', 'PodDisruptionBudget', 'poddisruptionbudgets', { spec: { selector, minAvailable: 'half' } }),
   ...namespaced('resource.k8s.io/v1', 'ResourceClaim', 'resourceclaims', { spec: { devices: { requests: [{ name: 'r' }], constraints: [{}] } } }),
   ...namespaced('rbac.authorization.k8s.io/v1', 'Role', 'roles', { rules: [{}] }),
@@ -113,6 +114,14 @@ export const broken: readonly { readonly key: string; readonly path: string; rea
   ...cluster('networking.k8s.io/v1', 'ServiceCIDR', 'servicecidrs', { spec: { cidrs: ['here'] } }),
   ...cluster('networking.k8s.io/v1', 'IPAddress', 'ipaddresses', { spec: { parentRef: {} } }),
 ]
+
+/** A volume of the local-path provisioner without anything that it needs. */
+function localVolume() {
+  const annotations = { 'pv.kubernetes.io/provisioned-by': 'skiff.dev/local-path' }
+  const metadata = { ...meta('pvc-broken', false), annotations, finalizers: ['skiff.dev/local-path'] }
+  const object = { apiVersion: 'v1', kind: 'PersistentVolume', metadata, status: { phase: 'Released' } }
+  return [{ key: '/registry/persistentvolumes/pvc-broken', path: '/api/v1/persistentvolumes/pvc-broken', object }]
+}
 
 function namespaced(apiVersion: string, kind: string, resource: string, rest: object, stored = resource) {
   const prefix = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`

@@ -4,6 +4,7 @@
  */
 import { createInterface } from 'node:readline'
 import { noLog } from '#base/log'
+import { localPathProvisioner } from '#controllers/localPath/localPathProvisioner'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { startCluster } from '#testing/cluster'
 import { realClock } from '#testing/realClock'
@@ -13,7 +14,7 @@ import type { ClusterProcessOptions } from './killedCluster.ts'
 const { path, nodes, apiServerArgs } = JSON.parse(process.argv[2] ?? '{}') as ClusterProcessOptions
 const store = await openLmdbStore({ path, clock: realClock, log: noLog })
 // Another seed for each life: uids must not repeat.
-const cluster = await startCluster({ store, nodes, apiServerArgs, clock: 'real', seed: process.pid })
+const cluster = await startCluster({ store, nodes, apiServerArgs, clock: 'real', seed: process.pid, controllers: ['*', localPathProvisioner.name] })
 const served = await cluster.listen()
 const say = (value: object) => process.stdout.write(`${JSON.stringify(value)}\n`)
 const longest = new LongestTurn()

@@ -146,7 +146,6 @@ function longLists(): Poison[] {
     {
       row: 'CTL-11',
       name: 'a Service of many ports',
-      turnMs: 500,
       objects: () => [
         [core('services'), { metadata: { name: 's' }, spec: { selector: labels, ports: list(10_000, (i) => ({ name: `p${i}`, port: i + 1 })) } }],
         ...list(20, (i) => [core('pods'), pod(`p${i}`, {})] as const),

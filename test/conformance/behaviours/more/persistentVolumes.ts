@@ -99,7 +99,7 @@ export const persistentVolumesGroup: BehaviourGroup = {
       },
     },
     {
-      name: 'a pod that was put where its volume is not, or before its claim is bound, is told so',
+      name: 'a pod bound to a node that its volume does not reach, or before its claim is bound, gets an event',
       run: async (context) => {
         const [first = '', second = ''] = context.nodes
         const claim = await boundClaim(context, { local: { path: '/var/lib' }, nodeAffinity: nodeAffinity(first) })

@@ -93,7 +93,7 @@ placements('SCH-07', 'TaintToleration', [
     scores: { a: 100, b: 100, c: 0 },
   },
   { name: 'soft: a toleration of any effect', pod: tolerating(exists()), nodes: [node('a'), tainted('b', taint(soft))], scores: { a: 100, b: 100 } },
-  { name: 'soft: nobody is tainted', pod: pod(), nodes: two, scores: { a: 100, b: 100 } },
+  { name: 'soft: no node is tainted', pod: pod(), nodes: two, scores: { a: 100, b: 100 } },
   {
     name: 'soft: thirds',
     pod: pod(),
@@ -138,7 +138,7 @@ placements('SCH-05', 'NodeAffinity', [
   required('expressions and fields', { ...labels(has('foo', 'Exists')), ...named('In', 'b', 'c') }, 'b'),
   required('all names but one', named('NotIn', 'b'), 'a c'),
   { name: 'terms are alternatives', pod: wanting(requires(labels(has('foo', 'In', 'bar')), labels(has('gen', 'In', '20')))), nodes: world, fits: 'a b' },
-  { name: 'an empty term beside another', pod: wanting(requires({}, labels(has('foo', 'In', 'bar')))), nodes: world, fits: 'a' },
+  { name: 'an empty term next to another', pod: wanting(requires({}, labels(has('foo', 'In', 'bar')))), nodes: world, fits: 'a' },
   { name: 'no terms', pod: wanting(requires()), nodes: world, fits: '' },
   { name: 'a selector and an affinity both', pod: wanting(requires(labels(has('foo', 'Exists'))), { nodeSelector: { gen: '20' } }), nodes: world, fits: 'b' },
   { name: 'a selector against an affinity', pod: wanting(requires(labels(has('foo', 'In', 'bar'))), { nodeSelector: { gen: '20' } }), nodes: world, fits: '' },
@@ -281,7 +281,7 @@ placements('SCH-10', 'ImageLocality', [
   // b: 4000/2, at most 2*1000
   { name: 'no more than everything', pod: running('gcr.io/10', 'gcr.io/4000'), nodes: [first, second], scores: { a: 0, b: 100 } },
   { name: 'one large image', pod: running('gcr.io/2000'), nodes: [first, second], scores: { a: 100, b: 0 } },
-  { name: 'an image that nobody has', pod: running('other'), nodes: [first, second], scores: 'skip' },
+  { name: 'an image that no node has', pod: running('other'), nodes: [first, second], scores: 'skip' },
   {
     name: 'an image that all nodes have counts in full',
     pod: running('gcr.io/300'),

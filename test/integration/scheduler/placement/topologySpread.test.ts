@@ -53,7 +53,7 @@ placements('SCH-08', 'PodTopologySpread', [
   spread('by host', [hard(host)], 'aabyyy', 'x'),
   spread('by host, two more allowed', [hard(host, 2)], 'aabyyy', 'b x'),
   { name: 'a pod that is not one of them', pod: wanting([hard(host)], {}, { app: 'other' }), nodes: four, placed: web$('aabyyy'), fits: 'b x' },
-  { name: 'a pod that is not one of them where nobody is', pod: wanting([hard(zone)], {}, {}), nodes: four, fits: 'a b x y' },
+  { name: 'a pod that its own selector does not match, no matching pods', pod: wanting([hard(zone)], {}, {}), nodes: four, fits: 'a b x y' },
   { name: 'other pods do not count', pod: wanting([hard(zone)]), nodes: four, placed: web$('aaab', { app: 'other' }), fits: 'a b x y' },
   {
     name: 'pods of other namespaces do not count',

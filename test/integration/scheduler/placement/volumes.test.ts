@@ -69,7 +69,7 @@ placements('SCH-09', 'VolumeRestrictions', [
     message: before(2, 'persistentvolumeclaim "data" not found'),
     code: 'UnschedulableAndUnresolvable',
   },
-  { name: 'a claim for one pod that nobody uses', pod: user('data'), nodes: two, objects: [claims(oncePod)], fits: 'a b' },
+  { name: 'an unused ReadWriteOncePod claim', pod: user('data'), nodes: two, objects: [claims(oncePod)], fits: 'a b' },
   {
     name: 'a claim for one pod that another one uses, wherever',
     pod: user('data'),

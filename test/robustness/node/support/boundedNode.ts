@@ -160,7 +160,7 @@ export class BoundedNode {
   /** Waits until all pods of these names run, none more. */
   running(...names: string[]) {
     return eventually(
-      `${names.join(', ')} run, and nobody else`,
+      `${names.join(', ')} run, and no others`,
       withinMs,
       async () => (await this.pods()).filter(({ status }) => status?.phase !== 'Failed'),
       (found) =>

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
+import { connect } from 'node:net'
+import { after, before, test } from 'node:test'
+import { type GrpcServer, serveGrpc } from './grpcServer.ts'
+import { frame } from './grpcWire.ts'
+
+const proto = `package t;
+  message Text { string text = 1; }
+  service Echo { rpc Say(Text) returns (Text); }`
+let server: GrpcServer
+before(async () => {
+  server = await serveGrpc('127.0.0.1', 0, {
+    services: [{ proto, service: 't.Echo', methods: { Say: (request: { readonly text: string }) => request } }],
+    maxRequestBytes: 1024,
+    maxConcurrentStreams: 10,
+    documents: (path) => {
+      if (path === '/health') return { status: 200, contentType: 'text/plain', body: 'ok' }
+      throw new Error('the store is closed')
+    },
+  })
+})
+after(() => server.close())
+
+test('a document that cannot be made is answered 500, and the next one is served', async () => {
+  const get = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${server.port}${path}`)
+    return [answer.status, await answer.text()]
+  }
+  assert.deepEqual(await get('/metrics'), [500, 'the store is closed\n'])
+  assert.deepEqual(await get('/health'), [200, 'ok'])
+})
+
+test('a call that takes one message refuses a second one', async () => {
+  const session = connectHttp2(`http://127.0.0.1:${server.port}`)
+  const call = session.request({ ':method': 'POST', ':path': '/t.Echo/Say', 'content-type': 'application/grpc', te: 'trailers' })
+  call.end(Buffer.concat([frame(Buffer.alloc(0)), frame(Buffer.alloc(0))]))
+  const [headers] = await once(call, 'response')
+  assert.equal(headers['grpc-status'], '13')
+  assert.equal(headers['grpc-message'], 'the request holds more than one message')
+  session.destroy()
+})
+
+const unfinished = [
+  { name: 'sends nothing', sent: '' },
+  { name: 'starts a request of HTTP/1 and stops', sent: 'GET /health HTTP/1.1\r\nHo' },
+  { name: 'sends a part of HTTP/2’s preface', sent: 'PRI * HT' },
+]
+for (const { name, sent } of unfinished) {
+  test(`a connection that ${name} is closed`, { timeout: 30_000 }, async () => {
+    const socket = connect(server.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.resume()
+    socket.write(sent)
+    await once(socket, 'close')
+  })
+}

@@ -1,0 +1,157 @@
+/**
+ * The server's side of gRPC calls (L1), on streams of any HTTP/2 server. Handlers answer a request, or read and send messages until they return; a
+ * GrpcRefusal carries the status of a failed call. Upstream: grpc/doc/PROTOCOL-HTTP2.md.
+ */
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { messageOf } from '#base/messageOf'
+import { GrpcError, type StatusName, statusNames } from './grpcError.ts'
+import { contentType, encodeMessage, FrameReader, frame } from './grpcWire.ts'
+import { loadService, type ServiceMethod } from './protoMessage.ts'
+
+/** A call that is answered with an error. */
+export class GrpcRefusal extends Error {
+  readonly code: StatusName
+
+  constructor(code: StatusName, message: string) {
+    super(message)
+    this.name = 'GrpcRefusal'
+    this.code = code
+  }
+}
+
+/** A call whose answers are a stream. */
+export interface StreamCall<Request> {
+  readonly requests: AsyncIterable<Request>
+  /** Aborts when the client has left. */
+  readonly signal: AbortSignal
+  send(message: object): void
+  /** Bytes that the client has not read yet. */
+  readonly queuedBytes: number
+  /** Resolves when what was sent has left this process, or the call has ended. */
+  drained(): Promise<void>
+}
+
+export interface ServiceImplementation {
+  readonly proto: string
+  /** Its package and name. */
+  readonly service: string
+  readonly methods?: Readonly<Record<string, (request: never) => object | Promise<object>>>
+  readonly streams?: Readonly<Record<string, (call: StreamCall<never>) => Promise<void>>>
+}
+
+interface Implementation {
+  readonly method: ServiceMethod
+  readonly answer?: ((request: never) => object | Promise<object>) | undefined
+  readonly stream?: ((call: StreamCall<never>) => Promise<void>) | undefined
+}
+
+export type Implementations = ReadonlyMap<string, Implementation>
+
+/** By the path that a request names. */
+export function implementationsOf(services: readonly ServiceImplementation[]): Implementations {
+  const implementations = new Map<string, Implementation>()
+  for (const { proto, service, methods = {}, streams = {} } of services) {
+    for (const [name, method] of loadService(proto, service)) {
+      const [answer, stream] = [methods[name], streams[name]]
+      if (answer || stream) implementations.set(method.path, { method, answer, stream })
+    }
+  }
+  return implementations
+}
+
+/** Serves one call. Never throws: a failure is the call's status. */
+export async function serveCall(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, served: Implementations, maxRequestBytes: number): Promise<void> {
+  // A client that disconnected gets no answer.
+  stream.on('error', () => {})
+  try {
+    const path = headers[':path'] ?? ''
+    const found = served.get(path)
+    if (!found) throw new GrpcRefusal('UNIMPLEMENTED', `The server does not implement the method ${path}`)
+    if (found.stream) await serveStream(stream, found.method, found.stream, maxRequestBytes)
+    else if (found.answer) {
+      const request = found.method.request.decode(await onlyMessage(stream, maxRequestBytes))
+      answerWith(stream, found.method.response.encode(await found.answer(request as never)))
+    }
+  } catch (error) {
+    refuse(stream, error)
+  }
+}
+
+async function serveStream(
+  stream: ServerHttp2Stream,
+  { request, response }: ServiceMethod,
+  handler: NonNullable<Implementation['stream']>,
+  maxRequestBytes: number,
+): Promise<void> {
+  const left = new AbortController()
+  stream.once('close', () => left.abort(new Error('the client has left')))
+  const trailers: Record<string, string> = { 'grpc-status': '0' }
+  stream.respond({ ':status': 200, 'content-type': contentType }, { waitForTrailers: true })
+  stream.once('wantTrailers', () => stream.sendTrailers(trailers))
+  const reader = new FrameReader(maxRequestBytes)
+  async function* requests(): AsyncGenerator<object> {
+    // The answers need the stream after the last request.
+    for await (const chunk of stream.iterator({ destroyOnReturn: false })) for (const message of reader.push(chunk as Buffer)) yield request.decode(message)
+  }
+  try {
+    await handler({
+      requests: requests() as AsyncIterable<never>,
+      signal: left.signal,
+      send: (message) => {
+        if (!stream.destroyed && !stream.writableEnded) stream.write(frame(response.encode(message)))
+      },
+      get queuedBytes() {
+        return stream.writableLength
+      },
+      drained: () => drained(stream),
+    })
+  } catch (error) {
+    if (!left.signal.aborted) Object.assign(trailers, statusOf(error))
+  }
+  if (stream.destroyed) return
+  stream.end()
+  stream.resume()
+}
+
+function drained(stream: ServerHttp2Stream): Promise<void> {
+  if (stream.destroyed || !stream.writableNeedDrain) return Promise.resolve()
+  return new Promise((resolve) => {
+    const done = () => {
+      stream.off('drain', done).off('close', done)
+      resolve()
+    }
+    stream.once('drain', done).once('close', done)
+  })
+}
+
+async function onlyMessage(stream: ServerHttp2Stream, maxBytes: number): Promise<Buffer> {
+  const reader = new FrameReader(maxBytes)
+  let message: Buffer | undefined
+  // A refusal is an answer as well: it needs the stream.
+  for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
+    for (const next of reader.push(chunk as Buffer)) {
+      if (message) throw new GrpcRefusal('INTERNAL', 'the request holds more than one message')
+      message = next
+    }
+  }
+  if (!message) throw new GrpcRefusal('UNIMPLEMENTED', 'the request holds no message')
+  return message
+}
+
+function answerWith(stream: ServerHttp2Stream, message: Uint8Array): void {
+  if (stream.destroyed) return
+  stream.respond({ ':status': 200, 'content-type': contentType }, { waitForTrailers: true })
+  stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+  stream.end(frame(message))
+}
+
+function refuse(stream: ServerHttp2Stream, error: unknown): void {
+  if (stream.destroyed || stream.headersSent) return
+  stream.respond({ ':status': 200, 'content-type': contentType, ...statusOf(error) }, { endStream: true })
+  stream.resume()
+}
+
+function statusOf(error: unknown): Record<string, string> {
+  const code = error instanceof GrpcRefusal || error instanceof GrpcError ? error.code : 'UNKNOWN'
+  return { 'grpc-status': String(statusNames.indexOf(code)), 'grpc-message': encodeMessage(messageOf(error)) }
+}

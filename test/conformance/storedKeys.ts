@@ -1,0 +1,97 @@
+/**
+ * Where and in which version upstream stores each resource: "group/version/resource prefix apiVersion".
+ * Upstream: test/integration/etcd/data.go (v1.36).
+ */
+export const storedKeys = `
+/v1/configmaps configmaps v1
+/v1/endpoints services/endpoints v1
+/v1/events events v1
+/v1/limitranges limitranges v1
+/v1/namespaces namespaces v1
+/v1/nodes minions v1
+/v1/persistentvolumeclaims persistentvolumeclaims v1
+/v1/persistentvolumes persistentvolumes v1
+/v1/pods pods v1
+/v1/podtemplates podtemplates v1
+/v1/replicationcontrollers controllers v1
+/v1/resourcequotas resourcequotas v1
+/v1/secrets secrets v1
+/v1/serviceaccounts serviceaccounts v1
+/v1/services services/specs v1
+admissionregistration.k8s.io/v1/mutatingadmissionpolicies mutatingadmissionpolicies admissionregistration.k8s.io/v1beta1
+admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings mutatingadmissionpolicybindings admissionregistration.k8s.io/v1beta1
+admissionregistration.k8s.io/v1/mutatingwebhookconfigurations mutatingwebhookconfigurations admissionregistration.k8s.io/v1
+admissionregistration.k8s.io/v1/validatingadmissionpolicies validatingadmissionpolicies admissionregistration.k8s.io/v1
+admissionregistration.k8s.io/v1/validatingadmissionpolicybindings validatingadmissionpolicybindings admissionregistration.k8s.io/v1
+admissionregistration.k8s.io/v1/validatingwebhookconfigurations validatingwebhookconfigurations admissionregistration.k8s.io/v1
+admissionregistration.k8s.io/v1alpha1/mutatingadmissionpolicies mutatingadmissionpolicies admissionregistration.k8s.io/v1beta1
+admissionregistration.k8s.io/v1alpha1/mutatingadmissionpolicybindings mutatingadmissionpolicybindings admissionregistration.k8s.io/v1beta1
+admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies mutatingadmissionpolicies admissionregistration.k8s.io/v1beta1
+admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicybindings mutatingadmissionpolicybindings admissionregistration.k8s.io/v1beta1
+admissionregistration.k8s.io/v1beta1/validatingadmissionpolicies validatingadmissionpolicies admissionregistration.k8s.io/v1
+admissionregistration.k8s.io/v1beta1/validatingadmissionpolicybindings validatingadmissionpolicybindings admissionregistration.k8s.io/v1
+apiextensions.k8s.io/v1/customresourcedefinitions apiextensions.k8s.io/customresourcedefinitions apiextensions.k8s.io/v1beta1
+apiregistration.k8s.io/v1/apiservices apiregistration.k8s.io/apiservices apiregistration.k8s.io/v1
+apps/v1/controllerrevisions controllerrevisions apps/v1
+apps/v1/daemonsets daemonsets apps/v1
+apps/v1/deployments deployments apps/v1
+apps/v1/replicasets replicasets apps/v1
+apps/v1/statefulsets statefulsets apps/v1
+autoscaling/v1/horizontalpodautoscalers horizontalpodautoscalers autoscaling/v2
+autoscaling/v2/horizontalpodautoscalers horizontalpodautoscalers autoscaling/v2
+batch/v1/cronjobs cronjobs batch/v1
+batch/v1/jobs jobs batch/v1
+certificates.k8s.io/v1/certificatesigningrequests certificatesigningrequests certificates.k8s.io/v1
+certificates.k8s.io/v1alpha1/clustertrustbundles clustertrustbundles certificates.k8s.io/v1beta1
+certificates.k8s.io/v1alpha1/podcertificaterequests podcertificaterequests certificates.k8s.io/v1alpha1
+certificates.k8s.io/v1beta1/clustertrustbundles clustertrustbundles certificates.k8s.io/v1beta1
+certificates.k8s.io/v1beta1/podcertificaterequests podcertificaterequests certificates.k8s.io/v1beta1
+coordination.k8s.io/v1/leases leases coordination.k8s.io/v1
+coordination.k8s.io/v1alpha2/leasecandidates leasecandidates coordination.k8s.io/v1beta1
+coordination.k8s.io/v1beta1/leasecandidates leasecandidates coordination.k8s.io/v1beta1
+discovery.k8s.io/v1/endpointslices endpointslices discovery.k8s.io/v1
+events.k8s.io/v1/events events v1
+flowcontrol.apiserver.k8s.io/v1/flowschemas flowschemas flowcontrol.apiserver.k8s.io/v1
+flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations prioritylevelconfigurations flowcontrol.apiserver.k8s.io/v1
+networking.k8s.io/v1/ingressclasses ingressclasses networking.k8s.io/v1
+networking.k8s.io/v1/ingresses ingress networking.k8s.io/v1
+networking.k8s.io/v1/ipaddresses ipaddresses networking.k8s.io/v1
+networking.k8s.io/v1/networkpolicies networkpolicies networking.k8s.io/v1
+networking.k8s.io/v1/servicecidrs servicecidrs networking.k8s.io/v1
+networking.k8s.io/v1beta1/ipaddresses ipaddresses networking.k8s.io/v1
+networking.k8s.io/v1beta1/servicecidrs servicecidrs networking.k8s.io/v1
+node.k8s.io/v1/runtimeclasses runtimeclasses node.k8s.io/v1
+policy/v1/poddisruptionbudgets poddisruptionbudgets policy/v1
+rbac.authorization.k8s.io/v1/clusterrolebindings clusterrolebindings rbac.authorization.k8s.io/v1
+rbac.authorization.k8s.io/v1/clusterroles clusterroles rbac.authorization.k8s.io/v1
+rbac.authorization.k8s.io/v1/rolebindings rolebindings rbac.authorization.k8s.io/v1
+rbac.authorization.k8s.io/v1/roles roles rbac.authorization.k8s.io/v1
+resource.k8s.io/v1/deviceclasses deviceclasses resource.k8s.io/v1
+resource.k8s.io/v1/resourceclaims resourceclaims resource.k8s.io/v1
+resource.k8s.io/v1/resourceclaimtemplates resourceclaimtemplates resource.k8s.io/v1
+resource.k8s.io/v1/resourceslices resourceslices resource.k8s.io/v1
+resource.k8s.io/v1alpha3/devicetaintrules devicetaintrules resource.k8s.io/v1alpha3
+resource.k8s.io/v1alpha3/resourcepoolstatusrequests resourcepoolstatusrequests resource.k8s.io/v1alpha3
+resource.k8s.io/v1beta1/deviceclasses deviceclasses resource.k8s.io/v1
+resource.k8s.io/v1beta1/resourceclaims resourceclaims resource.k8s.io/v1
+resource.k8s.io/v1beta1/resourceclaimtemplates resourceclaimtemplates resource.k8s.io/v1
+resource.k8s.io/v1beta1/resourceslices resourceslices resource.k8s.io/v1
+resource.k8s.io/v1beta2/deviceclasses deviceclasses resource.k8s.io/v1
+resource.k8s.io/v1beta2/devicetaintrules devicetaintrules resource.k8s.io/v1alpha3
+resource.k8s.io/v1beta2/resourceclaims resourceclaims resource.k8s.io/v1
+resource.k8s.io/v1beta2/resourceclaimtemplates resourceclaimtemplates resource.k8s.io/v1
+resource.k8s.io/v1beta2/resourceslices resourceslices resource.k8s.io/v1
+scheduling.k8s.io/v1/priorityclasses priorityclasses scheduling.k8s.io/v1
+scheduling.k8s.io/v1alpha2/podgroups podgroups scheduling.k8s.io/v1alpha2
+scheduling.k8s.io/v1alpha2/workloads workloads scheduling.k8s.io/v1alpha2
+storage.k8s.io/v1/csidrivers csidrivers storage.k8s.io/v1
+storage.k8s.io/v1/csinodes csinodes storage.k8s.io/v1
+storage.k8s.io/v1/csistoragecapacities csistoragecapacities storage.k8s.io/v1
+storage.k8s.io/v1/storageclasses storageclasses storage.k8s.io/v1
+storage.k8s.io/v1/volumeattachments volumeattachments storage.k8s.io/v1
+storage.k8s.io/v1/volumeattributesclasses volumeattributesclasses storage.k8s.io/v1
+storage.k8s.io/v1beta1/volumeattributesclasses volumeattributesclasses storage.k8s.io/v1
+storagemigration.k8s.io/v1beta1/storageversionmigrations storageversionmigrations storagemigration.k8s.io/v1beta1
+`
+  .trim()
+  .split('\n')

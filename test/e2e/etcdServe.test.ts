@@ -1,0 +1,138 @@
+/** ETC-03, ETC-19: `skiff etcd serve` with TLS, on its own file: etcdctl, an API server over it, a crash, and a second process on the same file. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { request } from 'node:https'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { after, before, test } from 'node:test'
+import { obstacleToEtcd } from '../support/etcdServer.ts'
+import { openSsl } from '../support/openssl.ts'
+import { obstacleToApiServer, startApiServer } from './support/apiServerProcess.ts'
+
+const skip = obstacleToEtcd() || obstacleToApiServer
+const program = path.resolve(import.meta.dirname, '../../bin/skiff')
+const ssl = openSsl()
+const running = new Set<ChildProcess>()
+let flags: string[] = []
+let client: { readonly ca: string; readonly cert: string; readonly key: string }
+
+before(() => {
+  if (skip) return
+  const authority = ssl.authority('etcd-ca')
+  const serving = ssl.sign(authority, { subject: '/CN=etcd', usage: 'serverAuth', names: 'IP:127.0.0.1' })
+  const user = ssl.sign(authority, { subject: '/CN=client' })
+  const ca = ssl.file('ca.crt', authority.cert)
+  ssl.file('client.crt', user.cert)
+  ssl.file('client.key', user.key)
+  client = { ca: authority.cert, ...user }
+  const files = [`--cert-file=${ssl.file('etcd.crt', serving.cert)}`, `--key-file=${ssl.file('etcd.key', serving.key)}`, `--trusted-ca-file=${ca}`]
+  flags = [`--data-dir=${ssl.folder}/data`, '--client-cert-auth', ...files]
+})
+after(async () => {
+  await Promise.all([...running].map((one) => end(one, 'SIGKILL')))
+  ssl.remove()
+})
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill(signal)
+  await ended
+}
+
+async function startStore(port = 0): Promise<{ child: ChildProcess; port: number }> {
+  const child = spawn(process.execPath, [program, 'etcd', 'serve', `--listen-client-urls=https://127.0.0.1:${port}`, ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  running.add(child)
+  let log = ''
+  for await (const piece of child.stderr!.iterator({ destroyOnReturn: false })) {
+    log += piece
+    const found = /Serving client traffic.*127\.0\.0\.1:(\d+)/.exec(log)?.[1]
+    if (found !== undefined) {
+      child.stderr?.resume()
+      return { child, port: Number(found) }
+    }
+  }
+  throw new Error(`the store did not start: ${log}`)
+}
+
+function etcdctl(port: number, ...args: string[]): string {
+  const files = ['cacert=ca.crt', 'cert=client.crt', 'key=client.key'].map((one) => `--${one.replace('=', `=${ssl.folder}/`)}`)
+  const env = { ...process.env, ETCDCTL_API: '3' }
+  const { stdout, stderr, status } = spawnSync('etcdctl', [`--endpoints=127.0.0.1:${port}`, ...files, ...args], { encoding: 'utf8', env, timeout: 20_000 })
+  assert.equal(status, 0, stderr)
+  return stdout.trimEnd()
+}
+
+async function get(port: number, at: string, identity: object): Promise<string> {
+  const asked = request({ host: '127.0.0.1', port, path: at, ca: client.ca, ...identity }).end()
+  const [answer] = await once(asked, 'response')
+  return text(answer)
+}
+
+test('ETC-19 clients with a certificate of the authority are served, others are not', { skip, timeout: 60_000 }, async () => {
+  const { child, port } = await startStore()
+  assert.equal(etcdctl(port, 'put', 'a', 'b'), 'OK')
+  assert.equal(etcdctl(port, 'get', 'a', '--print-value-only'), 'b')
+  assert.match(etcdctl(port, 'endpoint', 'health'), /^$/)
+  assert.equal(await get(port, '/health', client), '{"health":"true","reason":""}')
+  assert.match(await get(port, '/metrics', client), /\netcd_debugging_mvcc_current_revision 2\n/)
+  await assert.rejects(get(port, '/health', {}))
+  await end(child, 'SIGTERM')
+  assert.equal(child.exitCode, 0)
+})
+
+test('HA-03 an API server stores its objects through `skiff etcd serve`, and serves them again after a crash of both', { skip, timeout: 120_000 }, async () => {
+  const store = await startStore()
+  const files = [`--etcd-cafile=${ssl.folder}/ca.crt`, `--etcd-certfile=${ssl.folder}/client.crt`, `--etcd-keyfile=${ssl.folder}/client.key`]
+  const users = ssl.authority('users')
+  const jane = ssl.sign(users, { subject: '/O=system:masters/CN=jane' })
+  ssl.file('jane.crt', jane.cert)
+  ssl.file('jane.key', jane.key)
+  const start = (port: number) =>
+    startApiServer([
+      `--data-dir=${ssl.folder}/api`,
+      `--client-ca-file=${ssl.file('users.crt', users.cert)}`,
+      `--etcd-servers=https://127.0.0.1:${port}`,
+      ...files,
+    ])
+  const kubectl = (port: number, ...args: string[]) => {
+    const identity = [`--client-certificate=${ssl.folder}/jane.crt`, `--client-key=${ssl.folder}/jane.key`]
+    const where = ['--kubeconfig=/dev/null', `--server=https://127.0.0.1:${port}`, '--insecure-skip-tls-verify']
+    const { stdout, stderr, status } = spawnSync('kubectl', [...where, ...identity, ...args], { encoding: 'utf8', env: { ...process.env, HOME: ssl.folder } })
+    assert.equal(status, 0, stderr)
+    return stdout
+  }
+  const before_ = await start(store.port)
+  kubectl(before_.port, 'create', 'namespace', 'shop')
+  kubectl(before_.port, '-n', 'shop', 'create', 'configmap', 'kept', '--from-literal=a=b')
+  await before_.end('SIGKILL')
+  await end(store.child, 'SIGKILL')
+  const again = await startStore()
+  assert.match(etcdctl(again.port, 'get', '/registry/configmaps/shop/kept', '--keys-only'), /kept/)
+  const after_ = await start(again.port)
+  assert.equal(kubectl(after_.port, '-n', 'shop', 'get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}'), 'b')
+  await after_.end('SIGTERM')
+  await end(again.child, 'SIGTERM')
+})
+
+test('a second process on the same file waits, then says which process has it', { skip, timeout: 60_000 }, async () => {
+  const { child } = await startStore()
+  await assert.rejects(startStore(), new RegExp(`another process \\(pid ${child.pid}\\) has the store .*data\\.mdb open`))
+  await end(child, 'SIGTERM')
+})
+
+test('ETC-18 flags that cannot be used are refused together', { skip }, () => {
+  const { stderr, status } = spawnSync(
+    process.execPath,
+    [program, 'etcd', 'serve', '--listen-client-urls=https://example.com:1', '--auto-compaction-mode=never'],
+    {
+      encoding: 'utf8',
+    },
+  )
+  assert.equal(status, 2)
+  assert.match(stderr, /"example\.com" must be an IP address or localhost/)
+  assert.match(stderr, /--auto-compaction-mode must be periodic or revision, not "never"/)
+})

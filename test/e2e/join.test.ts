@@ -1,0 +1,131 @@
+/**
+ * `skiff token` and `skiff join`: a token is made, a machine joins a local cluster with it and becomes a node with a certificate of the cluster; and what is
+ * refused. The machine is this host with a containerd of its own.
+ */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { createKubeletHost } from '#kubelet/core/host'
+import { freePort } from '#main/localCluster/freePort'
+import { missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
+import { eventually, LocalCluster, obstacleToCluster, skiffBin } from './support/localCluster.ts'
+
+const skip = obstacleToCluster(true) || ((await missingPrerequisite()) ?? false)
+const options = { skip, timeout: 120_000 }
+let cluster: LocalCluster
+let containerd: TestContainerd
+let joining: ChildProcess | undefined
+let said = ''
+
+const at = (name: string) => path.join(cluster.dir, name)
+const joinCommand = async () =>
+  (await cluster.skiff(['token', 'create', '--print-join-command', '--ttl', '1h', '--description', 'of the test'])).stdout.trim().split(' ')
+
+before(async () => {
+  if (skip) return
+  containerd = await startContainerd()
+  cluster = await LocalCluster.start('e2e-join', ['--runtime', 'simulated', '--simulated-nodes', '1'])
+})
+
+after(async () => {
+  if (skip) return
+  if (joining && joining.exitCode === null) {
+    joining.kill('SIGTERM')
+    await once(joining, 'exit')
+  }
+  await cluster.delete()
+  const host = await createKubeletHost()
+  await containerd.stop()
+  await host.cgroups.remove(containerd.cgroupRoot)
+})
+
+test('KUB-23 a token that was made is listed without its secret, and is gone after its deletion', options, async () => {
+  const made = (await cluster.skiff(['token', 'create', '--ttl', '30m'])).stdout.trim()
+  assert.match(made, /^[a-z0-9]{6}\.[a-z0-9]{16}$/)
+  const [id = '', secret = ''] = made.split('.')
+  const listed = (await cluster.skiff(['token', 'list'])).stdout
+  assert.match(listed, new RegExp(`${id} +(29|30)m.*authentication,signing +<none> +system:bootstrappers:kubeadm:default-node-token`))
+  assert.ok(!listed.includes(secret))
+  assert.equal((await cluster.skiff(['token', 'delete', id])).stdout, `bootstrap token "${id}" deleted\n`)
+  assert.ok(!(await cluster.skiff(['token', 'list'])).stdout.includes(id))
+  assert.equal((await cluster.skiff(['token', 'delete', id])).code, 3)
+})
+
+test('KUB-23 a machine joins with a token: it has a certificate of the cluster, the cluster’s configuration, and no token any more', options, async () => {
+  const ports = { kubelet: await freePort(), health: await freePort() }
+  fs.mkdirSync(at('conf.d'))
+  const settings = [
+    `port: ${ports.kubelet}`,
+    `healthzPort: ${ports.health}`,
+    'address: 127.0.0.1',
+    `containerRuntimeEndpoint: unix://${containerd.socket}`,
+    `imageServiceEndpoint: unix://${containerd.socket}`,
+    `cgroupRoot: ${containerd.cgroupRoot}`,
+    'makeIPTablesUtilChains: false',
+    `podLogsDir: ${containerd.directory}/logs`,
+    'evictionHard: {memory.available: 1Mi}',
+  ]
+  fs.writeFileSync(at('conf.d/10.conf'), `apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n${settings.join('\n')}\n`)
+  const [, ...words] = await joinCommand()
+  const flags = ['--node-name', 'Joined-1', '--config-dir', at('etc'), '--root-dir', `${containerd.directory}/kubelet`]
+  const ofKubelet = ['--', `--config-dir=${at('conf.d')}`, '--node-ip=127.0.0.1', '--image-gc-high-threshold=99']
+  joining = spawn(process.execPath, [skiffBin, ...words, ...flags, ...ofKubelet], { stdio: ['ignore', 'ignore', 'pipe'] })
+  joining.stderr?.on('data', (chunk) => {
+    said += chunk
+  })
+  await eventually(
+    'the machine says that it is a node',
+    60_000,
+    async () => said,
+    (text) => text.includes('This machine is node joined-1'),
+  )
+  const ready = () => cluster.kubectl(['get', 'node', 'joined-1', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])
+  await eventually('the node reports its state', 30_000, ready, ({ stdout }) => stdout === 'True' || stdout === 'False')
+  const requests = await cluster.must(['get', 'csr', '-o', 'jsonpath={.items[*].spec.signerName} {.items[*].status.conditions[*].type}'])
+  assert.equal(requests, 'kubernetes.io/kube-apiserver-client-kubelet Approved')
+  assert.match(said, / ✓ The cluster at 127\.0\.0\.1:\d+ is signed with token [a-z0-9]{6}, and its authority is the expected one\n/)
+  assert.match(fs.readFileSync(`${containerd.directory}/kubelet/config.yaml`, 'utf8'), /clusterDomain: cluster\.local/)
+  assert.ok(!fs.existsSync(at('etc/bootstrap-kubelet.conf')))
+  assert.equal(fs.statSync(at('etc/kubelet.conf')).mode & 0o777, 0o600)
+})
+
+const other = `sha256:${'0'.repeat(64)}`
+const refusals = [
+  {
+    name: 'another hash of the authority',
+    change: (words: string[]) => words.with(-1, other),
+    code: 7,
+    text: /has another public key than .*: sha256:[0-9a-f]{64}/,
+  },
+  { name: 'a wrong secret', change: (words: string[]) => words.with(3, `${words[3]?.slice(0, 7)}${'0'.repeat(16)}`), code: 7, text: /cannot be trusted/ },
+  { name: 'no hash', change: (words: string[]) => words.slice(0, -2), code: 2, text: /--discovery-token-ca-cert-hash is missing/ },
+  {
+    name: 'a token that the cluster does not have',
+    change: (words: string[]) => words.with(3, `zzzzzz.${'0'.repeat(16)}`),
+    code: 3,
+    text: /does not know the token "zzzzzz"/,
+  },
+  {
+    name: 'an address where nothing listens',
+    change: (words: string[]) => words.with(1, '127.0.0.1:1'),
+    code: 5,
+    text: /no API server answers at 127\.0\.0\.1:1/,
+  },
+] as const
+for (const { name, change, code, text } of refusals) {
+  test(`KUB-23 a machine does not join with ${name}, and nothing is written`, options, async () => {
+    const [, ...words] = await joinCommand()
+    const refused = await cluster.skiff([...change(words), '--config-dir', at('refused'), '--root-dir', at('refused')])
+    assert.deepEqual([refused.code, text.test(refused.stderr)], [code, true], refused.stderr)
+    assert.ok(!fs.existsSync(at('refused')))
+  })
+}
+
+test('KUB-23 a machine that has joined is not joined again', options, async () => {
+  const [, ...words] = await joinCommand()
+  const again = await cluster.skiff([...words, '--config-dir', at('etc'), '--root-dir', at('refused')])
+  assert.deepEqual([again.code, /this machine has joined a cluster/.test(again.stderr)], [4, true], again.stderr)
+})

@@ -1,0 +1,37 @@
+/** ETC-19: the API server's own tests, with its objects in a real etcd. They run in a process of their own, which loads the other store first. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { obstacleToEtcd } from '../../support/etcdServer.ts'
+
+const skip = obstacleToEtcd()
+const root = path.resolve(import.meta.dirname, '../../..')
+/** Tests that start servers without naming a store, and whose time is real. */
+const files = [
+  'dryRun',
+  'eviction',
+  'http',
+  'listSemantics',
+  'longLists',
+  'nulls',
+  'objects',
+  'ownership',
+  'patch',
+  'serviceAddresses',
+  'timeTravel',
+  '../store/twoServers',
+]
+
+for (const name of files) {
+  test(`ETC-19 the API server behaves over etcd as over its own store: ${name}`, { skip, timeout: 120_000 }, async () => {
+    const args = ['--import', 'tsx', '--import', './test/support/overEtcd.ts', '--test', '--test-reporter=tap', `test/integration/api/${name}.test.ts`]
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+    assert.equal(code, 0, output.slice(-4000))
+    assert.match(output, /^# pass [1-9]/m)
+  })
+}
