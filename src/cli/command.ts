@@ -4,6 +4,7 @@ import type { Clock } from '#base/clock'
 import type { Exec } from '#host/exec'
 import type { ClusterManager } from './clusterManager.ts'
 import { CommandError } from './exitCodes.ts'
+import { currentContext, kubeconfigPlace } from './kubeconfigFile.ts'
 import { createProgress, type Progress } from './progress.ts'
 import type { Snapshots } from './snapshots.ts'
 
@@ -63,7 +64,7 @@ export function checkName(name: string): string {
   return name
 }
 
-/** The named cluster, or the only one there is. */
+/** The named cluster, the only one there is, the one that kubectl goes to, or the default one. */
 export async function resolveCluster(context: CommandContext, name: string | undefined): Promise<string> {
   if (name !== undefined) {
     if (await context.clusters.exists(checkName(name))) return name
@@ -71,9 +72,29 @@ export async function resolveCluster(context: CommandContext, name: string | und
   }
   const names = await context.clusters.names()
   if (names.length === 1) return names[0] as string
-  if (names.includes(defaultClusterName)) return defaultClusterName
   if (names.length === 0) throw new CommandError('notFound', 'there is no cluster', { hint: 'create one with: skiff up' })
-  throw new CommandError('usage', `there are several clusters: ${names.join(', ')}`, { hint: 'name one of them' })
+  const current = await clusterOfContext(context, names)
+  if (current !== undefined) {
+    context.stderr.write(`Cluster "${current}": kubectl's current context is skiff-${current}\n`)
+    return current
+  }
+  if (names.includes(defaultClusterName)) return defaultClusterName
+  throw several(names)
+}
+
+/** Undefined: the current context is of another program, or of a cluster of the same name in another SKIFF_HOME. */
+async function clusterOfContext(context: CommandContext, names: readonly string[]): Promise<string | undefined> {
+  const current = await currentContext(kubeconfigPlace(context))
+  const named = names.find((name) => current?.name === contextName(name))
+  if (named === undefined) return undefined
+  const entry = await context.clusters.kubeconfig(named).catch(() => undefined)
+  return entry?.server === current?.server ? named : undefined
+}
+
+export const contextName = (cluster: string) => `skiff-${cluster}`
+
+export function several(names: readonly string[]): CommandError {
+  return new CommandError('usage', `there are several clusters: ${names.join(', ')}`, { hint: 'name one of them' })
 }
 
 export function missing(name: string): CommandError {

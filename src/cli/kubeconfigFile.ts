@@ -8,6 +8,7 @@ import path from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { parseYaml, toYaml } from '#api/machinery/yaml'
 import type { Clock } from '#base/clock'
+import { findKubeconfig, type KubeconfigPlace } from '#client/kubeconfigFiles'
 import { exists, makeDirectory, writeFileAtomic } from '#host/files'
 import { withLockFile } from '#host/lockFile'
 import { CommandError } from './exitCodes.ts'
@@ -49,6 +50,20 @@ export async function kubeconfigPath(environment: KubeconfigEnvironment): Promis
   }
   const last = listed.at(-1)
   return last ? path.resolve(last) : path.join(environment.home, '.kube', 'config')
+}
+
+/** The files that kubectl reads in this environment. */
+export function kubeconfigPlace({ env, home }: Pick<KubeconfigPlace, 'env' | 'home'>): KubeconfigPlace {
+  return { env, home, readFile: fs.readFile, listSeparator: path.delimiter, resolve: path.resolve, dirname: path.dirname }
+}
+
+/** Where kubectl goes when it is told nothing; undefined where no kubeconfig says so, or none can be read. */
+export async function currentContext(place: KubeconfigPlace): Promise<{ readonly name: string; readonly server: string } | undefined> {
+  const config = await findKubeconfig(place).catch(() => undefined)
+  const name = config?.['current-context']
+  const context = config?.contexts?.find((one) => one.name === name)?.context
+  const server = config?.clusters?.find((one) => one.name === context?.cluster)?.cluster?.server
+  return name && server ? { name, server } : undefined
 }
 
 /** Adds or replaces an entry and makes it current; says what was current before. */

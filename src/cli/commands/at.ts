@@ -17,16 +17,26 @@ export const at: CliCommand = {
       program
         .command('at <when> [command...]')
         .description('read a cluster as it was: skiff at -10m get pods -A; WHEN is 14:03, -10m, 2026-01-31T14:03:00Z or a revision')
-        .addHelpText('after', '\nskiff at WHEN SUBCOMMAND... runs kubectl, skiff at WHEN -- PROGRAM... another program, skiff at WHEN serves until Ctrl-C.'),
+        .addHelpText('after', '\nskiff at WHEN SUBCOMMAND... runs kubectl, skiff at WHEN -- PROGRAM... another program, skiff at WHEN serves until Ctrl-C.\nThe flags of skiff come before WHEN, as in: skiff at --cluster lab -10m get pods'),
     )
       // -10m is no flag, and the flags behind it are the program's.
       .allowUnknownOption()
       .passThroughOptions()
       .action((_when: string, _command: string[], flags: ConnectionFlags, { args }: { readonly args: readonly string[] }) => {
         const [when = '', ...words] = args[0] === '--' ? args.slice(1) : args
+        refuseConnectionFlags(words)
         return withConnection(context, flags, (connection) => travel(context, connection, when, words))
       })
   },
+}
+
+const connectionFlags: ReadonlySet<string> = new Set(['--cluster', '--context', '--kubeconfig'])
+
+/** Behind WHEN they are kubectl's: two of them name nothing that is in the kubeconfig of the past, and --kubeconfig leads to the present. */
+function refuseConnectionFlags(words: readonly string[]): void {
+  const own = words.includes('--') ? words.slice(0, words.indexOf('--')) : words
+  const flag = own.map((word) => word.split('=', 1)[0] as string).find((name) => connectionFlags.has(name))
+  if (flag !== undefined) throw new CommandError('usage', `${flag} comes before WHEN: skiff at ${flag} … WHEN ${own[0]} …`)
 }
 
 async function travel(context: CommandContext, connection: PastConnection, when: string, words: readonly string[]): Promise<void> {

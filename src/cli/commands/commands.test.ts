@@ -28,9 +28,13 @@ const running: ClusterStatus = {
 
 const snapshotStatus = { hash: 0xf5d4be8e, revision: 7, totalKey: 3, totalSize: 5 * 2 ** 20, version: '3.6.0' }
 
-/** Runs a command line against a manager that records what it is asked. */
-async function run(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a']) {
+/** Runs a command line against a manager that records what it is asked. @param before the kubeconfig that is there */
+async function run(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a'], before = '') {
   const home = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cli-'))
+  if (before !== '') {
+    await fs.mkdir(path.join(home, '.kube'))
+    await fs.writeFile(path.join(home, '.kube/config'), before)
+  }
   const calls: string[] = []
   const clusters: ClusterManager = {
     names: async () => names,
@@ -463,3 +467,38 @@ test('X5 status shows since when there is history, and its size', async () => {
   assert.match((await run(['status'], { status })).stdout, /^history: {3}since 2026-01-31T14:03:00Z, 12 MiB$/m)
   assert.doesNotMatch((await run(['status'])).stdout, /history/)
 })
+
+/** A kubeconfig whose current context is a cluster's. */
+const current = (name: string, server = running.server) =>
+  JSON.stringify({ clusters: [{ name, cluster: { server } }], contexts: [{ name, context: { cluster: name, user: name } }], 'current-context': name })
+
+for (const [kubeconfig, says, calls] of [
+  [current('skiff-lab'), /^Cluster "lab": kubectl's current context is skiff-lab$/m, ['save lab f.db']],
+  // Of another SKIFF_HOME, of no cluster that is there, of another program, no kubeconfig.
+  [current('skiff-lab', 'https://127.0.0.1:1'), /^((?!context).)*$/s, ['save skiff f.db']],
+  [current('skiff-gone'), /^((?!context).)*$/s, ['save skiff f.db']],
+  [current('work'), /^((?!context).)*$/s, ['save skiff f.db']],
+  ['clusters: [', /^((?!context).)*$/s, ['save skiff f.db']],
+  ['', /^((?!context).)*$/s, ['save skiff f.db']],
+] as const) {
+  test(`CLI-01 of several clusters a command takes that of the current context, with ${kubeconfig === '' ? 'no kubeconfig' : kubeconfig}`, async () => {
+    const done = await run(['snapshot', 'save', 'f.db'], {}, ['lab', 'skiff'], kubeconfig)
+    assert.equal(done.error, undefined)
+    assert.deepEqual(done.calls, calls)
+    assert.match(done.stderr, says)
+  })
+}
+
+test('ETC-20 snapshot restore without a name is refused where there are several clusters', async () => {
+  const { error, calls } = await run(['snapshot', 'restore', 'f.db'], {}, ['lab', 'skiff'], current('skiff-lab'))
+  assert.match(String(error), /there are several clusters: lab, skiff/)
+  assert.deepEqual(calls, [])
+})
+
+for (const flag of ['--cluster', '--context', '--kubeconfig']) {
+  test(`X5 at refuses ${flag} behind WHEN, where kubectl would take it`, async () => {
+    const { error } = await run(['at', '-10s', 'get', 'pods', flag, 'lab'], {}, ['lab', 'skiff'])
+    assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
+    assert.equal(error.message, `${flag} comes before WHEN: skiff at ${flag} … WHEN get …`)
+  })
+}

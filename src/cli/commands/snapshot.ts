@@ -1,5 +1,5 @@
 /** `skiff snapshot save|status|restore|diff`: the objects of a cluster as one file (L4). Upstream: etcdctl snapshot save, etcdutl snapshot status and restore. */
-import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor, resolveCluster } from '../command.ts'
+import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor, resolveCluster, several } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
 import type { RestoreOptions, SnapshotDifference, SnapshotStatus } from '../snapshots.ts'
@@ -59,7 +59,7 @@ async function save(context: CommandContext, file: string, { cluster, quiet = fa
 
 async function restore(context: CommandContext, file: string, name: string | undefined, flags: Flags): Promise<void> {
   const options = restoreOptions(flags)
-  const cluster = checkName(name ?? ((await context.clusters.names()).length > 0 ? await resolveCluster(context, undefined) : defaultClusterName))
+  const cluster = checkName(name ?? (await onlyCluster(context)))
   const progress = progressFor(context, flags.quiet ?? false)
   context.ifInterrupted(`cluster "${cluster}" is as it was; the command can be run again`)
   const { backup, restoredRevision, totalKey } = await progress.step(`Restoring cluster "${cluster}"`, () =>
@@ -68,6 +68,13 @@ async function restore(context: CommandContext, file: string, name: string | und
   progress.note(`Cluster "${cluster}" has the ${totalKey} keys of ${file} at revision ${restoredRevision}`)
   if (backup !== undefined) progress.note(`The store that was there is kept: ${backup}`)
   progress.note(`Start the cluster with: skiff up ${cluster}`)
+}
+
+/** A restore replaces objects: where there are several clusters, no other sign than the name will do. */
+async function onlyCluster(context: CommandContext): Promise<string> {
+  const names = await context.clusters.names()
+  if (names.length > 1) throw several(names)
+  return names[0] ?? defaultClusterName
 }
 
 function restoreOptions({ bumpRevision, markCompacted = false, skipHashCheck = false }: Flags): RestoreOptions {

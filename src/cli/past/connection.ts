@@ -1,6 +1,5 @@
 /** How the commands that read the past reach a cluster (L4): as the administrator of a local one, or as the user of a kubeconfig; and where in the past they read. */
 import fs from 'node:fs/promises'
-import path from 'node:path'
 import type { Command } from 'commander'
 import type { RevisionHistory } from '#api/debug/revisions'
 import { isStatus } from '#api/machinery/status'
@@ -13,6 +12,7 @@ import { findKubeconfig } from '#client/kubeconfigFiles'
 import type { Transport } from '#client/transport'
 import { type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { kubeconfigPlace } from '../kubeconfigFile.ts'
 import { parseWhen, type When } from './when.ts'
 
 export interface ConnectionFlags {
@@ -56,9 +56,8 @@ async function connect(context: CommandContext, { cluster: name, kubeconfig, con
     return { transport: createHttpTransport({ server, tls: { ca, cert, key }, clock, userAgent: 'skiff' }), namespace: 'default', cluster }
   }
   if (name !== undefined) throw new CommandError('usage', 'give --cluster or --kubeconfig, not both')
-  const place = { env: context.env, home: context.home, readFile: fs.readFile, listSeparator: path.delimiter, resolve: path.resolve, dirname: path.dirname }
   try {
-    const config = await findKubeconfig(place, kubeconfig)
+    const config = await findKubeconfig(kubeconfigPlace(context), kubeconfig)
     const { transport, namespace } = await resolveKubeconfig(config, { clock, readFile: fs.readFile }, { context: contextName, userAgent: 'skiff' })
     return { transport: createHttpTransport(transport), namespace, cluster: undefined }
   } catch (error) {
