@@ -43,7 +43,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   kubelet: ['api', 'base', 'client', 'grpc', 'host', 'streaming'],
   metrics: ['api', 'base', 'client'],
   cli: ['api', 'base', 'client', 'host', 'streaming'],
-  testing: [...components, 'main'],
+  testing: [...components, 'cli', 'main'],
   main: [...components, 'cli'],
 }
 

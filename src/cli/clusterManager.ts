@@ -107,6 +107,8 @@ export interface ClusterStatus {
   /** Since when its history can be read (milliseconds since the epoch), and what that takes; absent while the server does not answer. */
   readonly history?: { readonly sinceMs: number; readonly bytes: number } | undefined
   readonly directory: string
+  /** A snapshot was restored into it, and it was not started since: nothing else of it is there. */
+  readonly restored?: boolean
 }
 
 export interface EtcdMemberDetails {
@@ -149,6 +151,8 @@ export interface Removal {
 export interface ClusterManager {
   names(): Promise<string[]>
   exists(name: string): Promise<boolean>
+  /** Whether the directory, of any home, holds no cluster any more. */
+  isGone(directory: string): Promise<boolean>
   /**
    * Creates or starts the cluster and waits until it really serves. Idempotent. `created` is false when it was there.
    * @throws CommandError alreadyExists when it is there and made otherwise than asked for.

@@ -4,7 +4,7 @@ import type { Clock } from '#base/clock'
 import type { Exec } from '#host/exec'
 import type { ClusterManager } from './clusterManager.ts'
 import { CommandError } from './exitCodes.ts'
-import { currentContext, kubeconfigPlace } from './kubeconfigFile.ts'
+import { contextName, currentContext, kubeconfigPlace } from './kubeconfigFile.ts'
 import { createProgress, type Progress } from './progress.ts'
 import type { Snapshots } from './snapshots.ts'
 
@@ -90,8 +90,6 @@ async function clusterOfContext(context: CommandContext, names: readonly string[
   const entry = await context.clusters.kubeconfig(named).catch(() => undefined)
   return entry?.server === current?.server ? named : undefined
 }
-
-export const contextName = (cluster: string) => `skiff-${cluster}`
 
 export function several(names: readonly string[]): CommandError {
   return new CommandError('usage', `there are several clusters: ${names.join(', ')}`, { hint: 'name one of them' })

@@ -22,6 +22,8 @@ export interface KubeconfigEntry {
   readonly ca: string
   readonly clientCert: string
   readonly clientKey: string
+  /** Of the cluster. It is written to files that entries are merged into, so that an entry can be taken out when the cluster is gone. */
+  readonly directory?: string
 }
 
 interface Named {
@@ -40,6 +42,11 @@ export interface KubeconfigEnvironment {
 }
 
 const lockTimeoutMs = 10_000
+
+/** What Skiff keeps in its contexts; kubectl leaves it there. */
+const extensionName = 'skiff.dev/cluster'
+
+export const contextName = (cluster: string) => `skiff-${cluster}`
 
 /** The file that a change goes to: the flag's; else the first existing one of $KUBECONFIG, or its last; else ~/.kube/config. */
 export async function kubeconfigPath(environment: KubeconfigEnvironment): Promise<string> {
@@ -107,19 +114,44 @@ export async function removeFromKubeconfig(file: string, name: string, previous:
   })
 }
 
+/** The contexts of a file that were merged into it for clusters whose directories are gone. */
+export async function goneContexts(file: string, isGone: (directory: string) => Promise<boolean>): Promise<string[]> {
+  if (!(await exists(file))) return []
+  const { contexts } = await readKubeconfig(file)
+  const gone = await Promise.all(
+    contexts.map(async (context) => {
+      const directory = directoryOf(context)
+      return directory !== undefined && (await isGone(directory)) ? [context.name] : []
+    }),
+  )
+  return gone.flat()
+}
+
+/** Undefined for an entry that is not as it was merged. */
+function directoryOf({ name, context }: Named): string | undefined {
+  const { cluster, user, extensions } = Object(context) as { cluster?: unknown; user?: unknown; extensions?: unknown }
+  if (cluster !== name || user !== name || !Array.isArray(extensions)) return undefined
+  const { extension } = Object(extensions.find((one) => Object(one).name === extensionName)) as { extension?: unknown }
+  const { directory } = Object(extension) as { directory?: unknown }
+  return typeof directory === 'string' && name === contextName(path.basename(directory)) ? directory : undefined
+}
+
 /** A whole kubeconfig with one entry, as text. */
-export function kubeconfigText(entry: KubeconfigEntry): string {
+export function kubeconfigText({ directory: _, ...entry }: KubeconfigEntry): string {
   const config = empty()
   putEntry(config, entry)
   config['current-context'] = entry.name
   return toYaml(config)
 }
 
-function namedParts({ name, server, ca, clientCert, clientKey }: KubeconfigEntry): Record<'cluster' | 'user' | 'context', Named> {
+function namedParts({ name, server, ca, clientCert, clientKey, directory }: KubeconfigEntry): Record<'cluster' | 'user' | 'context', Named> {
   return {
     cluster: { name, cluster: { server, 'certificate-authority-data': base64(ca) } },
     user: { name, user: { 'client-certificate-data': base64(clientCert), 'client-key-data': base64(clientKey) } },
-    context: { name, context: { cluster: name, user: name } },
+    context: {
+      name,
+      context: { cluster: name, user: name, ...(directory === undefined ? {} : { extensions: [{ name: extensionName, extension: { directory } }] }) },
+    },
   }
 }
 

@@ -17,7 +17,10 @@ export const at: CliCommand = {
       program
         .command('at <when> [command...]')
         .description('read a cluster as it was: skiff at -10m get pods -A; WHEN is 14:03, -10m, 2026-01-31T14:03:00Z or a revision')
-        .addHelpText('after', '\nskiff at WHEN SUBCOMMAND... runs kubectl, skiff at WHEN -- PROGRAM... another program, skiff at WHEN serves until Ctrl-C.\nThe flags of skiff come before WHEN, as in: skiff at --cluster lab -10m get pods'),
+        .addHelpText(
+          'after',
+          '\nskiff at WHEN SUBCOMMAND... runs kubectl, skiff at WHEN -- PROGRAM... another program, skiff at WHEN serves until Ctrl-C.\nThe flags of skiff come before WHEN, as in: skiff at --cluster lab -10m get pods',
+        ),
     )
       // -10m is no flag, and the flags behind it are the program's.
       .allowUnknownOption()

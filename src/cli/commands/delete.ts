@@ -1,7 +1,7 @@
 /** `skiff delete [NAME]`: removes every trace of a cluster. Deleting what is not there is fine, so that clean-up scripts are safe (L4). */
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
-import { kubeconfigPath, removeFromKubeconfig } from '../kubeconfigFile.ts'
+import { contextName, goneContexts, kubeconfigPath, removeFromKubeconfig } from '../kubeconfigFile.ts'
 import { printFound } from '../output.ts'
 
 interface DeleteFlags {
@@ -43,7 +43,10 @@ async function unnamed(context: CommandContext): Promise<string> {
 async function deleteOne(context: CommandContext, name: string, flags: DeleteFlags): Promise<readonly string[]> {
   const progress = progressFor(context, flags.quiet ?? false)
   if (!(await context.clusters.exists(name))) {
-    progress.note(`There is no cluster "${name}": nothing to delete`)
+    const stale = await removeStale(context, flags, (context) => context === contextName(name))
+    progress.note(
+      `There is no cluster "${name}": ${stale.length === 0 ? 'nothing to delete' : `${flags.dryRun ? 'would remove' : 'removed'} its ${stale.join()}`}`,
+    )
     return []
   }
   const places = await context.clusters.kubeconfigs(name)
@@ -55,8 +58,20 @@ async function deleteOne(context: CommandContext, name: string, flags: DeleteFla
   const file = await kubeconfigPath({ flag: flags.kubeconfig, variable: context.env.KUBECONFIG, home: context.home })
   const known = places.some((place) => place.file === file)
   for (const place of known ? places : [...places, { file, previousContext: '' }]) {
-    await removeFromKubeconfig(place.file, `skiff-${name}`, place.previousContext, context.clock)
+    await removeFromKubeconfig(place.file, contextName(name), place.previousContext, context.clock)
   }
   progress.note(`Cluster "${name}" is deleted`)
   return left
+}
+
+/** Takes the entries of clusters that are gone out of the kubeconfig. @returns one line each */
+export async function removeStale(
+  { clusters, clock, env, home }: CommandContext,
+  { kubeconfig, dryRun = false }: Pick<DeleteFlags, 'kubeconfig' | 'dryRun'>,
+  isMeant: (context: string) => boolean = () => true,
+): Promise<string[]> {
+  const file = await kubeconfigPath({ flag: kubeconfig, variable: env.KUBECONFIG, home })
+  const stale = (await goneContexts(file, clusters.isGone)).filter(isMeant)
+  if (!dryRun) for (const context of stale) await removeFromKubeconfig(file, context, '', clock)
+  return stale.map((context) => `context ${context} of ${file}`)
 }

@@ -58,10 +58,12 @@ function formatOf(output: string | undefined): 'json' | 'text' {
 }
 
 function stateOf(one: ClusterStatus): string {
+  if (one.restored) return 'Restored'
   return one.ready ? 'Ready' : one.running ? 'NotReady' : 'Stopped'
 }
 
 function describe(found: ClusterStatus): string {
+  if (found.restored) return `name:      ${found.name}\nstate:     Restored, and never started: skiff up ${found.name}\ndirectory: ${found.directory}\n`
   const nodes = found.nodes.map((node) => [node.name, node.ready ? 'Ready' : 'NotReady', node.runtime, node.address])
   const processes = found.pids.map((one) => [one.role, String(one.pid), one.node ?? ''])
   return [

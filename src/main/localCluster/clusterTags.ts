@@ -5,8 +5,8 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { CommandError } from '#cli/exitCodes'
-import { isMissing, listIfExists, readTextIfExists, writeFileAtomic } from '#host/files'
-import { clusterId, clusterPaths } from './clusterState.ts'
+import { exists, isMissing, listIfExists, readTextIfExists, writeFileAtomic } from '#host/files'
+import { type ClusterPaths, clusterId, clusterPaths } from './clusterState.ts'
 
 /** Identifies a cluster on this host. */
 export interface ClusterMark {
@@ -70,4 +70,9 @@ export async function isDescribed(dir: string): Promise<boolean> {
     () => true,
     (error: unknown) => !isMissing(error),
   )
+}
+
+/** For a directory without a description: a snapshot was restored into a new cluster, which was never started. It is the only copy there may be. */
+export function isOnlyRestored({ store }: ClusterPaths): Promise<boolean> {
+  return exists(store)
 }

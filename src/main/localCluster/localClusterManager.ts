@@ -5,7 +5,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '#base/messageOf'
-import type { ClusterManager, Removal } from '#cli/clusterManager'
+import type { ClusterManager, ClusterStatus, Removal } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
 import type { Progress } from '#cli/progress'
 import { exists, listIfExists } from '#host/files'
@@ -22,7 +22,7 @@ import { removeClusterNetwork } from './clusterNetworks.ts'
 import { stopProcesses } from './clusterProcesses.ts'
 import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, logsOf, nodeCgroup, readState, writeState } from './clusterState.ts'
 import { loadPki, statusOf } from './clusterStatus.ts'
-import { markOf, removeTag } from './clusterTags.ts'
+import { isDescribed, isOnlyRestored, markOf, removeTag } from './clusterTags.ts'
 import type { LocalClusterDeps } from './deps.ts'
 import { addonsOf, setIngress } from './ingressAddon.ts'
 import { kubeconfigEntry } from './kubeconfigEntry.ts'
@@ -36,17 +36,22 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
   const pathsOf = (name: string) => clusterPaths(deps.home, name)
   const stateOf = async (name: string): Promise<ClusterState> => {
     const state = await readState(pathsOf(name))
-    if (!state) throw new CommandError('notFound', `there is no cluster "${name}"`)
-    return state
+    if (state) return state
+    if (await isOnlyRestored(pathsOf(name))) {
+      throw new CommandError('notFound', `cluster "${name}" was restored and never started`, { hint: `start it with: skiff up ${name}` })
+    }
+    throw new CommandError('notFound', `there is no cluster "${name}"`)
   }
   return {
     // A cluster whose description is damaged is one, too: it can be deleted.
     names: async () => {
       const found = await listIfExists(path.join(deps.home, 'clusters'))
-      const described = await Promise.all(found.map((name) => exists(pathsOf(name).state)))
-      return found.filter((_, i) => described[i]).sort()
+      const there = await Promise.all(found.map(async (name) => (await exists(pathsOf(name).state)) || isOnlyRestored(pathsOf(name))))
+      return found.filter((_, i) => there[i]).sort()
     },
-    exists: async (name) => (await exists(pathsOf(name).state)) || isOnlyRestored(pathsOf(name)),
+    // What this user may not read is there: the commands that read it say so.
+    exists: async (name) => (await isDescribed(pathsOf(name).dir)) || isOnlyRestored(pathsOf(name)),
+    isGone: async (directory) => !(await isDescribed(directory)),
     up: (name, options, progress) => exclusively(deps, name, progress, () => bringUp(deps, pathsOf(name), name, options, progress)),
     stop: (name, progress) =>
       exclusively(deps, name, progress, async () => {
@@ -56,7 +61,12 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
     delete: (name, progress, dryRun) =>
       exclusivelyToDelete(deps, name, progress, async () => remove(deps, pathsOf(name), await stateToRemove(deps, name), progress, dryRun)),
     prune: (progress, dryRun) => prune(deps, progress, dryRun),
-    status: async (name) => statusOf(deps, pathsOf(name), await stateOf(name)),
+    status: async (name) => {
+      const paths = pathsOf(name)
+      const state = await readState(paths)
+      if (!state && (await isOnlyRestored(paths))) return restoredStatus(name, paths.dir)
+      return statusOf(deps, paths, state ?? (await stateOf(name)))
+    },
     ask: async (name, path, body, method) => ask(deps, pathsOf(name), await stateOf(name), (probe) => askWith(probe, path, body, method)),
     logFiles: async (name) => {
       const logs = logsOf(pathsOf(name), await stateOf(name))
@@ -65,7 +75,10 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       )
       return there.filter(({ files }) => files.length > 0)
     },
-    kubeconfig: async (name) => kubeconfigEntry(await stateOf(name), await loadPki(deps, pathsOf(name), await stateOf(name))),
+    kubeconfig: async (name) => {
+      const [paths, state] = [pathsOf(name), await stateOf(name)]
+      return { ...kubeconfigEntry(state, await loadPki(deps, paths, state)), directory: paths.dir }
+    },
     rememberKubeconfig: (name, file, previousContext) =>
       exclusively(deps, name, undefined, async () => {
         const state = await stateOf(name)
@@ -115,9 +128,9 @@ interface StateToRemove {
   readonly unread?: string
 }
 
-/** A snapshot was restored into a new cluster that was never started: it has a store with the Secrets of the snapshot, and no description. */
-function isOnlyRestored(paths: ClusterPaths): Promise<boolean> {
-  return exists(paths.store)
+function restoredStatus(name: string, directory: string): ClusterStatus {
+  const none = { nodes: [], servers: [], etcd: [], pids: [], restarts: [] }
+  return { name, server: '', running: false, supervised: false, ready: false, ...none, directory, restored: true }
 }
 
 /** When the description cannot be read, a state made from the cluster's name and place: its marks on the host follow from those. */

@@ -4,7 +4,8 @@ import path from 'node:path'
 import type { Removal } from '#cli/clusterManager'
 import type { Progress } from '#cli/progress'
 import { exclusively } from './clusterLock.ts'
-import { type ClusterMark, isDescribed, markOf, removeTag } from './clusterTags.ts'
+import { clusterPaths } from './clusterState.ts'
+import { type ClusterMark, isDescribed, isOnlyRestored, markOf, removeTag } from './clusterTags.ts'
 import type { LocalClusterDeps } from './deps.ts'
 import { describeRemains, findRemains, goneClusters, removeRemains } from './remains.ts'
 
@@ -25,8 +26,8 @@ export async function prune(deps: LocalClusterDeps, progress: Progress, dryRun: 
 async function undescribed(home: string): Promise<ClusterMark[]> {
   const entries = await fs.readdir(path.join(home, 'clusters'), { withFileTypes: true }).catch(() => [])
   const marks = entries.filter((entry) => entry.isDirectory()).map(({ name }) => markOf(home, name))
-  const described = await Promise.all(marks.map(({ dir }) => isDescribed(dir)))
-  return marks.filter((_, i) => !described[i])
+  const there = await Promise.all(marks.map(async ({ dir, name }) => (await isDescribed(dir)) || isOnlyRestored(clusterPaths(home, name))))
+  return marks.filter((_, i) => !there[i])
 }
 
 async function pruneOne(deps: LocalClusterDeps, mark: ClusterMark, removesDirectory: boolean, dryRun: boolean): Promise<Removal> {
