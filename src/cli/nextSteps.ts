@@ -1,17 +1,21 @@
-/** The last lines of `up` (L4): three commands to try, and a source of kubectl when it is missing. */
+/** The last lines of `up` (L4): commands to try that need no registry, and a source of kubectl when it is missing. */
 import { arch } from 'node:os'
 import path from 'node:path'
 import { kubernetesRelease } from '#base/version'
 import { exists } from '#host/files'
+import type { ClusterStatus } from './clusterManager.ts'
 import type { CommandContext } from './command.ts'
 
 /** @param isKubeconfigLeft the cluster is in no kubeconfig */
-export async function nextSteps({ env, platform }: CommandContext, name: string, isKubeconfigLeft: boolean): Promise<string> {
+export async function nextSteps({ env, platform }: CommandContext, { name, nodes }: ClusterStatus, isKubeconfigLeft: boolean): Promise<string> {
   const kubectl = isKubeconfigLeft ? 'kubectl --kubeconfig FILE' : `kubectl --context skiff-${name}`
+  // A simulated node runs an image of any name.
+  const hasRealNodes = nodes.some(({ runtime }) => runtime === 'containerd')
   const commands = [
     ...(isKubeconfigLeft ? [`skiff kubeconfig get ${name} >FILE`] : []),
     `${kubectl} get nodes`,
-    `${kubectl} create deployment web --image=nginx`,
+    ...(hasRealNodes ? [`docker save web:1.0 -o web.tar; skiff image load --name ${name} web.tar`] : []),
+    `${kubectl} create deployment web --image=web:1.0`,
     ...(isKubeconfigLeft ? [] : [`skiff status ${name}`]),
   ]
   const lines = commands.map((command, i) => `${i === 0 ? 'Try:' : '    '}  ${command}`)

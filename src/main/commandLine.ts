@@ -4,8 +4,8 @@ import { Command, CommanderError } from 'commander'
 import { printable, printableError, printableLines } from '#base/printable'
 import { kubernetesRelease, kubernetesVersion, skiffVersion } from '#base/version'
 import type { CommandContext } from '#cli/command'
-import { commands } from '#cli/commands/index'
 import { CommandError, exitCodes } from '#cli/exitCodes'
+import { registerCommands } from '#cli/program'
 import type { Snapshots } from '#cli/snapshots'
 import { asCommandError } from '#cli/systemErrors'
 import { createExec } from '#host/exec'
@@ -36,7 +36,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     .addHelpText('after', componentHelp)
     .showHelpAfterError('(skiff --help lists the commands)')
   program.exitOverride().configureOutput({ writeErr: (text) => context.stderr.write(printableLines(text)) })
-  for (const command of commands) command.register(program, context)
+  registerCommands(program, context)
   for (const command of program.commands) inheritErrors(command)
   process.once('SIGINT', () => {
     const { remains } = interruption

@@ -7,7 +7,7 @@ import { Command } from 'commander'
 import { VirtualClock } from '#base/virtualClock'
 import type { ClusterManager, ClusterStatus } from '#cli/clusterManager'
 import type { CommandContext } from '#cli/command'
-import { commands } from '#cli/commands/index'
+import { registerCommands } from '#cli/program'
 
 export const running: ClusterStatus = {
   name: 'a',
@@ -107,7 +107,7 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
     stderr: { write: (text) => void stderr.push(text), isTTY: false },
   }
   const program = new Command('skiff').enablePositionalOptions().exitOverride()
-  for (const command of commands) command.register(program, context)
+  registerCommands(program, context)
   let error: unknown
   await program.parseAsync(['node', 'skiff', ...words]).catch((caught) => {
     error = caught

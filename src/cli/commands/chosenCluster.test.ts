@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runCommand, running } from '#testing/commandRun'
+import type { ClusterManager } from '../clusterManager.ts'
 import { CommandError } from '../exitCodes.ts'
 
 /** A kubeconfig whose current context is a cluster's. */
@@ -38,3 +39,69 @@ for (const flag of ['--cluster', '--context', '--kubeconfig']) {
     assert.equal(error.message, `${flag} comes before WHEN: skiff at ${flag} … WHEN get …`)
   })
 }
+
+for (const [words, hint] of [
+  ['addon ls lab', '--cluster lab'],
+  ['addon enable ingress lab', '--cluster lab'],
+  ['etcd member ls lab', '--cluster lab'],
+  ['snapshot save f.db lab', '--cluster lab'],
+  ['token list lab', '--cluster lab'],
+  ['image ls lab', '--name lab'],
+] as const) {
+  test(`a cluster's name as a word is told its flag: skiff ${words}`, async () => {
+    const { error, calls } = await runCommand(words.split(' '), {}, ['lab'])
+    assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
+    assert.equal(error.message, '"lab" is a word too many')
+    assert.match(error.hint ?? '', new RegExp(`as in: ${hint}$`))
+    assert.deepEqual(calls, [])
+  })
+}
+
+/** Contexts as up merges them, of clusters in /home. */
+const merged = (...names: string[]) => {
+  const context = (name: string) => ({
+    cluster: `skiff-${name}`,
+    user: `skiff-${name}`,
+    extensions: [{ name: 'skiff.dev/cluster', extension: { directory: `/home/clusters/${name}` } }],
+  })
+  const contexts = names.map((name) => ({ name: `skiff-${name}`, context: context(name) }))
+  // Made by others: the same name without the mark, and the mark of a cluster that is gone under another name.
+  const foreign = [
+    { name: 'skiff-plain', context: { cluster: 'skiff-plain', user: 'skiff-plain' } },
+    { name: 'mine', context: context('gone') },
+  ]
+  return JSON.stringify({ contexts: [...contexts, ...foreign], 'current-context': contexts[0]?.name ?? '' })
+}
+const contextsOf = (text: string) => (parseYaml(text) as { contexts: { name: string }[] }).contexts.map(({ name }) => name)
+
+for (const words of ['prune', 'delete gone']) {
+  test(`${words} takes the context of a cluster that is gone out of the kubeconfig, and no other`, async () => {
+    const { kubeconfig, stdout, stderr, error } = await runCommand(words.split(' '), {}, ['lab'], merged('gone', 'lab'))
+    assert.equal(error, undefined)
+    assert.deepEqual(contextsOf(kubeconfig), ['skiff-lab', 'skiff-plain', 'mine'])
+    assert.match(kubeconfig, /^current-context: ""$/m)
+    assert.match(stdout + stderr, /removed (its )?context skiff-gone of \S+config$/m)
+    const dry = await runCommand([...words.split(' '), '--dry-run'], {}, ['lab'], merged('gone', 'lab'))
+    assert.equal(dry.kubeconfig, merged('gone', 'lab'))
+    assert.match(dry.stdout + dry.stderr, /would remove (its )?context skiff-gone of \S+config$/m)
+  })
+}
+
+test('up marks the context with the directory of the cluster, and kubeconfig get does not', async () => {
+  const kubeconfig: ClusterManager['kubeconfig'] = async () => ({
+    name: 'skiff-b',
+    server: 'https://h',
+    ca: '',
+    clientCert: '',
+    clientKey: '',
+    directory: '/home/clusters/b',
+  })
+  assert.match((await runCommand(['up', 'b'], { kubeconfig })).kubeconfig, /directory: \/home\/clusters\/b/)
+  assert.doesNotMatch((await runCommand(['kubeconfig', 'get', 'a'], { kubeconfig })).stdout, /directory/)
+})
+
+const restored = async (name: string) => ({ ...running, name, server: '', running: false, ready: false, nodes: [], restored: true })
+test('ETC-20 ls and status show a cluster that was restored and never started', async () => {
+  assert.equal((await runCommand(['ls'], { status: restored })).stdout, 'NAME   STATE      NODES   SERVER\na      Restored   0\n')
+  assert.match((await runCommand(['status'], { status: restored })).stdout, /^state: +Restored, and never started: skiff up a$/m)
+})

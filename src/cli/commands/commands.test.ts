@@ -9,17 +9,21 @@ import { VirtualClock } from '#base/virtualClock'
 import { runCommand as run, running } from '#testing/commandRun'
 import type { ClusterManager } from '../clusterManager.ts'
 import { CommandError } from '../exitCodes.ts'
-import { commands } from './index.ts'
 
-test('up merges the kubeconfig and ends with three commands to try, and with a source of kubectl when the PATH has none', async () => {
+test('up merges the kubeconfig and ends with commands to try, and with a source of kubectl when the PATH has none', async () => {
   const { calls, stderr, kubeconfig, interruptions } = await run(['up', 'b', '--nodes', '2', '--simulated-nodes', '3'])
   assert.deepEqual(calls, ['up b {"nodes":2,"simulatedNodes":3}', 'remember b .kube/config'])
   assert.match(kubeconfig, /current-context: skiff-b/)
   const [, try_ = ''] = /Cluster "b" is up .*context skiff-b\n(Try:[\s\S]*)$/.exec(stderr) ?? []
-  const [nodes, deployment, status, kubectl] = try_.split('\n')
+  const [nodes, image, deployment, status, kubectl] = try_.split('\n')
   assert.deepEqual(
-    [nodes, deployment, status],
-    ['Try:  kubectl --context skiff-b get nodes', '      kubectl --context skiff-b create deployment web --image=nginx', '      skiff status b'],
+    [nodes, image, deployment, status],
+    [
+      'Try:  kubectl --context skiff-b get nodes',
+      '      docker save web:1.0 -o web.tar; skiff image load --name b web.tar',
+      '      kubectl --context skiff-b create deployment web --image=web:1.0',
+      '      skiff status b',
+    ],
   )
   assert.match(kubectl ?? '', /^kubectl is not on the PATH\. Get it with: curl -LO https:\/\/dl\.k8s\.io\/release\/v1\.36\.0\/bin\/linux\/\w+\/kubectl$/)
   assert.match(interruptions.join(), /skiff up b continues, skiff delete b removes/)

@@ -111,7 +111,7 @@ async function run(context: CommandContext, name: string, flags: UpFlags): Promi
   progress.note(
     `\nCluster "${name}" ${created ? 'is up' : 'runs'} (${formatSeconds(context.clock.monotonicMs() - started)}): ${status.server}, context skiff-${name}`,
   )
-  progress.note(await nextSteps(context, name, file === undefined))
+  progress.note(await nextSteps(context, status, file === undefined))
 }
 
 /** Starts the cluster, and merges its entry into the kubeconfig `file`; undefined: into none. */

@@ -13,7 +13,7 @@ import type { Transport } from '#client/transport'
 import { type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { kubeconfigPlace } from '../kubeconfigFile.ts'
-import { parseWhen, type When } from './when.ts'
+import { isOfYesterday, parseWhen, type When } from './when.ts'
 
 export interface ConnectionFlags {
   readonly cluster?: string
@@ -104,14 +104,19 @@ export async function revisionsOf(transport: Transport, query: Readonly<Record<s
 /** The revision that was the newest then. @throws CommandError notFound, with the oldest time there is and how to keep more */
 export async function pointOf({ transport, cluster }: PastConnection, text: string, nowMs: number): Promise<Point> {
   const when = parseWhen(text, nowMs)
+  if (when.type === 'time' && when.atMs > nowMs) throw new CommandError('usage', `${text} is in the future`)
   const history = await historyAt(transport, when)
   if (!history) return { revision: (when as { revision: number }).revision, text }
   const revision = when.type === 'revision' ? when.revision : history.at
   if (revision !== undefined && revision > history.revision) throw new CommandError('usage', `${text}: the newest revision is ${history.revision}`)
   if (revision !== undefined && revision >= history.oldestRevision) return { revision, text }
   const { oldestTime, oldestRevision } = history
+  const meant =
+    when.type === 'time' && isOfYesterday(text, when.atMs, nowMs)
+      ? `${text} is in the future today, and there is no history of ${text} yesterday`
+      : `there is no history of ${text}`
   const since = oldestTime === undefined ? `revision ${oldestRevision}` : `${oldestTime} (revision ${oldestRevision})`
-  throw new CommandError('notFound', `there is no history of ${text}: the oldest is of ${since}`, { hint: keepMore(cluster) })
+  throw new CommandError('notFound', `${meant}: the oldest is of ${since}`, { hint: keepMore(cluster) })
 }
 
 /** Undefined: the user may not ask, and needs no answer because the revision is known. */

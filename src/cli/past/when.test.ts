@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CommandError } from '../exitCodes.ts'
-import { parseWhen, wordsOf } from './when.ts'
+import { isOfYesterday, parseWhen, wordsOf } from './when.ts'
 
 const nowMs = new Date(2026, 0, 31, 14, 30, 10).getTime()
 const secondMs = 1_000
@@ -33,3 +33,15 @@ test('X5 a duration before now is a word of the command, an unknown flag is refu
   assert.deepEqual(wordsOf(['-10m', 'pods']), ['-10m', 'pods'])
   assert.throws(() => wordsOf(['-10m', '--all']), /unknown option '--all'/)
 })
+
+for (const [text, want] of [
+  ['14:31', true],
+  ['14:03', false],
+  ['-1d', false],
+  ['2026-01-30T14:31:00Z', false],
+] as const) {
+  test(`X5 ${text} is ${want ? '' : 'not '}taken for a time of yesterday`, () => {
+    const when = parseWhen(text, nowMs)
+    assert.equal(when.type === 'time' && isOfYesterday(text, when.atMs, nowMs), want)
+  })
+}

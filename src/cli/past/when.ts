@@ -36,6 +36,11 @@ function timeOfDay(text: string, nowMs: number): number | undefined {
   return at.getTime()
 }
 
+/** Whether the text is a time of day that is still to come today, so that yesterday's is meant. */
+export function isOfYesterday(text: string, atMs: number, nowMs: number): boolean {
+  return timeOfDay(text, nowMs) === atMs && new Date(atMs).getDate() !== new Date(nowMs).getDate()
+}
+
 /** The words of a command whose points in the past may look like flags: -10m. @throws CommandError usage for any other flag that the command does not know */
 export function wordsOf(args: readonly string[]): readonly string[] {
   const unknown = args.find((word) => /^-(?!\d)/.test(word))

@@ -69,8 +69,30 @@ test('ETC-20 delete of a cluster that is only a restored store removes the store
     assert.equal(await manager.exists('b'), false)
     await fs.mkdir(store, { recursive: true })
     assert.equal(await manager.exists('b'), true)
+    assert.deepEqual(await manager.names(), ['a', 'b'])
+    assert.equal((await manager.status('b')).restored, true)
+    await assert.rejects(manager.kubeconfig('b'), { message: 'cluster "b" was restored and never started', hint: 'start it with: skiff up b' })
     const { removed, left } = await manager.delete('b', progress, false)
     assert.ok(removed.includes(`folder ${dir}`))
     assert.deepEqual(left, [])
     assert.equal(await exists(dir), false)
+  }))
+
+test('ETC-20 prune keeps a store that was restored for a cluster that is not there yet', () =>
+  inHome(async (home, manager, _notes, progress) => {
+    await fs.mkdir(clusterPaths(home, 'b').store, { recursive: true })
+    await fs.mkdir(path.join(home, 'clusters', 'c', 'nodes'), { recursive: true })
+    assert.ok(!(await manager.prune(progress, true)).removed.some((line) => line.includes(clusterPaths(home, 'b').dir)))
+    assert.ok((await manager.prune(progress, true)).removed.includes(`directory ${clusterPaths(home, 'c').dir}`))
+  }))
+
+test('a cluster whose description cannot be reached exists, and says why it cannot be read', () =>
+  inHome(async (home, manager) => {
+    // What a missing right gives, for root as well.
+    const loop = path.join(home, 'clusters', 'loop')
+    await fs.symlink(loop, loop)
+    assert.equal(await manager.exists('loop'), true)
+    assert.equal(await manager.isGone(loop), false)
+    await assert.rejects(manager.status('loop'), { code: 'ELOOP' })
+    assert.equal(await manager.isGone(path.join(home, 'clusters', 'nothing')), true)
   }))

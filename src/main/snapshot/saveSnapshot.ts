@@ -2,10 +2,11 @@
  * Saves the store of a cluster to a file (L5): from the running server, from the file of a stopped one, or from a member of etcd. The file appears under its name
  * when it is complete and on the disk. Upstream: etcd client/v3/snapshot (v3.6).
  */
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
+import { asCommandError } from '#cli/systemErrors'
 import { GrpcError } from '#grpc/grpcError'
 import { exists } from '#host/files'
 import { targetOf } from '#store/drivers/etcd/member'
@@ -32,8 +33,7 @@ interface Saving {
 /** @returns the length of the file in bytes. @throws CommandError */
 export async function saveSnapshot(saving: Saving, file: string): Promise<number> {
   const part = `${file}.part`
-  // Only the owner may read it: it holds the Secrets of the cluster.
-  const handle = await open(part, 'w+', 0o600)
+  const handle = await create(file, part)
   try {
     await write(handle, saving)
     await checkTrailer(handle)
@@ -47,6 +47,19 @@ export async function saveSnapshot(saving: Saving, file: string): Promise<number
     await handle.close().catch(() => {})
     await rm(part, { force: true })
     throw error
+  }
+}
+
+async function create(file: string, part: string): Promise<FileHandle> {
+  const hint = 'name another file'
+  const folder = path.dirname(path.resolve(file))
+  if (!(await exists(folder))) throw new CommandError('notFound', `${file} cannot be written: there is no directory ${folder}`, { hint })
+  if ((await stat(file).catch(() => undefined))?.isDirectory()) throw new CommandError('usage', `${file} is a directory, a file is needed`, { hint })
+  try {
+    // Only the owner may read it: it holds the Secrets of the cluster.
+    return await open(part, 'w+', 0o600)
+  } catch (error) {
+    throw asCommandError(error, hint)
   }
 }
 

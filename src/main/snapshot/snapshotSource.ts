@@ -3,8 +3,9 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
+import { asCommandError } from '#cli/systemErrors'
 import { isMissing } from '#host/files'
-import { DamagedDatabase, type PageSource } from '#store/bbolt/reader'
+import { DamagedDatabase, openDatabase, type PageSource } from '#store/bbolt/reader'
 import { NoSnapshot } from '#store/snapshot/readSnapshot'
 import { digestOf, hasTrailer, trailerBytes } from '#store/snapshot/snapshotFile'
 
@@ -18,7 +19,9 @@ const windowBytes = 256 * 1024
  */
 export async function withSnapshotFile<T>(file: string, trailer: 'needed' | 'optional' | 'ignored', use: (source: PageSource) => Promise<T>): Promise<T> {
   try {
-    const length = await checkedLength(file, trailer)
+    const length = await checkedLength(file, trailer).catch((error: unknown) => {
+      throw isMissing(error) ? new CommandError('notFound', `${file} does not exist`) : asCommandError(error, 'name a file that this user may read')
+    })
     const fd = openSync(file, 'r')
     try {
       return await use(sourceOf(fd, length))
@@ -26,9 +29,8 @@ export async function withSnapshotFile<T>(file: string, trailer: 'needed' | 'opt
       closeSync(fd)
     }
   } catch (error) {
-    if (isMissing(error)) throw new CommandError('notFound', `${file} does not exist`)
     if (error instanceof DamagedDatabase || error instanceof NoSnapshot)
-      throw new CommandError('usage', `${file} is no snapshot, or a damaged one: ${messageOf(error)}`, { hint: 'take another file', cause: error })
+      throw new CommandError('usage', `${file} is no snapshot of etcd, or a damaged one: ${messageOf(error)}`, { hint: 'take another file', cause: error })
     throw error
   }
 }
@@ -37,9 +39,13 @@ export async function withSnapshotFile<T>(file: string, trailer: 'needed' | 'opt
 async function checkedLength(file: string, trailer: 'needed' | 'optional' | 'ignored'): Promise<number> {
   const handle = await open(file, 'r')
   try {
-    const { size } = await handle.stat()
+    const stats = await handle.stat()
+    if (!stats.isFile()) throw new CommandError('usage', `${file} is no file`)
+    const { size } = stats
     const isTrailed = hasTrailer(size)
     if (!isTrailed && trailer === 'needed') {
+      // A file that is no database at all is told so.
+      openDatabase(sourceOf(handle.fd, size))
       throw new CommandError('usage', `${file}: snapshot missing hash but --skip-hash-check=false`, {
         hint: "a file that snapshot save has written has a hash; --skip-hash-check takes a copy of etcd's own file",
       })
@@ -51,7 +57,7 @@ async function checkedLength(file: string, trailer: 'needed' | 'optional' | 'ign
     await handle.read(wanted, 0, trailerBytes, length)
     const found = await digestOf(handle, length)
     if (!wanted.equals(found)) {
-      throw new CommandError('usage', `${file}: expected sha256 [${wanted.join(' ')}], got [${found.join(' ')}]`, {
+      throw new CommandError('usage', `${file}: expected sha256 ${wanted.toString('hex')}, got ${found.toString('hex')}`, {
         hint: 'the file is not what was saved: copy it again from where it was saved, or take another one',
       })
     }

@@ -1,6 +1,6 @@
 /** ETC-20: `skiff snapshot` on the folders of clusters, without a server. */
 import assert from 'node:assert/strict'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -99,22 +99,31 @@ describe('skiff snapshot', () => {
     {
       name: 'that is no snapshot',
       damage: (file) => writeFile(file, 'kind: Pod\n'),
-      error: { exit: 'usage', message: /snapshot missing hash but --skip-hash-check=false$/ },
+      error: { exit: 'usage', message: /is no snapshot of etcd, or a damaged one: neither/ },
     },
     {
       name: 'that is no snapshot, without a look at the hash',
       damage: (file) => writeFile(file, 'kind: Pod\n'),
-      error: { exit: 'usage', message: /is no snapshot, or a damaged one: neither/ },
+      error: { exit: 'usage', message: /is no snapshot of etcd, or a damaged one: neither/ },
       skipHashCheck: true,
     },
-    { name: 'with a changed byte', damage: (file) => change(file, 9000), error: { exit: 'usage', message: /: expected sha256 \[\d+ .*\], got \[\d+ .*\]$/ } },
+    {
+      name: 'with a changed byte',
+      damage: (file) => change(file, 9000),
+      error: { exit: 'usage', message: /: expected sha256 [0-9a-f]{64}, got [0-9a-f]{64}$/ },
+    },
     {
       name: 'with a damaged page, without a look at the hash',
       damage: (file) => change(file, 3 * 4096),
       error: { exit: 'usage', message: /damaged one: page 3: it says to be page \d+$/ },
       skipHashCheck: true,
     },
-    { name: 'that is cut off', damage: (file) => truncate(file, 8192), error: { exit: 'usage', message: /snapshot missing hash/ } },
+    { name: 'that is cut off', damage: (file) => truncate(file, 8192), error: { exit: 'usage', message: /damaged one: the file is cut off/ } },
+    {
+      name: 'without its hash',
+      damage: async (file) => truncate(file, (await stat(file)).size - 32),
+      error: { exit: 'usage', message: /snapshot missing hash but --skip-hash-check=false$/ },
+    },
     {
       name: 'with a newer layout',
       damage: (file) => newerLayout(file),
@@ -158,6 +167,23 @@ describe('skiff snapshot', () => {
     await truncate(fileOf('db'), bytes - 32)
     assert.equal((await snapshots.status(fileOf('db'))).totalKey, 1)
     assert.equal((await snapshots.restore(fileOf('db'), 'b', { ...plain, skipHashCheck: true }, progress)).totalKey, 1)
+  })
+})
+
+describe('skiff snapshot, to and from places that hold no file', () => {
+  for (const [name, makeFile, error] of [
+    ['in no directory', async () => 'nowhere/a.db', { exit: 'notFound', message: /nowhere\/a\.db cannot be written: there is no directory \S+nowhere$/ }],
+    ['on a directory', async (file: string) => mkdir(file).then(() => 'a.db'), { exit: 'usage', message: /a\.db is a directory, a file is needed$/ }],
+  ] as const) {
+    test(`ETC-20 a save ${name} is refused in one line, with the path`, async () => {
+      await makeCluster('a', { '/registry/x': '1' })
+      const file = fileOf(await makeFile(fileOf('a.db')))
+      await assert.rejects(snapshots.save('a', file, progress), { ...error, hint: 'name another file' })
+    })
+  }
+
+  test('ETC-20 a restore from a directory is refused', async () => {
+    await assert.rejects(snapshots.restore(home, 'a', plain, progress), { exit: 'usage', message: `${home} is no file` })
   })
 })
 
