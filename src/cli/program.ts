@@ -9,7 +9,7 @@ export function registerCommands(program: Command, context: CommandContext): voi
   for (const command of program.commands) nameClusterFlag(command)
 }
 
-/** Other commands take the cluster as a word: where a flag names it, a word too many is told so. */
+/** Other commands take the cluster as a word: where a flag names it, a word too many is refused with it. */
 function nameClusterFlag(command: Command): void {
   for (const child of command.commands) nameClusterFlag(child)
   const flag = command.options.find(({ long }) => long === '--cluster' || long === '--name')?.long

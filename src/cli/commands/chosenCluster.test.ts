@@ -1,6 +1,7 @@
 /** Which cluster a command takes, and what it says where there is none, or the name stands in another place than it should. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { parseYaml } from '#api/machinery/yaml'
 import { runCommand, running } from '#testing/commandRun'
 import type { ClusterManager } from '../clusterManager.ts'
 import { CommandError } from '../exitCodes.ts'

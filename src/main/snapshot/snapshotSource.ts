@@ -44,7 +44,7 @@ async function checkedLength(file: string, trailer: 'needed' | 'optional' | 'ign
     const { size } = stats
     const isTrailed = hasTrailer(size)
     if (!isTrailed && trailer === 'needed') {
-      // A file that is no database at all is told so.
+      // What is no database at all is refused as that.
       openDatabase(sourceOf(handle.fd, size))
       throw new CommandError('usage', `${file}: snapshot missing hash but --skip-hash-check=false`, {
         hint: "a file that snapshot save has written has a hash; --skip-hash-check takes a copy of etcd's own file",

@@ -36,7 +36,7 @@ export function createSnapshots(deps: LocalClusterDeps): Snapshots {
         }
         if (state && (await etcdOf({ deps, paths, state }))) {
           throw new CommandError('usage', `cluster "${name}" has its objects in etcd, not in a file of its own`, {
-            hint: 'restore the members of etcd: etcdutl snapshot restore',
+            hint: 'restore into a new cluster, whose objects are in a file: skiff snapshot restore FILE NEW',
           })
         }
         return restoreSnapshot(file, paths.store, options, tools)
