@@ -53,7 +53,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
  */
 export const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   api: {
-    debug: ['machinery'],
+    debug: ['gen', 'machinery'],
     gen: [],
     machinery: ['gen'],
     discovery: ['gen', 'machinery'],
@@ -125,7 +125,7 @@ export const pure: readonly string[] = [
   'store/local/mvcc/**',
   'proxy/model.ts',
   'proxy/externalAddresses.ts',
-  ...['compilePolicy', 'facts', 'isolations', 'model', 'nftables', 'peerGroup', 'terms'].map((file) => `network/policy/${file}.ts`),
+  ...['compilePolicy', 'explain', 'facts', 'isolations', 'model', 'nftables', 'peerGroup', 'ruleTexts', 'terms'].map((file) => `network/policy/${file}.ts`),
   'ingress/model/**',
 ]
 

@@ -2,10 +2,12 @@
  * The proxy's two ports (L3): HTTP/1.1 in clear text, and TLS with HTTP/2 or HTTP/1.1 by ALPN. Each protocol has its own server behind the TLS one. Closing
  * drains: no new connections, then the end of each connection with its last answer.
  */
+import { X509Certificate } from 'node:crypto'
 import { createServer as createHttp1, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createHttp2, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer as createTcp, type Socket, type Server as TcpServer } from 'node:net'
-import { createServer as createTls, type SecureContext, type TLSSocket } from 'node:tls'
+import { createServer as createTls, DEFAULT_CIPHERS, type SecureContext, type TLSSocket } from 'node:tls'
+import { preferNamedCertificates } from '#base/namedCertificates'
 import { serve } from './forward.ts'
 import { countOf } from './headers.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
@@ -53,6 +55,7 @@ export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: Tl
         {
           cert: tls.cert,
           key: tls.key,
+          ...preferNamedCertificates(new X509Certificate(tls.cert).publicKey.asymmetricKeyType, DEFAULT_CIPHERS.split(':')),
           minVersion: 'TLSv1.2',
           ALPNProtocols: ['h2', 'http/1.1'],
           handshakeTimeout: deps.limits.headersTimeoutMs,
