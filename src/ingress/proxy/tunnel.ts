@@ -5,14 +5,12 @@
 import { request as httpRequest, type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { readEarly } from '#http/earlyInput'
 import { bodyOf } from './answer.ts'
 import { maxAnswerHeaderBytes, originOf, serve, TimedOut, whenConnected } from './forward.ts'
 import { requestHeaders, responseHeaders } from './headers.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
 import { type Destination, destinationOf } from './target.ts'
-
-/** What a client may send before the backend has agreed. */
-const maxEarlyBytes = 64 * 1024
 
 /** Serves one request with an Upgrade header. @param head bytes that came behind the request */
 export function serveUpgrade(deps: ProxyDeps, entrance: Entrance, request: IncomingMessage, socket: Socket, head: Buffer): void {
@@ -64,7 +62,7 @@ function openTunnel(deps: ProxyDeps, { entrance, request, socket, head, protocol
     deps.metrics.tunnels.add(-1)
     outgoing.destroy()
   })
-  const early = readEarly(socket, head, () => socket.destroy())
+  const early = readEarly(socket, () => socket.destroy())
   outgoing.once('socket', (connection) => whenConnected(deps, connection, outgoing, () => {}))
   outgoing.once('error', (error) => {
     early.end()
@@ -81,7 +79,7 @@ function openTunnel(deps: ProxyDeps, { entrance, request, socket, head, protocol
     writeHead(socket, incoming, [...responseHeaders(incoming.rawHeaders), 'Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? protocols])
     join(socket, connection as Socket, deps.limits.tunnelIdleMs)
     if (rest.length > 0) socket.write(rest)
-    const first = early.end()
+    const first = Buffer.concat([head, early.end()])
     if (first.length > 0) connection.write(first)
     socket.pipe(connection).pipe(socket)
   })
@@ -112,32 +110,6 @@ function serveWithoutUpgrade(deps: ProxyDeps, entrance: Entrance, request: Incom
   // Without a reader, the end of the connection would not be seen.
   socket.resume()
   serve(deps, entrance, request, response)
-}
-
-interface EarlyInput {
-  /** Stops reading. @returns what has come so far */
-  end(): Buffer
-}
-
-/** Reads while the backend has not answered: Node reports a closed connection only after all input has been read. */
-function readEarly(socket: Duplex, head: Buffer, fail: () => void): EarlyInput {
-  const chunks = [head]
-  let length = head.length
-  const take = (chunk: Buffer) => {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length > maxEarlyBytes) fail()
-  }
-  socket.on('data', take)
-  socket.once('end', fail)
-  return {
-    end: () => {
-      socket.removeListener('data', take)
-      socket.removeListener('end', fail)
-      socket.pause()
-      return Buffer.concat(chunks)
-    },
-  }
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -305,6 +305,21 @@ test('ING-02 a WebSocket is tunnelled once the backend agrees, in both direction
   while (backend.inFlight > 0) await clock.sleep(5)
 })
 
+test('ING-02 what a client sends before the backend agrees to an upgrade follows in order', async () => {
+  const { proxy } = await proxyTo([await upgradingServer()])
+  const socket = net.connect(proxy.httpPort, host)
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nabc')
+  socket.write('def')
+  let seen = ''
+  socket.on('data', (data) => {
+    seen += data
+  })
+  while (!seen.endsWith('F')) await once(socket, 'data')
+  assert.match(seen, /^HTTP\/1.1 101 /)
+  assert.equal(seen.slice(seen.indexOf('\r\n\r\n') + 4), 'helloABCDEF')
+  socket.destroy()
+})
+
 test('ING-02 an upgrade that the backend refuses gets the backend’s answer and no tunnel', async () => {
   const { proxy, backend } = await proxyTo([await upgradingServer()])
   const answer = await raw(
