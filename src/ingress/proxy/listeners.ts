@@ -132,7 +132,12 @@ function http2Server(deps: ProxyDeps, entrance: Entrance) {
     session.setTimeout(idleTimeoutMs, () => session.destroy())
   })
   server.on('sessionError', () => {})
-  server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => serve(deps, entrance, request, response))
+  server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => {
+    // Streams that the client resets at once are not sent on: a packet may hold a thousand, after which the library ends the connection.
+    void deps.clock.turn().then(() => {
+      if (!request.stream.closed) serve(deps, entrance, request, response)
+    })
+  })
   return {
     accept: (socket: TLSSocket) => server.emit('connection', socket),
     endGracefully: () => {

@@ -7,9 +7,12 @@ import http2 from 'node:http2'
 import https from 'node:https'
 import { after, test } from 'node:test'
 import tls from 'node:tls'
+import { errorCode } from '#apiserver/server/http2/errors'
+import { rstStreamFrame } from '#apiserver/server/http2/frames'
 import { createCertificateReader } from '#ingress/proxy/certificates'
 import { realClock as clock } from '#testing/realClock'
 import { testCertificates } from '#testing/testCertificates'
+import { get as getFields, headers, hello } from '../http2/peer.ts'
 import { echo, ends, get, host, proxyTo, serverOf, textOf } from './fixture.ts'
 
 after(async () => {
@@ -71,6 +74,25 @@ test('ING-02 HTTP/2 streams whose client takes no answer end and free their plac
   }
   clearInterval(pings)
   assert.equal(backend.inFlight, 0)
+})
+
+test('ING-02 HTTP/2 streams that the client resets at once are not sent on, and the next one is', async ({ mock }) => {
+  let reached = () => {}
+  const answered = new Promise<void>((resolve) => {
+    reached = resolve
+  })
+  const { port } = await serverOf((_request, response) => {
+    response.end('answer')
+    reached()
+  })
+  const { proxy, backend } = await proxyTo([port])
+  const picks = mock.method(backend, 'pick')
+  const socket = tls.connect({ host, port: proxy.httpsPort, ...trusting, ALPNProtocols: ['h2'] })
+  ends.push(() => socket.destroy())
+  const reset = Array.from({ length: 300 }, (_, i) => [headers(2 * i + 1, getFields('/')), rstStreamFrame(2 * i + 1, errorCode.cancel)]).flat()
+  socket.write(Buffer.concat([hello(), ...reset, headers(2 * reset.length + 1, getFields('/'))]))
+  await answered
+  assert.equal(picks.mock.callCount(), 1)
 })
 
 async function namePresented(port: number, servername?: string): Promise<string> {
