@@ -1,8 +1,8 @@
 /**
  * The routing table of all Ingresses (L3, pure): which Service a host and path belong to, and which Secret holds the certificate of a server name. A change
  * touches only the places that the changed Ingresses name. Where two Ingresses claim the same path or certificate, the older one has it. The most specific
- * host decides: exact, then wildcard, then rules without a host. For certificates, Ingresses with a rule for the host come first, so that nobody brings one
- * for a host that only others serve. Upstream leaves ties to controllers; these decide as ingress-nginx does.
+ * host decides: exact, then wildcard, then rules without a host. For certificates, Ingresses with a rule for the host come first, so that an Ingress
+ * gives no certificate to a host that another one serves. Upstream leaves ties to controllers; these decide as ingress-nginx does.
  */
 import { Claims } from './claims.ts'
 import { wildcardOf } from './hostName.ts'
