@@ -22,7 +22,7 @@ export interface KubeconfigEntry {
   readonly ca: string
   readonly clientCert: string
   readonly clientKey: string
-  /** Of the cluster. It is written to files that entries are merged into, so that an entry can be taken out when the cluster is gone. */
+  /** The cluster's. Merging writes it to the file, so that the entry can be taken out when the cluster is gone. */
   readonly directory?: string
 }
 
@@ -64,7 +64,7 @@ export function kubeconfigPlace({ env, home }: Pick<KubeconfigPlace, 'env' | 'ho
   return { env, home, readFile: fs.readFile, listSeparator: path.delimiter, resolve: path.resolve, dirname: path.dirname }
 }
 
-/** Where kubectl goes when it is told nothing; undefined where no kubeconfig says so, or none can be read. */
+/** Where kubectl goes without flags; undefined where no kubeconfig says so, or none can be read. */
 export async function currentContext(place: KubeconfigPlace): Promise<{ readonly name: string; readonly server: string } | undefined> {
   const config = await findKubeconfig(place).catch(() => undefined)
   const name = config?.['current-context']

@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { Command } from 'commander'
+import type { PolicyExplanation } from '#api/debug/networkPolicy'
 import { VirtualClock } from '#base/virtualClock'
 import type { ClusterManager, ClusterStatus } from '#cli/clusterManager'
 import type { CommandContext } from '#cli/command'
@@ -24,6 +25,15 @@ export const running: ClusterStatus = {
 }
 
 const snapshotStatus = { hash: 0xf5d4be8e, revision: 7, totalKey: 3, totalSize: 5 * 2 ** 20, version: '3.6.0' }
+
+const policyExplanation: PolicyExplanation = {
+  pod: 'a/web\nallowed: a/x',
+  addresses: ['10.244.0.5'],
+  node: undefined,
+  hostNetwork: false,
+  selectedBy: { ingress: [{ policy: 'a/front', rules: ['from everywhere: TCP 80'] }], egress: [] },
+  verdicts: [],
+}
 
 /** Runs a command line against a manager that records what it is asked. @param before the kubeconfig that is there */
 export async function runCommand(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a'], before = '') {
@@ -94,6 +104,10 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
         calls.push(`restore ${name} ${file} ${JSON.stringify(options)}`)
         return { ...snapshotStatus, backup: '/x/data.mdb.bak', restoredRevision: 7 + options.bumpRevision }
       },
+    },
+    explainPolicies: async ({ pod }) => {
+      calls.push(`explain ${pod.metadata.name}`)
+      return policyExplanation
     },
     clock: new VirtualClock(),
     exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: () => assert.fail('nothing is spawned') },

@@ -19,7 +19,7 @@ for (const [kubeconfig, says, calls] of [
   ['clusters: [', /^((?!context).)*$/s, ['save skiff f.db']],
   ['', /^((?!context).)*$/s, ['save skiff f.db']],
 ] as const) {
-  test(`of several clusters a command takes that of the current context, with ${kubeconfig === '' ? 'no kubeconfig' : kubeconfig}`, async () => {
+  test(`a command without a name takes the cluster of the current context, with ${kubeconfig === '' ? 'no kubeconfig' : kubeconfig}`, async () => {
     const done = await runCommand(['snapshot', 'save', 'f.db'], {}, ['lab', 'skiff'], kubeconfig)
     assert.equal(done.error, undefined)
     assert.deepEqual(done.calls, calls)
@@ -49,7 +49,7 @@ for (const [words, hint] of [
   ['token list lab', '--cluster lab'],
   ['image ls lab', '--name lab'],
 ] as const) {
-  test(`a cluster's name as a word is told its flag: skiff ${words}`, async () => {
+  test(`a cluster's name as a word is refused with its flag: skiff ${words}`, async () => {
     const { error, calls } = await runCommand(words.split(' '), {}, ['lab'])
     assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
     assert.equal(error.message, '"lab" is a word too many')

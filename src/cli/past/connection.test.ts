@@ -13,7 +13,7 @@ for (const [text, message] of [
   ['-5h', 'there is no history of -5h: the oldest is of 2026-01-31T13:00:00Z (revision 200)'],
   ['301', '301: the newest revision is 300'],
 ] as const) {
-  test(`X5 a point without history is told why: ${text}`, async () => {
+  test(`X5 a point without history is refused with the reason: ${text}`, async () => {
     const connection = { transport, namespace: 'default', cluster: 'lab' } as unknown as Parameters<typeof pointOf>[0]
     await assert.rejects(pointOf(connection, text, nowMs), { message })
   })
