@@ -111,12 +111,10 @@ export async function pointOf({ transport, cluster }: PastConnection, text: stri
   if (revision !== undefined && revision > history.revision) throw new CommandError('usage', `${text}: the newest revision is ${history.revision}`)
   if (revision !== undefined && revision >= history.oldestRevision) return { revision, text }
   const { oldestTime, oldestRevision } = history
-  const meant =
-    when.type === 'time' && isOfYesterday(text, when.atMs, nowMs)
-      ? `${text} is in the future today, and there is no history of ${text} yesterday`
-      : `there is no history of ${text}`
+  const isToCome = when.type === 'time' && isOfYesterday(text, when.atMs, nowMs)
+  const meant = isToCome ? `${text} is in the future today, and there is no history of ${text} yesterday` : `there is no history of ${text}`
   const since = oldestTime === undefined ? `revision ${oldestRevision}` : `${oldestTime} (revision ${oldestRevision})`
-  throw new CommandError('notFound', `${meant}: the oldest is of ${since}`, { hint: keepMore(cluster) })
+  throw new CommandError('notFound', `${meant}: the oldest is of ${since}`, isToCome ? {} : { hint: keepMore(cluster) })
 }
 
 /** Undefined: the user may not ask, and needs no answer because the revision is known. */
