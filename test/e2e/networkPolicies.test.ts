@@ -135,7 +135,7 @@ after(async () => {
 async function enforce(policies: PolicyCase['policies']): Promise<void> {
   for (const { metadata } of inForce) complete(model.updatePolicy(`${metadata.namespace}/${metadata.name}`, metadata.namespace ?? '', undefined))
   for (const policy of policies)
-    complete(model.updatePolicy(`${policy.metadata.namespace}/${policy.metadata.name}`, policy.metadata.namespace ?? '', compilePolicy(policy)))
+    complete(model.updatePolicy(`${policy.metadata.namespace}/${policy.metadata.name}`, policy.metadata.namespace ?? '', complete(compilePolicy(policy))))
   inForce = policies
   await table.apply(complete(render(model)))
 }

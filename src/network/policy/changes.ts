@@ -84,7 +84,7 @@ export function followPolicyObjects(informers: SharedInformerFactory, ring: () =
       }
       for (const key of takeAll(changed.policies)) {
         const policy: Frozen<NetworkPolicy> | undefined = policyInformer.lister.get(refOfKey(key))
-        yield* model.updatePolicy(key, refOfKey(key).namespace ?? '', policy && compilePolicy(policy))
+        yield* model.updatePolicy(key, refOfKey(key).namespace ?? '', policy && (yield* compilePolicy(policy)))
         yield
       }
       for (const key of takeAll(changed.pods)) {

@@ -10,6 +10,11 @@ import { bareMap } from '#base/bareMap'
 
 export type Protocol = 'tcp' | 'udp' | 'sctp'
 
+export type Family = 'v4' | 'v6'
+
+/** @param address as text */
+export const familyOf = (address: string): Family => (address.includes(':') ? 'v6' : 'v4')
+
 export interface NamedPort {
   readonly name: string
   readonly protocol: Protocol
