@@ -136,6 +136,7 @@ async function enforce(policies: PolicyCase['policies']): Promise<void> {
   for (const { metadata } of inForce) complete(model.updatePolicy(`${metadata.namespace}/${metadata.name}`, metadata.namespace ?? '', undefined))
   for (const policy of policies)
     complete(model.updatePolicy(`${policy.metadata.namespace}/${policy.metadata.name}`, policy.metadata.namespace ?? '', complete(compilePolicy(policy))))
+  complete(model.settle())
   inForce = policies
   await table.apply(complete(render(model)))
 }

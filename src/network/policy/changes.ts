@@ -34,7 +34,7 @@ export interface PolicyChanges {
   announce(pod: Frozen<Pod>, addresses: readonly string[]): void
   /** Whether a change of the pod is not in the model. */
   isPending(podKey: string): boolean
-  /** Brings the model up to date. @param touched is called with each pod that changed the model's rules */
+  /** Brings the model up to date. @param touched is called with each pod that changed the model's rules, or whose rules changed */
   takeIn(model: PolicyModel, touched: (podKey: string) => void): Generator<undefined, void>
 }
 
@@ -93,6 +93,7 @@ export function followPolicyObjects(informers: SharedInformerFactory, ring: () =
         if (model.version !== before) touched(key)
         yield
       }
+      yield* model.settle(touched)
     },
   }
 }

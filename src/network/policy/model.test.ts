@@ -45,6 +45,7 @@ test('NPO-02 pods on the host’s network, finished pods and pods without an add
   for (const [name, pod, isPeer] of variants) {
     const model = modelOf([all])
     complete(model.updatePod('x/b', podFactsOf(slimPod(pod))))
+    complete(model.settle())
     assert.equal(passes(model, connectionOf(probeOf('x/b > x/a 80'), 'IPv4')), isPeer, name)
     assert.equal(
       [...model.isolated('ingress')].some(([address]) => address === '10.244.1.12'),
@@ -72,6 +73,7 @@ test('NPO-02 policies that select no pod of the node hold no groups', () => {
   complete(model.updatePolicy('x/p', 'x', complete(compilePolicy(one as NetworkPolicy))))
   assert.deepEqual([[...model.groups()].length, [...model.activePolicies()].length], [0, 0])
   complete(model.updatePod('x/a', podFactsOf({ ...podObject(testPods[0] as never), spec: { nodeName: 'node-2', containers: [] } })))
+  complete(model.settle())
   assert.deepEqual([[...model.groups()].length, [...model.activePolicies()].length], [1, 1])
   complete(model.updatePod('x/a', undefined))
   assert.deepEqual([[...model.groups()].length, [...model.activePolicies()].length, [...model.isolations()].length], [0, 0, 0])
@@ -102,8 +104,23 @@ test('NPO-02 a rule of many peers and many ports becomes rules in the kernel as 
   assert.ok(texts.join().length < 500 * count, `${texts.join().length} characters`)
 })
 
+test('NPO-02 the isolation of a pod is found once after changes of many policies, which may be as many as a client creates', () => {
+  const model = modelOf([])
+  const count = 50
+  for (let i = 0; i < count; i++) {
+    const policy = { metadata: { name: `p${i}`, namespace: 'x' }, spec: { podSelector: {}, policyTypes: ['Ingress'] } } as NetworkPolicy
+    complete(model.updatePolicy(`x/p${i}`, 'x', complete(compilePolicy(policy))))
+  }
+  const changed: string[] = []
+  complete(model.settle((pod) => changed.push(pod)))
+  assert.deepEqual(changed, ['x/a', 'x/b'])
+  const [isolation] = [...model.isolations()]
+  assert.deepEqual([isolation?.policies.length, isolation?.id], [count, count + 1])
+})
+
 /** Everything that a model decides. */
 function decisions(model: PolicyModel): unknown {
+  complete(model.settle())
   const ends = [...testPods, outside]
   const passing = ends.flatMap((from) =>
     ends.flatMap((to) =>

@@ -84,6 +84,7 @@ export function modelOf(policies: readonly NetworkPolicy[]): PolicyModel {
   for (const name of ['x', 'y', 'z']) complete(model.updateNamespace(name, namespaceLabels(name)))
   for (const pod of testPods) complete(model.updatePod(pod.key, podFactsOf(podObject(pod))))
   for (const policy of policies) complete(model.updatePolicy(`x/${policy.metadata.name}`, policy.metadata.namespace ?? '', complete(compilePolicy(policy))))
+  complete(model.settle())
   return model
 }
 
