@@ -1,7 +1,7 @@
 /**
  * Network policies in nftables (L3), pure: a map leads from the address of an isolated pod to the chain of its policies, which ends with a drop; a policy's chain
  * accepts what its rules match. Egress and ingress are two base chains on one hook: to accept in the first passes the packet to the second. One table holds both
- * families. The hook sees packets after the translation of a Service's address, and bridged ones if `bridge-nf-call-iptables` is 1.
+ * families. The hook sees packets after the translation of a Service's address.
  */
 import { formatIp } from '#api/machinery/ip'
 import type { TableContents } from '#host/nftables'
@@ -50,14 +50,10 @@ export function createPolicyRenderer(): (model: PolicyModel) => Generator<undefi
       addGroup(group, sets, maps)
       yield
     }
-    const isIsolating = addIsolated(model, maps)
-    chains.set('link-local', isIsolating ? linkLocalRules : [])
+    addIsolated(model, maps)
     return { frame, chains, sets, maps }
   }
 }
-
-/** Link-local addresses are not known to be a pod's: where a pod is isolated, pods do not reach each other by them. */
-const linkLocalRules = ['ip saddr 169.254.0.0/16 drop', 'ip6 saddr fe80::/10 drop', 'ip6 daddr fe80::/10 drop']
 
 function addGroup(group: PeerGroup, sets: Map<string, string>, maps: Map<string, ReadonlyMap<string, string>>): void {
   for (const family of families) {
@@ -67,7 +63,7 @@ function addGroup(group: PeerGroup, sets: Map<string, string>, maps: Map<string,
   }
 }
 
-function addIsolated(model: PolicyModel, maps: Map<string, ReadonlyMap<string, string>>): boolean {
+function addIsolated(model: PolicyModel, maps: Map<string, ReadonlyMap<string, string>>): void {
   const self: Record<Family, Map<string, string>> = { v4: new Map(), v6: new Map() }
   for (const direction of directions) {
     const isolated: Record<Family, Map<string, string>> = { v4: new Map(), v6: new Map() }
@@ -79,7 +75,6 @@ function addIsolated(model: PolicyModel, maps: Map<string, ReadonlyMap<string, s
     for (const family of families) maps.set(`${direction}-${family}`, isolated[family])
   }
   for (const family of families) maps.set(`self-${family}`, self[family])
-  return self.v4.size + self.v6.size > 0
 }
 
 const setName = ({ id, port }: PeerGroup, family: Family) => `${port ? 'ports' : 'pods'}-${id}-${family}`
@@ -136,10 +131,9 @@ function portMatches({ ranges, groups }: TermPorts): string[] {
 const isEveryPort = ({ from, to }: Range<number>) => from === 0 && to === 65_535
 const rangeText = <T extends number | bigint>({ from, to }: Range<T>, text: (value: T) => string) => (from === to ? text(from) : `${text(from)}-${text(to)}`)
 
-/** Replies belong to connections that were allowed. Without neighbour discovery pods of a bridge have no IPv6. */
+/** Replies belong to connections that were allowed. */
 const alwaysAllowed = `
 		ct state established,related accept
-		icmpv6 type { nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, mld-listener-report, mld2-listener-report } accept
 		ip saddr . ip daddr @self-v4 accept
 		ip6 saddr . ip6 daddr @self-v6 accept`
 
@@ -150,10 +144,8 @@ const frame = `
 	map ingress-v6 { type ipv6_addr : verdict; }
 	set self-v4 { type ipv4_addr . ipv4_addr; }
 	set self-v6 { type ipv6_addr . ipv6_addr; }
-	chain link-local { }
 	chain egress {
 		type filter hook forward priority 0; policy accept;${alwaysAllowed}
-		jump link-local
 		ip saddr vmap @egress-v4
 		ip6 saddr vmap @egress-v6
 	}

@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict'
-import fs from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Unstructured } from '#api/machinery/meta'
@@ -77,10 +74,8 @@ const denyAll = anObject(
 )
 const policyPath = '/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/deny'
 
-/** Runs the agent of node `self` over an API and a kernel that the test plays. @param setting the content of the bridge settings */
-async function withAgent(run: (world: World) => Promise<void>, { prepare = (_: HistoryTransport) => {}, setting = '1' } = {}): Promise<void> {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'policy-agent-'))
-  if (setting !== '') for (const name of ['bridge-nf-call-iptables', 'bridge-nf-call-ip6tables']) await fs.writeFile(path.join(dir, name), `${setting}\n`)
+/** Runs the agent of node `self` over an API and a kernel that the test plays. */
+async function withAgent(run: (world: World) => Promise<void>, { prepare = (_: HistoryTransport) => {} } = {}): Promise<void> {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const nft = new FakeNft()
@@ -90,17 +85,15 @@ async function withAgent(run: (world: World) => Promise<void>, { prepare = (_: H
   const stop = new AbortController()
   for (const name of ['a', 'b']) server.put(`/api/v1/namespaces/${name}`, anObject('Namespace', { name }))
   prepare(server)
-  const agent = createPolicyAgent({ informers, clock, log, metrics: noMetrics, exec: nft }, { nodeName: 'self', bridgeSettings: dir })
+  const agent = createPolicyAgent({ informers, clock, log, metrics: noMetrics, exec: nft }, { nodeName: 'self' })
   const running = Promise.all([agent.run(stop.signal), informers.run(stop.signal)])
   try {
     await run({ agent, server, clock, nft, errors, signal: stop.signal })
-    if (setting !== '') assert.equal((await fs.readFile(path.join(dir, 'bridge-nf-call-ip6tables'), 'utf8')).trim(), '1')
   } finally {
     stop.abort()
     nft.release()
     await clock.advance(1_000)
     await running
-    await fs.rm(dir, { recursive: true })
   }
 }
 
@@ -242,23 +235,4 @@ test('NPO-02 labels of a namespace and of a pod change what a policy allows', ()
         server.put(pathOf('b/peer'), podObject('b/peer', '10.2.0.8', { nodeName: 'other' }))
       },
     },
-  ))
-
-test('NPO-02 the agent turns the filter of bridged packets on', () =>
-  withAgent(
-    async ({ clock, nft, errors }) => {
-      await until(clock, () => nft.scripts.length === 1)
-      assert.deepEqual(errors, [])
-    },
-    { setting: '0' },
-  ))
-
-test('NPO-02 a kernel without the filter of bridged packets is an error in the log, for each family', () =>
-  withAgent(
-    async ({ clock, nft, errors }) => {
-      await until(clock, () => nft.scripts.length === 1)
-      assert.equal(errors.length, 2)
-      assert.match(errors[0] ?? '', /^Network policies are not enforced between pods of this node: IPv4: .*bridge-nf-call-iptables is missing/)
-    },
-    { setting: '' },
   ))

@@ -15,7 +15,6 @@ import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Exec } from '#host/exec'
 import { createNftTable } from '#host/nftables'
 import { inTimeSlices, SharedTurns } from '#host/timeSlices'
-import { filterBridgedPackets } from './bridgeFilter.ts'
 import { followPolicyObjects, type PolicyChanges } from './changes.ts'
 import { PolicyModel } from './model.ts'
 import { createPolicyRenderer, policyTable } from './nftables.ts'
@@ -31,8 +30,6 @@ export interface PolicyAgentDeps {
 
 export interface PolicyAgentConfig {
   readonly nodeName: string
-  /** The folder of the kernel's bridge settings. Default: that of /proc. */
-  readonly bridgeSettings?: string | undefined
 }
 
 export interface PolicyAgent extends Component {
@@ -57,8 +54,6 @@ export function createPolicyAgent(deps: PolicyAgentDeps, config: PolicyAgentConf
       return enforcement.inForce(keyOf(pod), signal)
     },
     run: async (signal) => {
-      for (const obstacle of await filterBridgedPackets(config.bridgeSettings))
-        deps.log.error(new Error(obstacle), 'Network policies are not enforced between pods of this node')
       try {
         await changes.synced(signal)
         wakeUp.ring()
