@@ -166,7 +166,7 @@ export class PolicyModel {
   #keepLocal(facts: PodFacts): void {
     const ofNamespace = childMap(this.#local, facts.namespace)
     const pod: LocalPod = ofNamespace.get(facts.key) ?? { facts, policies: new Set(), isolation: {} }
-    if (pod.facts.addresses.join() !== facts.addresses.join()) this.#release(pod)
+    if (pod.facts.isAnnounced !== facts.isAnnounced || pod.facts.addresses.join() !== facts.addresses.join()) this.#release(pod)
     pod.facts = facts
     ofNamespace.set(facts.key, pod)
     const unselected = [...pod.policies].filter(({ compiled }) => !compiled.target.matches(facts.labels))

@@ -84,6 +84,11 @@ async function withAgent(run: (world: World) => Promise<void>, { prepare = (_: H
   const informers = createSharedInformerFactory(createClient(server), { clock, random: seededRandom(1), log: noLog }, { transform: slimObject })
   const stop = new AbortController()
   for (const name of ['a', 'b']) server.put(`/api/v1/namespaces/${name}`, anObject('Namespace', { name }))
+  for (const [name, podCIDR] of [
+    ['self', '10.1.0.0/24'],
+    ['other', '10.2.0.0/24'],
+  ] as const)
+    server.put(`/api/v1/nodes/${name}`, anObject('Node', { name }, { spec: { podCIDR } }))
   prepare(server)
   const agent = createPolicyAgent({ informers, clock, log, metrics: noMetrics, exec: nft }, { nodeName: 'self' })
   const running = Promise.all([agent.run(stop.signal), informers.run(stop.signal)])
@@ -233,6 +238,51 @@ test('NPO-02 labels of a namespace and of a pod change what a policy allows', ()
         server.put(policyPath, Object.assign({ ...denyAll }, { spec: { podSelector: {}, ingress: [{ from }] } }))
         server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
         server.put(pathOf('b/peer'), podObject('b/peer', '10.2.0.8', { nodeName: 'other' }))
+      },
+    },
+  ))
+
+test('NPO-02 of the addresses that a node reports for its pods, those in the node’s ranges count', () =>
+  withAgent(
+    async ({ server, clock, nft }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      const first = nft.take()
+      assert.match(first, /pods-\d+-v4 \{ 10\.1\.0\.5 \}/)
+      assert.match(first, /ingress-v4 \{ 10\.1\.0\.5 : /)
+      server.put('/api/v1/nodes/late', anObject('Node', { name: 'late' }, { spec: { podCIDR: '10.3.0.0/24' } }))
+      await until(clock, () => nft.scripts.length === 1)
+      assert.match(nft.take(), /^add element inet skiff-policy pods-\d+-v4 \{ 10\.3\.0\.7 \}\n$/)
+    },
+    {
+      prepare: (server) => {
+        server.put(policyPath, denyAll)
+        server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
+        server.put(pathOf('a/false'), podObject('a/false', '10.2.0.9'))
+        server.put(pathOf('a/remote'), podObject('a/remote', '10.1.0.77', { nodeName: 'other' }))
+        server.put(pathOf('a/late'), podObject('a/late', '10.3.0.7', { nodeName: 'late' }))
+      },
+    },
+  ))
+
+test('NPO-02 the address that the kubelet announced for a pod stays isolated when another pod claims it in the API', () =>
+  withAgent(
+    async ({ agent, server, clock, nft, signal }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      server.put(pathOf('a/two'), podObject('a/two', '10.1.0.5', { labels: { app: 'other' } }))
+      await until(clock, () => nft.scripts.length === 2)
+      nft.take()
+      await settled(clock, agent.podNetworkReady(podObject('a/one', undefined) as unknown as Pod, ['10.1.0.5'], signal))
+      const [, chain] = /ingress-v4 \{ 10\.1\.0\.5 : jump (ingress-pods-\d+) \}/.exec(nft.take()) ?? []
+      assert.ok(chain)
+      server.put(pathOf('a/three'), podObject('a/three', '10.1.0.5', { labels: { app: 'third' } }))
+      await settled(clock, Promise.resolve())
+      assert.doesNotMatch(nft.take(), /element inet skiff-policy ingress-v4/)
+    },
+    {
+      prepare: (server) => {
+        const ofLabel = (app: string) => ({ podSelector: { matchLabels: { app } }, ingress: [] })
+        for (const app of ['web', 'other', 'third'])
+          server.put(policyPath.replace('deny', app), { ...denyAll, metadata: { namespace: 'a', name: app }, ...{ spec: ofLabel(app) } })
       },
     },
   ))
