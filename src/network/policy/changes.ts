@@ -31,14 +31,21 @@ export function slimObject(object: Frozen<KubeObject>): Frozen<KubeObject> {
   return { ...object, metadata, spec: { podCIDRs: podCidrsOf(object as Frozen<Node>) }, status: undefined } as Frozen<KubeObject>
 }
 
+export interface ChangeReport {
+  /** A pod changed the model's rules, or its own changed. */
+  touched(podKey: string): void
+  /** The policy allows nothing, although it has rules. */
+  obstacle(policyKey: string, reason: string): void
+}
+
 export interface PolicyChanges {
   synced(signal: AbortSignal): Promise<void>
   /** The kubelet has created the pod's sandbox. */
   announce(pod: Frozen<Pod>, addresses: readonly string[]): void
   /** Whether a change of the pod is not in the model. */
   isPending(podKey: string): boolean
-  /** Brings the model up to date. @param touched is called with each pod that changed the model's rules, or whose rules changed */
-  takeIn(model: PolicyModel, touched: (podKey: string) => void): Generator<undefined, void>
+  /** Brings the model up to date. */
+  takeIn(model: PolicyModel, report: ChangeReport): Generator<undefined, void>
 }
 
 /** For as long as the informers run. @param ring is called when the model may be out of date */
@@ -88,7 +95,7 @@ export function followPolicyObjects(informers: SharedInformerFactory, ring: () =
       note(changed.pods, pod)
     },
     isPending: (podKey) => changed.pods.has(podKey),
-    *takeIn(model, touched) {
+    *takeIn(model, { touched, obstacle }) {
       if (changed.nodes.size > 0) {
         for (const pod of podInformer.store.list()) if (changed.nodes.has(pod.spec.nodeName ?? '')) changed.pods.add(keyOf(pod))
         changed.nodes.clear()
@@ -101,7 +108,9 @@ export function followPolicyObjects(informers: SharedInformerFactory, ring: () =
       }
       for (const key of takeAll(changed.policies)) {
         const policy: Frozen<NetworkPolicy> | undefined = policyInformer.lister.get(refOfKey(key))
-        yield* model.updatePolicy(key, refOfKey(key).namespace ?? '', policy && (yield* compilePolicy(policy)))
+        const compiled = policy && (yield* compilePolicy(policy))
+        if (compiled?.obstacle) obstacle(key, compiled.obstacle)
+        yield* model.updatePolicy(key, refOfKey(key).namespace ?? '', compiled)
         yield
       }
       for (const key of takeAll(changed.pods)) {

@@ -52,7 +52,12 @@ export interface CompiledPolicy {
   readonly target: Selector
   /** Rules of the directions in which the policy isolates its pods. */
   readonly rules: Readonly<Partial<Record<Direction, readonly CompiledRule[]>>>
+  /** Why the policy allows nothing, although it has rules. */
+  readonly obstacle?: string | undefined
 }
+
+/** For each selector and each list of named ports the kernel has sets, and its time for a transaction grows with the square of their number. */
+const mostSets = 1000
 
 type Work<T> = Generator<undefined, T>
 const stepSize = 500
@@ -71,7 +76,21 @@ export function* compilePolicy(policy: Frozen<NetworkPolicy>): Work<CompiledPoli
     rules.egress = []
     for (const { to, ports } of spec?.egress ?? []) rules.egress.push(yield* compileRule(namespace, to, ports))
   }
-  return { key: keyOf(policy), namespace, target: safeSelector(spec?.podSelector ?? {}), rules }
+  const sets = setsOf(rules)
+  const compiled = { key: keyOf(policy), namespace, target: safeSelector(spec?.podSelector ?? {}), rules }
+  if (sets <= mostSets) return compiled
+  const isolated = Object.fromEntries(Object.keys(rules).map((direction) => [direction, []]))
+  return { ...compiled, rules: isolated, obstacle: `it has ${sets} selectors of peers and lists of named ports, more than ${mostSets}` }
+}
+
+function setsOf(rules: CompiledPolicy['rules']): number {
+  const selectors = new Set<string>()
+  let named = 0
+  for (const { peers, ports } of Object.values(rules).flat()) {
+    for (const { key } of peers?.selectors ?? []) selectors.add(key)
+    named += ports?.names.size ?? 0
+  }
+  return selectors.size + named
 }
 
 function* compileRule(

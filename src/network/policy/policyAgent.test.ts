@@ -286,3 +286,29 @@ test('NPO-02 the address that the kubelet announced for a pod stays isolated whe
       },
     },
   ))
+
+test('NPO-02 a policy with more selectors than the kernel takes sets isolates its pods and allows nothing; other policies apply', () =>
+  withAgent(
+    async ({ clock, nft, errors }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      const script = nft.take()
+      assert.deepEqual(errors, ['A network policy is too large and allows nothing: it has 1001 selectors of peers and lists of named ports, more than 1000'])
+      assert.equal(script.match(/^add set /gm)?.length, 2)
+      assert.match(script, /ingress-v4 \{ 10\.1\.0\.5 : jump/)
+      assert.match(script, /add rule inet skiff-policy ingress-policy-\d+-a\/deny ip saddr @pods-\d+-v4 accept/)
+      assert.match(script, /add chain inet skiff-policy ingress-policy-\d+-a\/large\n/)
+      assert.doesNotMatch(script, /add rule inet skiff-policy ingress-policy-\d+-a\/large/)
+    },
+    {
+      prepare: (server) => {
+        const from = Array.from({ length: 1001 }, (_, i) => ({ podSelector: { matchLabels: { i: `${i}` } } }))
+        server.put(policyPath, denyAll)
+        server.put(policyPath.replace('deny', 'large'), {
+          ...denyAll,
+          metadata: { namespace: 'a', name: 'large' },
+          ...{ spec: { podSelector: {}, ingress: [{ from }] } },
+        })
+        server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
+      },
+    },
+  ))

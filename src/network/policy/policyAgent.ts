@@ -98,7 +98,10 @@ class Enforcement {
     const { log, clock, metrics } = this.#deps
     const startedMs = clock.monotonicMs()
     await inTimeSlices(
-      this.#changes.takeIn(this.#model, (key) => this.#unapplied.add(key)),
+      this.#changes.takeIn(this.#model, {
+        touched: (podKey) => this.#unapplied.add(podKey),
+        obstacle: (networkPolicy, reason) => log.error(new Error(reason), 'A network policy is too large and allows nothing', { networkPolicy }),
+      }),
       this.#turns,
     )
     this.#release()
