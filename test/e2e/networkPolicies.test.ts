@@ -7,6 +7,7 @@ import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:c
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { after, before, test } from 'node:test'
+import { createConntrack } from '../../src/host/conntrack.ts'
 import { createExec } from '../../src/host/exec.ts'
 import { inNetworkNamespace } from '../../src/host/netns.ts'
 import { createNftTable } from '../../src/host/nftables.ts'
@@ -235,4 +236,20 @@ test('NPO-02 in the kernel: a pod does not pass a policy with the address of ano
   } finally {
     await checkedSources.apply(sourceCheck)
   }
+})
+
+test('NPO-02 in the kernel: connections of an address that are forgotten meet the policies again', options, async () => {
+  const [to, , from] = testPods as [TestPod, TestPod, TestPod]
+  /** Always from the same port. */
+  const ask = `
+    const s = require('dgram').createSocket('udp4')
+    s.on('message', () => { console.log('answer'); s.close() }).bind(5555, () => s.send('?', 80, '${to.addresses.IPv4}'))
+    setTimeout(() => process.exit(), ${blockedMs}).unref()`
+  const asked = () => execFileSync('nsenter', [`--net=/run/netns/${namespaceOf(from)}`, process.execPath, '-e', ask], { encoding: 'utf8' })
+  await enforce([])
+  assert.equal(asked(), 'answer\n')
+  await enforce(denyAll)
+  assert.equal(asked(), 'answer\n')
+  await createConntrack(exec).delete({ replySrc: to.addresses.IPv4 })
+  assert.equal(asked(), '')
 })

@@ -30,6 +30,7 @@ export class PolicyModel {
   /** Grows with each change of the rules. */
   version = 0
   readonly #isLocal: (pod: PodFacts) => boolean
+  readonly #released: (address: string) => void
   readonly #namespaces = new Map<string, LabelMap>()
   readonly #pods = new Map<string, PodFacts>()
   readonly #podsByNamespace = new Map<string, Map<string, PodFacts>>()
@@ -46,9 +47,10 @@ export class PolicyModel {
   readonly #unsettled = new Set<LocalPod>()
   #nextId = 1
 
-  /** @param isLocal whether the policies of this pod are enforced here */
-  constructor(isLocal: (pod: PodFacts) => boolean) {
+  /** @param isLocal whether the policies of this pod are enforced here @param released is called with each address that a local pod no longer has */
+  constructor(isLocal: (pod: PodFacts) => boolean, released: (address: string) => void = () => {}) {
     this.#isLocal = isLocal
+    this.#released = released
   }
 
   /** Undefined labels: the namespace is deleted. */
@@ -85,6 +87,7 @@ export class PolicyModel {
     }
     if (before && this.#isLocal(before) && !(facts && this.#isLocal(facts))) this.#dropLocal(before)
     if (facts && this.#isLocal(facts)) this.#keepLocal(facts)
+    for (const address of before && this.#isLocal(before) ? before.addresses : []) if (!facts?.addresses.includes(address)) this.#released(address)
     yield* this.#fillNewGroups()
   }
 

@@ -13,9 +13,10 @@ import { anObject, HistoryTransport } from '#testing/historyTransport'
 import { slimObject } from './changes.ts'
 import { createPolicyAgent, type PolicyAgent } from './policyAgent.ts'
 
-/** Keeps the scripts that nft is given, which it can refuse or hold up. */
+/** Keeps the scripts that nft is given, which it can refuse or hold up, and the arguments of conntrack. */
 class FakeNft implements Exec {
   readonly scripts: string[] = []
+  readonly forgotten: string[] = []
   refuses = false
   held: Promise<void> | undefined
   release = () => {}
@@ -27,7 +28,11 @@ class FakeNft implements Exec {
     })
   }
 
-  async run(_command: string, _args: readonly string[], { input }: ExecOptions = {}): Promise<ExecResult> {
+  async run(command: string, args: readonly string[], { input }: ExecOptions = {}): Promise<ExecResult> {
+    if (command === 'conntrack') {
+      this.forgotten.push(args.join(' '))
+      return { code: 1, stdout: '', stderr: 'conntrack v1.4.7: 0 flow entries have been deleted.', timedOut: false }
+    }
     this.scripts.push(String(input))
     await this.held
     return { code: this.refuses ? 1 : 0, stdout: '', stderr: '', timedOut: false }
@@ -309,6 +314,30 @@ test('NPO-02 a policy with more selectors than the kernel takes sets isolates it
           ...{ spec: { podSelector: {}, ingress: [{ from }] } },
         })
         server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
+      },
+    },
+  ))
+
+test('NPO-02 the connections of an address are forgotten when its pod is gone or has ended', () =>
+  withAgent(
+    async ({ server, clock, nft, errors }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      assert.deepEqual(nft.forgotten, [])
+      server.remove(pathOf('b/one'))
+      server.remove(pathOf('b/remote'))
+      await until(clock, () => nft.forgotten.length === 2)
+      assert.deepEqual(nft.forgotten.splice(0), ['-D --reply-src 10.1.0.5', '-D --orig-src 10.1.0.5'])
+      const ended = podObject('b/two', '10.1.0.6')
+      server.put(pathOf('b/two'), { ...ended, ...{ status: { phase: 'Succeeded', podIP: '10.1.0.6' } } })
+      await until(clock, () => nft.forgotten.length === 2)
+      assert.deepEqual(nft.forgotten, ['-D --reply-src 10.1.0.6', '-D --orig-src 10.1.0.6'])
+      assert.deepEqual(errors, [])
+    },
+    {
+      prepare: (server) => {
+        server.put(pathOf('b/one'), podObject('b/one', '10.1.0.5'))
+        server.put(pathOf('b/two'), podObject('b/two', '10.1.0.6'))
+        server.put(pathOf('b/remote'), podObject('b/remote', '10.2.0.5', { nodeName: 'other' }))
       },
     },
   ))
