@@ -2,7 +2,7 @@
 import { closeSync, openSync } from 'node:fs'
 import type { LeaseId, Revision } from '../../store.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
-import { closeFiles, flushed, openFiles, write } from './lmdb.ts'
+import { closeFiles, flushed, openFiles, write, writeFormat } from './lmdb.ts'
 import { encodeRecord } from './record.ts'
 
 export interface ImportedFacts {
@@ -55,6 +55,7 @@ export function importStore(path: string): StoreImport {
     async end({ leases, compactRevision }) {
       endRevision()
       for (const { id, ttlSeconds } of leases) put(write(files, { change: { type: 'grantLease', id, ttlSeconds }, record: undefined }))
+      put(writeFormat(files))
       if (compactRevision > 0) put(write(files, { change: { type: 'compact', revision: compactRevision }, record: undefined }))
       await flush()
     },
