@@ -1,6 +1,6 @@
 /** ETC-20: `skiff snapshot` on the folders of clusters, without a server. */
 import assert from 'node:assert/strict'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -144,11 +144,35 @@ describe('skiff snapshot', () => {
     await assert.rejects(snapshots.restore(fileOf('a.db'), 'a', plain, progress), { exit: 'conflict', message: 'cluster "a" is running' })
   })
 
+  test('ETC-20 a save removes what killed saves left, writes through no link, and keeps the part of a save that runs', async () => {
+    await makeCluster('a', { '/registry/x': '1' })
+    const [victim, own, killed, running] = ['victim', `a.db.${process.pid}.part`, 'a.db.2147483647.part', `a.db.${process.ppid}.part`]
+    for (const name of [victim, killed, running]) await writeFile(fileOf(name), 'before')
+    await symlink(fileOf(victim), fileOf(own))
+    const { bytes } = await snapshots.save('a', fileOf('a.db'), progress)
+    assert.deepEqual(
+      (await readdir(home)).filter((name) => name.endsWith('.part')),
+      [running],
+    )
+    assert.equal(await readFile(fileOf(victim), 'utf8'), 'before')
+    const { size, mode } = await stat(fileOf('a.db'))
+    assert.deepEqual([size, mode & 0o777], [bytes, 0o600])
+  })
+
   test('ETC-20 a save that fails leaves neither a file nor a part of it', async () => {
     await makeCluster('a', { '/registry/x': '1' })
     await rememberProcess(clusterPaths(home, 'a').server('server').pid, process.pid, realClock)
     await assert.rejects(snapshots.save('a', fileOf('a.db'), progress), { exit: 'internal', message: /gave no snapshot/ })
     assert.deepEqual(await readdir(home), ['clusters'])
+  })
+
+  test('ETC-20 a cluster whose store cannot be read is not saved, and the error names the file', async () => {
+    await makeCluster('a', {})
+    await writeFile(join(clusterPaths(home, 'a').store, 'data.mdb'), 'text')
+    await assert.rejects(snapshots.save('a', fileOf('a.db'), progress), {
+      exit: 'internal',
+      message: /^the store of cluster "a" cannot be opened: \S+data\.mdb is no store of Skiff/,
+    })
   })
 
   test('ETC-20 a copy of the database without a trailer is taken with --skip-hash-check', async () => {
