@@ -7,7 +7,7 @@ import path from 'node:path'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
 import { GrpcError } from '#grpc/grpcError'
-import { exists, listIfExists } from '#host/files'
+import { exists, listIfExists, syncDirectory } from '#host/files'
 import { startTimeOf } from '#host/processes'
 import { targetOf } from '#store/drivers/etcd/member'
 import { snapshotOf } from '#store/drivers/etcd/snapshotStream'
@@ -43,7 +43,7 @@ export async function saveSnapshot(saving: Saving, file: string): Promise<number
     const { size } = await handle.stat()
     await handle.close()
     await rename(part, file)
-    await syncFolderOf(file)
+    await syncDirectory(path.dirname(path.resolve(file)))
     return size
   } catch (error) {
     await handle.close().catch(() => {})
@@ -138,14 +138,4 @@ async function checkTrailer(handle: FileHandle): Promise<void> {
     if (trailer.equals(await digestOf(handle, size - trailerBytes))) return
   }
   throw new CommandError('internal', 'the snapshot arrived incomplete or changed: its sha256 does not match', { hint: 'run the command again' })
-}
-
-/** The name of the file is on the disk afterwards. */
-export async function syncFolderOf(file: string): Promise<void> {
-  const folder = await open(path.dirname(path.resolve(file)), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }
