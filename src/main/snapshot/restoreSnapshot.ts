@@ -16,12 +16,17 @@ import { withSnapshotFile } from './snapshotSource.ts'
 /** The newest layout that this version reads. */
 const newestMinor = 6
 
-/** @param directory of the store, made where it is missing. @throws CommandError */
+/**
+ * @param directory of the store, made where it is missing
+ * @param whenComplete is waited for before the new store replaces the old one
+ * @throws CommandError
+ */
 export async function restoreSnapshot(
   file: string,
   directory: string,
   { bumpRevision, skipHashCheck }: RestoreOptions,
   tools: Pick<ProcessTools, 'log'>,
+  whenComplete: () => Promise<void>,
 ): Promise<RestoredSnapshot> {
   return withSnapshotFile(file, skipHashCheck ? 'ignored' : 'needed', async (source) => {
     await makePrivateDirectory(directory)
@@ -42,6 +47,7 @@ export async function restoreSnapshot(
       } finally {
         await store.close()
       }
+      await whenComplete()
       const backup = (await exists(target)) ? await keep(target) : undefined
       await rename(fresh, target)
       await rm(`${target}-lock`, { force: true })

@@ -10,7 +10,7 @@ import type { Snapshots } from '#cli/snapshots'
 import { createExec } from '#host/exec'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { realClock } from '#testing/realClock'
-import { clusterPaths, writeState } from '../localCluster/clusterState.ts'
+import { clusterPaths, readState, writeState } from '../localCluster/clusterState.ts'
 import { rememberProcess } from '../localCluster/processes.ts'
 import { createSnapshots } from './snapshots.ts'
 
@@ -58,6 +58,17 @@ describe('skiff snapshot', () => {
     assert.equal(restored.backup, join(clusterPaths(home, 'a').store, 'data.mdb.bak'))
     assert.deepEqual(await contentOf('a', 'data.mdb.bak'), { revision: 4, keys: { '/registry/x': 'later', '/registry/y': '2' } })
     assert.equal((await snapshots.restore(fileOf('a.db'), 'a', plain, progress)).backup, join(clusterPaths(home, 'a').store, 'data.mdb.bak-2'))
+  })
+
+  test('ETC-20 a restore raises the data format of the cluster, and one that is refused does not', async () => {
+    await makeCluster('a', { '/registry/x': '1' })
+    await snapshots.save('a', fileOf('a.db'), progress)
+    await writeFile(fileOf('text'), 'kind: Pod')
+    const formatOf = async () => (await readState(clusterPaths(home, 'a')))?.format
+    await assert.rejects(snapshots.restore(fileOf('text'), 'a', { ...plain, skipHashCheck: true }, progress))
+    assert.equal(await formatOf(), undefined)
+    await snapshots.restore(fileOf('a.db'), 'a', plain, progress)
+    assert.equal(await formatOf(), 2)
   })
 
   test('ETC-20 a snapshot is restored into a cluster that is not there yet', async () => {
