@@ -32,7 +32,9 @@ interface Saving {
 
 /** @returns the length of the file in bytes. @throws CommandError */
 export async function saveSnapshot(saving: Saving, file: string): Promise<number> {
-  await removeLeftParts(file)
+  const folder = path.dirname(path.resolve(file))
+  if (!(await exists(folder))) throw new CommandError('notFound', `the folder ${folder} does not exist`)
+  await removeLeftParts(folder, path.basename(file))
   const part = `${file}.${process.pid}.part`
   // Only the owner may read it: it holds the Secrets of the cluster. A file that another user has put there is not written to.
   const handle = await open(part, 'wx+', 0o600)
@@ -43,7 +45,7 @@ export async function saveSnapshot(saving: Saving, file: string): Promise<number
     const { size } = await handle.stat()
     await handle.close()
     await rename(part, file)
-    await syncDirectory(path.dirname(path.resolve(file)))
+    await syncDirectory(folder)
     return size
   } catch (error) {
     await handle.close().catch(() => {})
@@ -53,11 +55,10 @@ export async function saveSnapshot(saving: Saving, file: string): Promise<number
 }
 
 /** Parts of processes that were killed. One that runs may be saving to the same file. */
-async function removeLeftParts(file: string): Promise<void> {
-  const { dir, base } = path.parse(path.resolve(file))
-  for (const name of await listIfExists(dir)) {
+async function removeLeftParts(folder: string, base: string): Promise<void> {
+  for (const name of await listIfExists(folder)) {
     const pid = name.startsWith(`${base}.`) ? /^\.(\d+)\.part$/.exec(name.slice(base.length))?.[1] : undefined
-    if (pid !== undefined && (Number(pid) === process.pid || (await startTimeOf(Number(pid))) === undefined)) await rm(path.join(dir, name)).catch(() => {})
+    if (pid !== undefined && (Number(pid) === process.pid || (await startTimeOf(Number(pid))) === undefined)) await rm(path.join(folder, name)).catch(() => {})
   }
 }
 
