@@ -179,7 +179,10 @@ describe('skiff snapshot', () => {
 
   test('ETC-20 a save into a folder that does not exist names the folder', async () => {
     await makeCluster('a', {})
-    await assert.rejects(snapshots.save('a', join(home, 'none', 'a.db'), progress), { exit: 'notFound', message: `the folder ${join(home, 'none')} does not exist` })
+    await assert.rejects(snapshots.save('a', join(home, 'none', 'a.db'), progress), {
+      exit: 'notFound',
+      message: `the folder ${join(home, 'none')} does not exist`,
+    })
   })
 
   test('ETC-20 a cluster whose store cannot be read is not saved, and the error names the file', async () => {
