@@ -1,10 +1,11 @@
 /** `skiff token create|list|delete` (L4): bootstrap tokens, with which machines join a cluster. Upstream: kubeadm token (v1.36). */
-import { createHash, randomInt, X509Certificate } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import { humanDuration, parseDuration } from '#api/machinery/duration'
 import { formatTime, parseTime } from '#base/time'
 import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
+import { publicKeyHash } from '../publicKeyHash.ts'
 import { table } from './status.ts'
 
 const secretsPath = '/api/v1/namespaces/kube-system/secrets'
@@ -62,14 +63,8 @@ async function create(context: CommandContext, cluster: string, { ttl, descripti
   const body = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'kube-system', name: prefix + id }, type, stringData }
   check(cluster, await context.clusters.ask(cluster, secretsPath, body))
   const { server, ca } = await context.clusters.kubeconfig(cluster)
-  const words = ['skiff', 'join', new URL(server).host, '--token', `${id}.${secret}`, '--discovery-token-ca-cert-hash', `sha256:${keyHash(ca)}`]
+  const words = ['skiff', 'join', new URL(server).host, '--token', `${id}.${secret}`, '--discovery-token-ca-cert-hash', `sha256:${publicKeyHash(ca)}`]
   context.stdout.write(`${printJoinCommand ? words.join(' ') : `${id}.${secret}`}\n`)
-}
-
-/** As kubeadm pins an authority: SHA-256 of its SubjectPublicKeyInfo. */
-function keyHash(ca: string): string {
-  const key = new X509Certificate(ca).publicKey.export({ type: 'spki', format: 'der' })
-  return createHash('sha256').update(key).digest('hex')
 }
 
 function durationOf(text: string): number {
