@@ -52,12 +52,7 @@ export function createHealthChecks(servers: readonly BalancedServer[], deps: Hea
       using due = abortScope(signal)
       // Set before the check: a connection may end during it.
       wakes.set(server.name, () => due.abort())
-      const result = await check(
-        server,
-        async () => (agent ??= new https.Agent({ keepAlive: true, maxSockets: 1, ...(await credentials()) })),
-        times,
-        wake,
-      )
+      const result = await check(server, async () => (agent ??= new https.Agent({ keepAlive: true, maxSockets: 1, ...(await credentials()) })), times, wake)
       if (signal.aborted) break
       if (result !== 'ok') {
         agent?.destroy()
