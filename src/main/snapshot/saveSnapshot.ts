@@ -19,9 +19,9 @@ import type { EtcdSettings } from '../apiserver/options/storage.ts'
 import { etcdServerArgs } from '../etcd/members.ts'
 import type { ProcessTools } from '../layouts/processTools.ts'
 import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
-import { loadPki } from '../localCluster/clusterStatus.ts'
 import type { LocalClusterDeps } from '../localCluster/deps.ts'
 import { runsServer } from '../localCluster/runningServers.ts'
+import { loadPki } from '../localCluster/sharedPki.ts'
 
 interface Saving {
   readonly deps: LocalClusterDeps
