@@ -79,7 +79,7 @@ test('X5 one object of the past has its long integers', async () => {
   assert.match(answer.body.toString(), /"count":9007199254740993[,}]/)
 })
 
-test('X5 an owner that the fork refuses to link is reported, and the fork goes on', async () => {
+test('X5 an owner that the fork refuses to link is reported, and the other objects are copied', async () => {
   const fork = await start()
   const refusing: Transport = {
     ...fork,

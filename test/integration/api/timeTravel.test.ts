@@ -185,7 +185,7 @@ test('X5 a kubeconfig with a credential plugin is read as its user, and now is t
   )
 })
 
-test('X5 a user without the path of the revisions reads at a revision, and is told to name one instead of a time', async () => {
+test('X5 a user without the path of the revisions reads at a revision, and the error for a time says so', async () => {
   const user = { ...transport, request: async (request: ApiRequest) => (request.path === '/skiff/revisions' ? forbidden() : transport.request(request)) }
   const connection = { transport: user, namespace: 'case', cluster: undefined }
   assert.deepEqual(await pointOf(connection, '5', Date.now()), { revision: 5, text: '5' })
