@@ -122,3 +122,13 @@ test('X5 a store that counts its objects with the history keeps five minutes of 
   assert.deepEqual(await Promise.all([revisions[2] as number, revisions[7] as number].map(isReadable)), [false, true])
   await close()
 })
+
+test('X5 over a store that does not say what it compacted, revisions before a clock was set back remain readable', async () => {
+  const clock = new VirtualClock('2026-01-01T01:00:00Z')
+  const memory = createMemoryStore({ clock })
+  const store = changedStore(memory, { range: async () => Promise.reject(storeError('compacted')) })
+  const times = new RevisionTimes()
+  times.note(1, clock.now())
+  times.note(7, clock.now() - 30 * minuteMs)
+  assert.deepEqual(await historyStatus({ store, times }).then(({ oldestRevision, oldestMs }) => [oldestRevision, oldestMs]), [1, startMs + 30 * minuteMs])
+})

@@ -129,8 +129,8 @@ export interface HistoryStatus {
 export async function historyStatus({ store, times }: Pick<HistoryDeps, 'store' | 'times'>): Promise<HistoryStatus> {
   const [revision, { bytes }, compacted] = await Promise.all([store.latestRevision(), historyBytes(store), compactRevision(store)])
   if (compacted !== undefined) times.forgetBefore(compacted)
-  const { oldest } = times
-  return { revision, oldestRevision: compacted ?? oldest?.revision ?? revision, oldestMs: oldest?.atMs, bytes }
+  const { oldest, first } = times
+  return { revision, oldestRevision: compacted ?? first ?? revision, oldestMs: oldest?.atMs, bytes }
 }
 
 /** The revision of the last compaction; undefined when the store does not say, as etcd does not. */

@@ -56,6 +56,11 @@ export class RevisionTimes {
     return this.#marks[this.#count((mark) => mark.revision < revision)]?.atMs
   }
 
+  /** The oldest revision that was noted or restored and is not forgotten; undefined when there is none. It may have no mark of its own. */
+  get first(): Revision | undefined {
+    return Number.isFinite(this.#first) ? this.#first : undefined
+  }
+
   get oldest(): RevisionMark | undefined {
     return this.#marks[0]
   }

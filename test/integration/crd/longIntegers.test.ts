@@ -201,12 +201,13 @@ test('CGO-06 a client with exactIntegers lists, watches and updates custom resou
   try {
     const ledgersOf = createClient(transport).of<Unstructured>({ group, version: 'v1', resource: 'ledgers', kind: 'Ledger', namespaced: true })
     const { items, metadata } = await ledgersOf.list({ namespace: 'default', fieldSelector: 'metadata.name=kept' })
-    assert.equal((items[0]?.spec as { count: unknown }).count, BigInt(long))
+    const kept = items[0] as Unstructured
+    assert.equal((kept.spec as { count: unknown }).count, BigInt(long))
     const { resourceVersion } = metadata
-    const updated = await ledgersOf.update({ ...(items[0] as Unstructured), metadata: { ...items[0]?.metadata, labels: { updated: 'yes' } } } as Unstructured)
-    assert.deepEqual(updated.spec, items[0]?.spec)
+    const updated = await ledgersOf.update({ ...kept, metadata: { ...kept.metadata, labels: { updated: 'yes' } } })
+    assert.deepEqual(updated.spec, kept.spec)
     for await (const [event] of ledgersOf.watch({ namespace: 'default', resourceVersion: resourceVersion as string, signal: stop.signal })) {
-      assert.deepEqual(event?.object.spec, items[0]?.spec)
+      assert.deepEqual(event?.object.spec, kept.spec)
       break
     }
   } finally {
