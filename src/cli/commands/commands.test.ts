@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict'
+import assert, { fail } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -110,18 +110,12 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
       return policyExplanation
     },
     clock: new VirtualClock(),
-    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: () => assert.fail('nothing is spawned') },
+    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: fail },
     env: {},
     home,
     isRoot: true,
     platform: 'linux',
-    local: {
-      run: () => assert.fail('no program is run'),
-      plugins: { interactive: false, run: async (command) => assert.fail(`${command} is run`) },
-      certificate: () => assert.fail('no certificate is made'),
-      directory: () => home,
-      exitWith: () => {},
-    },
+    local: { run: fail, plugins: { interactive: false, run: fail }, certificate: fail, directory: () => home, exitWith: () => {} },
     ifInterrupted: (remains) => void interruptions.push(remains),
     stdout: { write: (text) => void stdout.push(text), isTTY: false },
     stderr: { write: (text) => void stderr.push(text), isTTY: false },
