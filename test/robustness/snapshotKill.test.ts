@@ -12,7 +12,7 @@ import { test } from 'node:test'
 import { changeCluster, contentOf, makeCluster, savedFile, storeFolder, withStore } from './snapshotKillOperations.ts'
 
 const workerFile = join(import.meta.dirname, 'snapshotKillWorker.ts')
-/** Processes that are killed at the same time. */
+/** Clusters that are worked on at the same time. */
 const lanes = 2
 const mostSteps = 60
 

@@ -44,7 +44,7 @@ async function contentOf(name: string, file?: string): Promise<{ readonly revisi
   return { revision, keys: Object.fromEntries(kvs.map(({ key, value }) => [key, Buffer.from(value).toString()])) }
 }
 
-describe('skiff snapshot', () => {
+describe('skiff snapshot restore', () => {
   test('ETC-20 a stopped cluster is saved, and restored into itself with the old store kept', async () => {
     await makeCluster('a', { '/registry/x': '1', '/registry/y': '2' })
     const { bytes } = await snapshots.save('a', fileOf('a.db'), progress)
@@ -92,7 +92,9 @@ describe('skiff snapshot', () => {
     await snapshots.save('a', fileOf('bumped.db'), progress)
     assert.equal((await snapshots.restore(fileOf('bumped.db'), 'a', plain, progress)).restoredRevision, 1002)
   })
+})
 
+describe('files of skiff snapshot', () => {
   test('ETC-20 two snapshots are compared by the newest values of their keys', async () => {
     await makeCluster('a', { '/a': '1', '/b': '1', '/c': '1' })
     await makeCluster('b', { '/b': '2', '/c': '1', '/d': '1' })
@@ -154,7 +156,9 @@ describe('skiff snapshot', () => {
     await rememberProcess(clusterPaths(home, 'a').server('server').pid, process.pid, realClock)
     await assert.rejects(snapshots.restore(fileOf('a.db'), 'a', plain, progress), { exit: 'conflict', message: 'cluster "a" is running' })
   })
+})
 
+describe('skiff snapshot save', () => {
   test('ETC-20 a save removes what killed saves left, writes through no link, and keeps the part of a save that runs', async () => {
     await makeCluster('a', { '/registry/x': '1' })
     const [victim, own, killed, running] = ['victim', `a.db.${process.pid}.part`, 'a.db.2147483647.part', `a.db.${process.ppid}.part`]

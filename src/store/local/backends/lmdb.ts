@@ -209,7 +209,7 @@ function lmdbBackend(opened: Files): CheckpointedBackend {
       const before = files
       files = await copyWithoutFreePages(before)
       totalBytes = undefined
-      await rm(copyFolderOf(path), { recursive: true, force: true })
+      await removeFolder(copyFolderOf(path))
       syncFolder(dirname(path))
       await closeFiles(before)
     },
@@ -234,6 +234,7 @@ export async function closeFiles({ root }: Files): Promise<void> {
 
 /** LMDB makes a copy that all users may read, so it gets a folder of its own. */
 const copyFolderOf = (path: string) => `${path}-copy`
+const removeFolder = (path: string) => rm(path, { recursive: true, force: true })
 
 /** The copy is the store's file as soon as it is complete and on the disk; reads use the old one until then. */
 async function copyWithoutFreePages({ path, root }: Files): Promise<Files> {
@@ -241,7 +242,7 @@ async function copyWithoutFreePages({ path, root }: Files): Promise<Files> {
   const copy = join(folder, basename(path))
   let files: Files | undefined
   try {
-    await rm(folder, { recursive: true, force: true })
+    await removeFolder(folder)
     await mkdir(folder, { mode: 0o700 })
     await root.backup(copy, true)
     await syncFile(copy)
@@ -251,7 +252,7 @@ async function copyWithoutFreePages({ path, root }: Files): Promise<Files> {
     await rename(copy, path)
   } catch (cause) {
     if (files) await closeFiles(files)
-    await rm(folder, { recursive: true, force: true })
+    await removeFolder(folder)
     throw storeError(isNoSpace(cause) ? 'noSpace' : 'unavailable', { cause })
   }
   return { ...files, path }
