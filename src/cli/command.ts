@@ -1,5 +1,6 @@
 /** What a command is given (L4): the world at its edge, so that commands can be tested whole. */
 import type { Command } from 'commander'
+import type { ExplainPolicies } from '#api/debug/networkPolicy'
 import type { Clock } from '#base/clock'
 import type { Exec } from '#host/exec'
 import type { ClusterManager } from './clusterManager.ts'
@@ -21,6 +22,7 @@ export interface LocalPrograms {
 export interface CommandContext {
   readonly clusters: ClusterManager
   readonly snapshots: Snapshots
+  readonly explainPolicies: ExplainPolicies
   readonly clock: Clock
   readonly exec: Exec
   readonly env: Readonly<Record<string, string | undefined>>

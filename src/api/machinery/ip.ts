@@ -76,6 +76,11 @@ export function formatCidr(block: IpBlock): string {
   return `${formatIp(networkAddress(block))}/${block.prefixLength}`
 }
 
+/** An IPv4 address in the form of IPv6: programs that connect to it reach the IPv4 address. */
+export function isMapped({ family, value }: IpAddress): boolean {
+  return family === 6 && value >> 32n === 0xffffn
+}
+
 export function isLoopback(ip: IpAddress): boolean {
   return ip.family === 4 ? ip.value >> 24n === 127n : ip.value === 1n
 }

@@ -5,6 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import { Command } from 'commander'
+import type { PolicyExplanation } from '#api/debug/networkPolicy'
 import { printableLines } from '#base/printable'
 import { VirtualClock } from '#base/virtualClock'
 import type { ClusterManager, ClusterStatus } from '../clusterManager.ts'
@@ -27,6 +28,15 @@ const running: ClusterStatus = {
 }
 
 const snapshotStatus = { hash: 0xf5d4be8e, revision: 7, totalKey: 3, totalSize: 5 * 2 ** 20, version: '3.6.0' }
+
+const policyExplanation: PolicyExplanation = {
+  pod: 'a/web\nallowed: a/x',
+  addresses: ['10.244.0.5'],
+  node: undefined,
+  hostNetwork: false,
+  selectedBy: { ingress: [{ policy: 'a/front', rules: ['from everywhere: TCP 80'] }], egress: [] },
+  verdicts: [],
+}
 
 /** Runs a command line against a manager that records what it is asked. */
 async function run(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a']) {
@@ -92,6 +102,10 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
         calls.push(`restore ${name} ${file} ${JSON.stringify(options)}`)
         return { ...snapshotStatus, backup: '/x/data.mdb.bak', restoredRevision: 7 + options.bumpRevision }
       },
+    },
+    explainPolicies: async ({ pod }) => {
+      calls.push(`explain ${pod.metadata.name}`)
+      return policyExplanation
     },
     clock: new VirtualClock(),
     exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: () => assert.fail('nothing is spawned') },
@@ -242,6 +256,10 @@ const refusals: { words: string[]; names?: string[]; exit: CommandError['exit'];
   { words: ['up', '--runtime', 'docker'], exit: 'usage', text: /expected auto, containerd, simulated/ },
   { words: ['status', 'nope'], exit: 'notFound', text: /there is no cluster "nope"/ },
   { words: ['delete'], names: ['a', 'b'], exit: 'usage', text: /there is no cluster "skiff"; the clusters are a, b/ },
+  { words: ['net', 'policy', 'web', '--from', 'a', '--to', 'b'], exit: 'usage', text: /--from or --to, not both/ },
+  { words: ['net', 'policy', 'web', '--port', '80'], exit: 'usage', text: /expected the other end too/ },
+  { words: ['net', 'policy', 'web', '-o', 'yaml'], exit: 'usage', text: /expected json/ },
+  { words: ['net', 'policy', 'web'], exit: 'unmetPrerequisite', text: /the cluster does not answer/ },
   { words: ['why', 'deploy/web'], exit: 'usage', text: /"deploy\/web" is no pod: only pods are scheduled/ },
   { words: ['stop'], names: ['a', 'b'], exit: 'usage', text: /several clusters: a, b/ },
   { words: ['status'], names: [], exit: 'notFound', text: /there is no cluster/ },
@@ -358,6 +376,23 @@ for (const { name, words, overrides } of printed) {
     assert.doesNotMatch(stdout, /^yes/m)
   })
 }
+
+test('NPO-02 net policy prints which policies select a pod, and its name as part of its line', async () => {
+  const body = JSON.stringify({ metadata: { name: 'web', namespace: 'a' }, items: [] })
+  const { stdout, calls } = await run(['net', 'policy', 'a/web'], { ask: async () => ({ status: 200, body }) })
+  assert.deepEqual(calls, ['explain web'])
+  assert.deepEqual(stdout.split('\n'), [
+    'pod:       a/web\\u000aallowed: a/x',
+    'address:   10.244.0.5',
+    'node:      none yet',
+    '',
+    'ingress: only what one of these policies allows',
+    '  a/front',
+    '    1. from everywhere: TCP 80',
+    'egress: no policy isolates the pod, everything is allowed',
+    '',
+  ])
+})
 
 test('why can prints a user with line ends as part of its line', async () => {
   const { stdout } = await run(['why', 'can', 'a\nyes: a', 'list', 'pods'], why.access)

@@ -16,7 +16,7 @@ import { storeError } from '../../storeError.ts'
 import type { Backend, BackendState } from '../backend.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
 import { Journal, syncFolder } from './journal.ts'
-import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange, recorded } from './journaledBackend.ts'
+import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange } from './journaledBackend.ts'
 import { changesIn, decodeRecord, encodeRecord } from './record.ts'
 
 export interface LmdbBackendOptions {
@@ -152,7 +152,7 @@ function lmdbBackend(opened: Files): CheckpointedBackend {
     totalBytes = undefined
   }
   return {
-    append: (changes) => durable(changes.map((change) => write(files, recorded(change)))),
+    append: (changes) => durable(changes.map((change) => write(files, { change, record: undefined }))),
     async checkpoint(changes, number) {
       const writes: Promise<boolean>[] = []
       for (const [index, change] of changes.entries()) {
