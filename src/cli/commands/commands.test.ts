@@ -1,9 +1,10 @@
-import assert from 'node:assert/strict'
+import assert, { fail } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { rootCertificates } from 'node:tls'
 import { Command } from 'commander'
 import type { PolicyExplanation } from '#api/debug/networkPolicy'
 import { printableLines } from '#base/printable'
@@ -11,6 +12,7 @@ import { VirtualClock } from '#base/virtualClock'
 import type { ClusterManager, ClusterStatus } from '../clusterManager.ts'
 import type { CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { publicKeyHash } from '../publicKeyHash.ts'
 import { commands } from './index.ts'
 
 const running: ClusterStatus = {
@@ -108,12 +110,12 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
       return policyExplanation
     },
     clock: new VirtualClock(),
-    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: () => assert.fail('nothing is spawned') },
+    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: fail },
     env: {},
     home,
     isRoot: true,
     platform: 'linux',
-    local: { run: () => assert.fail('no program is run'), certificate: () => assert.fail('no certificate is made'), directory: () => home, exitWith: () => {} },
+    local: { run: fail, plugins: { interactive: false, run: fail }, certificate: fail, directory: () => home, exitWith: () => {} },
     ifInterrupted: (remains) => void interruptions.push(remains),
     stdout: { write: (text) => void stdout.push(text), isTTY: false },
     stderr: { write: (text) => void stderr.push(text), isTTY: false },
@@ -497,4 +499,18 @@ test('X5 status shows since when there is history, and its size', async () => {
   const status = async () => ({ ...running, history: { sinceMs: Date.parse('2026-01-31T14:03:00Z'), bytes: 12.3 * 2 ** 20 } })
   assert.match((await run(['status'], { status })).stdout, /^history: {3}since 2026-01-31T14:03:00Z, 12 MiB$/m)
   assert.doesNotMatch((await run(['status'])).stdout, /history/)
+})
+
+test('KUB-23 token create prints the join command with the address that the cluster gives to machines', async () => {
+  const kubeconfig = 'clusters:\n- cluster: {server: "https://10.88.0.1:40000"}\n'
+  const [ca = ''] = rootCertificates
+  const { stdout, error } = await run(['token', 'create', '--print-join-command'], {
+    ...cluster({ '/secrets': {}, '/cluster-info': { data: { kubeconfig } } }),
+    kubeconfig: async (name) => ({ name, server: running.server, ca, clientCert: 'C', clientKey: 'K' }),
+  })
+  assert.equal(error, undefined)
+  assert.match(
+    stdout,
+    new RegExp(`^skiff join 10\\.88\\.0\\.1:40000 --token [a-z0-9]{6}\\.[a-z0-9]{16} --discovery-token-ca-cert-hash sha256:${publicKeyHash(ca)}\n$`),
+  )
 })

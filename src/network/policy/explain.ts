@@ -32,7 +32,13 @@ export function explainPolicies({ pod, connection, policies, namespaces }: Polic
   const ownPolicies = (direction: Direction) =>
     pod.spec.hostNetwork
       ? []
-      : compiled.filter((one) => selects(one.compiled, direction, facts)).map(({ policy }) => ({ policy: nameOf(policy), rules: ruleTexts(policy, direction) }))
+      : compiled
+          .filter((one) => selects(one.compiled, direction, facts))
+          .map(({ policy, compiled: { obstacle } }) => ({
+            policy: nameOf(policy),
+            rules: ruleTexts(policy, direction),
+            ...(obstacle === undefined ? {} : { obstacle }),
+          }))
   const labels = new Map(namespaces.map(({ metadata }) => [metadata.name ?? '', metadata.labels ?? {}]))
   const verdictOf = createVerdicts(
     compiled.map((one) => one.compiled),
