@@ -48,8 +48,8 @@ export interface PolicyChanges {
   takeIn(model: PolicyModel, report: ChangeReport): Generator<undefined, void>
 }
 
-/** For as long as the informers run. @param ring is called when the model may be out of date */
-export function followPolicyObjects(informers: SharedInformerFactory, ring: () => void): PolicyChanges {
+/** For as long as the informers run. @param nodeName the own node @param ring is called when the model may be out of date */
+export function followPolicyObjects(informers: SharedInformerFactory, nodeName: string, ring: () => void): PolicyChanges {
   const podInformer = informers.of(pods)
   const namespaceInformer = informers.of(namespaces)
   const policyInformer = informers.of(networkPolicies)
@@ -70,11 +70,14 @@ export function followPolicyObjects(informers: SharedInformerFactory, ring: () =
   follow(policyInformer, (policy) => note(changed.policies, policy))
   const noteNode = (node: Frozen<Node>) => note(changed.nodes, node)
   nodeInformer.addHandler({ onAdd: noteNode, onUpdate: (old, node) => podCidrsOf(old).join() !== podCidrsOf(node).join() && noteNode(node) })
-  /** A node whose pods have no ranges is not restricted; the pods of an unknown node have no address. */
-  const rangesOf = (nodeName = '') => {
-    const node = nodeInformer.lister.get({ name: nodeName })
+  /**
+   * A node without ranges is not restricted; the pods of an unknown node have no address. The own node's pods stay isolated when it gets another range or is
+   * deleted.
+   */
+  const rangesOf = (name = '') => {
+    const node = nodeInformer.lister.get({ name })
     const cidrs = node ? podCidrsOf(node) : []
-    return node && cidrs.length === 0 ? undefined : cidrs.flatMap((cidr) => parseCidr(cidr) ?? [])
+    return name === nodeName || (node && cidrs.length === 0) ? undefined : cidrs.flatMap((cidr) => parseCidr(cidr) ?? [])
   }
   const podFacts = (key: string): PodFacts | undefined => {
     const known = podInformer.lister.get(refOfKey(key))

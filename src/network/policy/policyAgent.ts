@@ -46,7 +46,7 @@ const retryMs = { initial: 500, max: 30_000 }
 
 export function createPolicyAgent(deps: PolicyAgentDeps, config: PolicyAgentConfig): PolicyAgent {
   const wakeUp = createWakeUp()
-  const changes = followPolicyObjects(deps.informers, wakeUp.ring)
+  const changes = followPolicyObjects(deps.informers, config.nodeName, wakeUp.ring)
   const flows = createFlowCleaner(deps)
   const model = new PolicyModel((pod) => pod.nodeName === config.nodeName, flows.forget)
   const enforcement = new Enforcement(deps, model, changes)
