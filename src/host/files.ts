@@ -151,3 +151,9 @@ export async function writeFileAtomic(path: string, content: string | Uint8Array
     throw error instanceof Error && !('path' in error) ? Object.assign(error, { path }) : error
   }
 }
+
+/** The names in a directory are on the disk afterwards. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r')
+  await directory.sync().finally(() => directory.close())
+}

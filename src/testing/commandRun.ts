@@ -1,5 +1,5 @@
 /** Runs the commands of the command line whole, for tests (testing): against a manager of clusters and snapshots that record what they are asked. */
-import assert from 'node:assert/strict'
+import { fail } from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -110,12 +110,12 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
       return policyExplanation
     },
     clock: new VirtualClock(),
-    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: () => assert.fail('nothing is spawned') },
+    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: fail },
     env: {},
     home,
     isRoot: true,
     platform: 'linux',
-    local: { run: () => assert.fail('no program is run'), certificate: () => assert.fail('no certificate is made'), directory: () => home, exitWith: () => {} },
+    local: { run: fail, plugins: { interactive: false, run: fail }, certificate: fail, directory: () => home, exitWith: () => {} },
     ifInterrupted: (remains) => void interruptions.push(remains),
     stdout: { write: (text) => void stdout.push(text), isTTY: false },
     stderr: { write: (text) => void stderr.push(text), isTTY: false },

@@ -33,8 +33,15 @@ export interface PolicyExplanation {
   /** A pod on the network of its node is isolated by no policy. */
   readonly hostNetwork: boolean
   /** The policies that select the pod, each with its rules in words. Without any in a direction everything is allowed there. */
-  readonly selectedBy: Readonly<Record<PolicyDirection, readonly { readonly policy: string; readonly rules: readonly string[] }[]>>
+  readonly selectedBy: Readonly<Record<PolicyDirection, readonly SelectingPolicy[]>>
   readonly verdicts: readonly ConnectionVerdict[]
+}
+
+export interface SelectingPolicy {
+  readonly policy: string
+  readonly rules: readonly string[]
+  /** Why the policy allows nothing, although it has rules. */
+  readonly obstacle?: string
 }
 
 export interface ConnectionVerdict {

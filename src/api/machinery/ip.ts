@@ -108,7 +108,7 @@ function bitsOf(family: 4 | 6): number {
 function parseV4(text: string): bigint | undefined {
   const parts = text.split('.')
   if (parts.length !== 4 || parts.some((part) => !/^(0|[1-9]\d{0,2})$/.test(part) || Number(part) > 255)) return undefined
-  return parts.reduce((value, part) => (value << 8n) | BigInt(part), 0n)
+  return BigInt(parts.reduce((value, part) => value * 256 + Number(part), 0))
 }
 
 function parseV6(text: string): bigint | undefined {

@@ -4,11 +4,13 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { rootCertificates } from 'node:tls'
 import { printableLines } from '#base/printable'
 import { VirtualClock } from '#base/virtualClock'
 import { runCommand as run, running } from '#testing/commandRun'
 import type { ClusterManager } from '../clusterManager.ts'
 import { CommandError } from '../exitCodes.ts'
+import { publicKeyHash } from '../publicKeyHash.ts'
 
 test('up merges the kubeconfig and ends with commands to try, and with a source of kubectl when the PATH has none', async () => {
   const { calls, stderr, kubeconfig, interruptions } = await run(['up', 'b', '--nodes', '2', '--simulated-nodes', '3'])
@@ -383,4 +385,18 @@ test('X5 status shows since when there is history, and its size', async () => {
   const status = async () => ({ ...running, history: { sinceMs: Date.parse('2026-01-31T14:03:00Z'), bytes: 12.3 * 2 ** 20 } })
   assert.match((await run(['status'], { status })).stdout, /^history: {3}since 2026-01-31T14:03:00Z, 12 MiB$/m)
   assert.doesNotMatch((await run(['status'])).stdout, /history/)
+})
+
+test('KUB-23 token create prints the join command with the address that the cluster gives to machines', async () => {
+  const kubeconfig = 'clusters:\n- cluster: {server: "https://10.88.0.1:40000"}\n'
+  const [ca = ''] = rootCertificates
+  const { stdout, error } = await run(['token', 'create', '--print-join-command'], {
+    ...cluster({ '/secrets': {}, '/cluster-info': { data: { kubeconfig } } }),
+    kubeconfig: async (name) => ({ name, server: running.server, ca, clientCert: 'C', clientKey: 'K' }),
+  })
+  assert.equal(error, undefined)
+  assert.match(
+    stdout,
+    new RegExp(`^skiff join 10\\.88\\.0\\.1:40000 --token [a-z0-9]{6}\\.[a-z0-9]{16} --discovery-token-ca-cert-hash sha256:${publicKeyHash(ca)}\n$`),
+  )
 })

@@ -49,8 +49,8 @@ export function describePolicies(found: PolicyExplanation): string {
 
 function selectionText(direction: PolicyDirection, policies: PolicyExplanation['selectedBy'][PolicyDirection]): string {
   if (policies.length === 0) return `${direction}: no policy isolates the pod, everything is allowed\n`
-  const lines = policies.flatMap(({ policy, rules }) => [
-    `  ${policy}${rules.length === 0 ? ' allows nothing' : ''}`,
+  const lines = policies.flatMap(({ policy, rules, obstacle }) => [
+    `  ${policy}${obstacle !== undefined ? ` allows nothing: ${obstacle}` : rules.length === 0 ? ' allows nothing' : ''}`,
     ...rules.map((rule, index) => `    ${index + 1}. ${rule}`),
   ])
   return `${direction}: only what one of these policies allows\n${lines.map((line) => `${line}\n`).join('')}`

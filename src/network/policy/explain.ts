@@ -5,8 +5,9 @@
 import type { ConnectionEnd, ConnectionQuestion, ConnectionVerdict, PolicyCheck, PolicyExplanation, PolicyQuestion } from '#api/debug/networkPolicy'
 import type { LabelMap } from '#api/machinery/labelSelector'
 import { type CompiledPolicy, compilePolicy, type Direction } from './compilePolicy.ts'
-import { type PodFacts, podFactsOf, protocolOf } from './facts.ts'
-import { familyOf, PeerGroup } from './peerGroup.ts'
+import { familyOf, type PodFacts, podFactsOf, protocolOf } from './facts.ts'
+import { complete } from './model.ts'
+import { PeerGroup } from './peerGroup.ts'
 import { ruleTexts } from './ruleTexts.ts'
 import { type Connection, type GroupOf, termMatches, termsOf } from './terms.ts'
 
@@ -26,12 +27,18 @@ interface Packet {
 }
 
 export function explainPolicies({ pod, connection, policies, namespaces }: PolicyQuestion): PolicyExplanation {
-  const compiled = policies.map((policy) => ({ policy, compiled: compilePolicy(policy) }))
+  const compiled = policies.map((policy) => ({ policy, compiled: complete(compilePolicy(policy)) }))
   const facts = podFactsOf(pod)
   const ownPolicies = (direction: Direction) =>
     pod.spec.hostNetwork
       ? []
-      : compiled.filter((one) => selects(one.compiled, direction, facts)).map(({ policy }) => ({ policy: nameOf(policy), rules: ruleTexts(policy, direction) }))
+      : compiled
+          .filter((one) => selects(one.compiled, direction, facts))
+          .map(({ policy, compiled: { obstacle } }) => ({
+            policy: nameOf(policy),
+            rules: ruleTexts(policy, direction),
+            ...(obstacle === undefined ? {} : { obstacle }),
+          }))
   const labels = new Map(namespaces.map(({ metadata }) => [metadata.name ?? '', metadata.labels ?? {}]))
   const verdictOf = createVerdicts(
     compiled.map((one) => one.compiled),

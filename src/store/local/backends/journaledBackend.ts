@@ -181,12 +181,13 @@ function writeChangeHead(out: Buffer, start: number, change: BackendChange, reco
   return out.writeUInt32LE(recordBytes, at)
 }
 
-/** The changes of a journal entry. */
+/** The changes of a journal entry. @throws Error when a newer version wrote it */
 export function decodeChanges(payload: Buffer): RecordedChange[] {
   const changes: RecordedChange[] = []
   for (let at = 0; at < payload.length; ) {
     const first = payload.readUInt8(at)
     const type = kinds[first % longLease]
+    if (!type) throw new Error(`the journal of the store has a change of the unknown kind ${first}: open it with the version of Skiff that wrote it`)
     const number = payload.readDoubleLE(at + 1)
     const id = first >= longLease ? payload.readBigInt64LE(at + 1) : number
     const ttlSeconds = payload.readDoubleLE(at + 9)
