@@ -106,7 +106,10 @@ test('ING-02 an upgrade to HTTP/2 in clear text is not passed on, and the reques
     request.end(body)
     const [response] = (await once(request, 'response')) as [http.IncomingMessage]
     const seen = JSON.parse(await textOf(response))
-    assert.deepEqual([response.statusCode, seen.method, seen.body, seen.headers.upgrade, seen.headers['http2-settings']], [200, 'POST', body, undefined, undefined])
+    assert.deepEqual(
+      [response.statusCode, seen.method, seen.body, seen.headers.upgrade, seen.headers['http2-settings']],
+      [200, 'POST', body, undefined, undefined],
+    )
   }
   assert.equal(sockets.size, 1)
   assert.equal(backend.inFlight, 0)
