@@ -107,6 +107,8 @@ export interface ClusterStatus {
   /** Since when its history can be read (milliseconds since the epoch), and what that takes; absent while the server does not answer. */
   readonly history?: { readonly sinceMs: number; readonly bytes: number } | undefined
   readonly directory: string
+  /** Free on the disk of the directory. */
+  readonly freeBytes: number
 }
 
 export interface EtcdMemberDetails {

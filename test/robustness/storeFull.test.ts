@@ -10,7 +10,9 @@ const mayMount = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']
 
 /** The smaller one has no room for a journal; on the larger one the store leaves its journal out when little is left. */
 for (const size of ['8m', '40m'])
-  test(`a full disk of ${size} refuses writes, loses nothing, and lets the store open`, { skip: mayMount ? false : 'needs root, for a small disk of its own' }, () => {
+  test(`a full disk of ${size} refuses writes, loses nothing, and lets the store open`, {
+    skip: mayMount ? false : 'needs root, for a small disk of its own',
+  }, () => {
     const folder = mkdtempSync(join(tmpdir(), 'skiff-full-'))
     try {
       const script = `mount -t tmpfs -o size=${size} tmpfs "$1" && exec "$2" --import tsx "$3" "$1/store.lmdb"`

@@ -23,6 +23,7 @@ const running: ClusterStatus = {
   etcd: [],
   pids: [{ role: 'server', pid: 42 }],
   restarts: [],
+  freeBytes: 2 ** 30,
   directory: '/var/lib/skiff/clusters/a',
 }
 

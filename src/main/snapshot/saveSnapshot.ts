@@ -7,10 +7,11 @@ import path from 'node:path'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
 import { GrpcError } from '#grpc/grpcError'
-import { exists } from '#host/files'
+import { exists, isMissing } from '#host/files'
 import { targetOf } from '#store/drivers/etcd/member'
 import { snapshotOf } from '#store/drivers/etcd/snapshotStream'
 import { digestOf, hasTrailer, trailerBytes, writeAll, writeDatabase } from '#store/snapshot/snapshotFile'
+import { isStoreError } from '#store/storeError'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { openLocalStore, storeFile } from '../apiserver/openStore.ts'
 import { serverOptions } from '../apiserver/options/index.ts'
@@ -33,7 +34,10 @@ interface Saving {
 export async function saveSnapshot(saving: Saving, file: string): Promise<number> {
   const part = `${file}.part`
   // Only the owner may read it: it holds the Secrets of the cluster.
-  const handle = await open(part, 'w+', 0o600)
+  const handle = await open(part, 'w+', 0o600).catch((error: unknown) => {
+    if (!isMissing(error)) throw error
+    throw new CommandError('unmetPrerequisite', `the directory ${path.dirname(path.resolve(file))} does not exist`, { cause: error })
+  })
   try {
     await write(handle, saving)
     await checkTrailer(handle)
@@ -46,7 +50,9 @@ export async function saveSnapshot(saving: Saving, file: string): Promise<number
   } catch (error) {
     await handle.close().catch(() => {})
     await rm(part, { force: true })
-    throw error
+    if (isStoreError(error, 'noSpace')) throw new CommandError('unmetPrerequisite', `the disk of ${saving.paths.store} is full`, { cause: error })
+    // The error of a write names no file.
+    throw error instanceof Error && 'syscall' in error && !('path' in error) ? Object.assign(error, { path: file }) : error
   }
 }
 

@@ -38,15 +38,14 @@ export function recorded(change: BackendChange): RecordedChange {
 }
 
 export function journaledBackend(inner: CheckpointedBackend, journal: Journal, options: JournaledOptions): Backend {
-  const { number, isShortOfSpace, log } = options
+  const { isShortOfSpace, log } = options
   /** Changes in the journal that are not yet moved to the backend. */
   let pending: RecordedChange[] = []
   /** Records of changes that are not yet moved or are being moved. */
   const records = new Map<Revision, Buffer>()
   let recordBytes = 0
   let last = options.last
-  /** Number of the last entry that the backend has. */
-  let moved = number
+  let moved = options.number
   /** The last entry of the segment that is not written now. */
   let boundary = last
   let moving: Promise<void> | undefined

@@ -130,7 +130,11 @@ function readState({ records, leases, facts }: Files, pending: readonly Recorded
   const versions: Version[] = []
   const ttls = new Map([...leases.getRange()].map(({ key, value }) => [key as LeaseId, value]))
   let compactRevision = facts.get('compactRevision') ?? 0
-  const addRecord = (record: Buffer, revision: number) => append(versions, decodeRecord(record, revision, () => false))
+  const addRecord = (record: Buffer, revision: number) =>
+    append(
+      versions,
+      decodeRecord(record, revision, () => false),
+    )
   for (const { key, value } of records.getRange()) addRecord(value, key)
   for (const { change, record } of pending) {
     if (change.type === 'revision') addRecord(record ?? encodeRecord(change.versions), change.revision)
