@@ -60,6 +60,12 @@ describe('skiff snapshot', () => {
     assert.equal((await snapshots.restore(fileOf('a.db'), 'a', plain, progress)).backup, join(clusterPaths(home, 'a').store, 'data.mdb.bak-2'))
   })
 
+  test('ETC-20 save names the directory, one that does not exist', async () => {
+    await makeCluster('a', { '/registry/x': '1' })
+    const refusal = { exit: 'unmetPrerequisite', message: `the directory ${fileOf('missing')} does not exist` }
+    await assert.rejects(snapshots.save('a', join(fileOf('missing'), 'a.db'), progress), refusal)
+  })
+
   test('ETC-20 a snapshot is restored into a cluster that is not there yet', async () => {
     await makeCluster('a', { '/registry/x': '1' })
     await snapshots.save('a', fileOf('a.db'), progress)

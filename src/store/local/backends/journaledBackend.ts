@@ -94,7 +94,7 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, o
 
   /** Returns false when the backend must take the changes directly. */
   const makeRoom = async (payload: Buffer): Promise<boolean> => {
-    // A direct write moves first what is pending, and then the journal starts anew.
+    // A direct write first moves what is pending, and empties the journal.
     if (isDirect) isDirect = moved < last || isShortOfSpace()
     if (isBroken || isDirect || payload.length > journal.longest) return false
     if (journal.fits(payload)) return true

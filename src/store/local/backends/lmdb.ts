@@ -55,7 +55,7 @@ const segmentBytes = 2 << 20
 const leastFreeBytes = 8 * segmentBytes
 /** LMDB takes what both segments hold with this much: twice their bytes, because a record may fill only half a page, and the rest of a commit. */
 const journalReserveBytes = 5 * segmentBytes
-/** Of a commit besides the records: inner pages of the trees, the list of free pages. */
+/** What a commit writes besides the records: inner pages of the trees, the list of free pages. */
 const commitBytes = 1 << 18
 /** Puts leave this much, so that deletions work on a full disk. */
 const deletionBytes = 1 << 20
