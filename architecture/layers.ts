@@ -9,6 +9,7 @@ const components = [
   'cel',
   'host',
   'grpc',
+  'http',
   'streaming',
   'client',
   'store',
@@ -30,16 +31,17 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   api: ['base', 'cel'],
   host: ['base'],
   grpc: ['base'],
+  http: ['base'],
   streaming: ['base'],
   client: ['api', 'base', 'streaming'],
   store: ['base', 'grpc'],
-  apiserver: ['api', 'base', 'cel', 'client', 'store', 'streaming'],
+  apiserver: ['api', 'base', 'cel', 'client', 'http', 'store', 'streaming'],
   controllers: ['api', 'base', 'cel', 'client'],
   scheduler: ['api', 'base', 'cel', 'client'],
   proxy: ['api', 'base', 'client', 'host'],
   network: ['api', 'base', 'client', 'host'],
   dns: ['api', 'base', 'client', 'host'],
-  ingress: ['api', 'base', 'client', 'host'],
+  ingress: ['api', 'base', 'client', 'http'],
   kubelet: ['api', 'base', 'client', 'grpc', 'host', 'streaming'],
   metrics: ['api', 'base', 'client'],
   cli: ['api', 'base', 'client', 'host', 'streaming'],
@@ -53,7 +55,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
  */
 export const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   api: {
-    debug: ['machinery'],
+    debug: ['gen', 'machinery'],
     gen: [],
     machinery: ['gen'],
     discovery: ['gen', 'machinery'],
@@ -125,7 +127,7 @@ export const pure: readonly string[] = [
   'store/local/mvcc/**',
   'proxy/model.ts',
   'proxy/externalAddresses.ts',
-  ...['compilePolicy', 'facts', 'isolations', 'model', 'nftables', 'peerGroup', 'terms'].map((file) => `network/policy/${file}.ts`),
+  ...['compilePolicy', 'explain', 'facts', 'isolations', 'model', 'nftables', 'peerGroup', 'ruleTexts', 'terms'].map((file) => `network/policy/${file}.ts`),
   'ingress/model/**',
 ]
 

@@ -1,6 +1,8 @@
 /** What a command is given (L4): the world at its edge, so that commands can be tested whole. */
 import type { Command } from 'commander'
+import type { ExplainPolicies } from '#api/debug/networkPolicy'
 import type { Clock } from '#base/clock'
+import type { PluginRunner } from '#client/execCredential'
 import type { Exec } from '#host/exec'
 import type { ClusterManager } from './clusterManager.ts'
 import { CommandError } from './exitCodes.ts'
@@ -10,6 +12,8 @@ import type { Snapshots } from './snapshots.ts'
 export interface LocalPrograms {
   /** Runs a program on the user's terminal; resolves with its exit code, and undefined when there is no such program. */
   run(command: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<number | undefined>
+  /** Runs the programs that a kubeconfig names for credentials. */
+  readonly plugins: PluginRunner
   /** A new certificate for 127.0.0.1 and the authority that signed it, as PEM. */
   certificate(): Promise<{ readonly cert: string; readonly key: string; readonly ca: string }>
   /** An empty directory of the user alone, which is removed when this process ends. */
@@ -21,6 +25,7 @@ export interface LocalPrograms {
 export interface CommandContext {
   readonly clusters: ClusterManager
   readonly snapshots: Snapshots
+  readonly explainPolicies: ExplainPolicies
   readonly clock: Clock
   readonly exec: Exec
   readonly env: Readonly<Record<string, string | undefined>>

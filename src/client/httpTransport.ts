@@ -4,6 +4,8 @@
  */
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
+import { parseExactly } from '#api/machinery/json'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus, type Status, StatusError, type StatusReason } from '#api/machinery/status'
 import { abortScope, deadlineScope } from '#base/abortScope'
@@ -33,6 +35,8 @@ export interface HttpTransportOptions {
   readonly onWarning?: ((text: string) => void) | undefined
   /** Changes each received object in place before any reader gets it: components remove the nulls that Go writes. */
   readonly tidy?: ((object: object) => void) | undefined
+  /** Integers of answers that no double holds become bigints, which JSON.stringify refuses. Default: the nearest double. */
+  readonly exactIntegers?: boolean | undefined
   readonly clock: Clock
 }
 
@@ -78,7 +82,7 @@ interface Wire {
 
 async function roundTrip(wire: Wire, request: ApiRequest, signal: AbortSignal | undefined): Promise<ApiResponse> {
   const answer = await exchange(wire, request, signal)
-  const body = decode(answer, await readAll(answer, signal), wire.options.tidy)
+  const body = decode(answer, await readAll(answer, signal), wire.options)
   return { status: answer.status, body, warnings: warned(wire.options, answer) }
 }
 
@@ -142,7 +146,7 @@ async function tokenOf({ options, current }: Wire): Promise<string | undefined> 
 async function callOf(wire: Wire, request: ApiRequest): Promise<HttpCall> {
   const { options, prefix } = wire
   const token = await tokenOf(wire)
-  const body = request.body === undefined ? undefined : Buffer.from(typeof request.body === 'string' ? request.body : JSON.stringify(request.body))
+  const body = request.body === undefined ? undefined : Buffer.from(typeof request.body === 'string' ? request.body : stringifyExactly(request.body))
   return {
     method: request.method,
     target: prefix + request.path + queryText(request.query),
@@ -206,11 +210,17 @@ function isJson(answer: HttpAnswer): boolean {
   return String(answer.headers['content-type'] ?? '').includes('json')
 }
 
-function decode(answer: HttpAnswer, bytes: Buffer, tidy: HttpTransportOptions['tidy']): unknown {
+type Decoding = Pick<HttpTransportOptions, 'tidy' | 'exactIntegers'>
+
+function decode(answer: HttpAnswer, bytes: Buffer, options: Decoding): unknown {
   if (!isJson(answer)) return bytes.toString()
-  const value: unknown = JSON.parse(bytes.toString())
-  if (tidy && typeof value === 'object' && value !== null) tidy(value)
+  const value = parse(bytes.toString(), options)
+  if (options.tidy && typeof value === 'object' && value !== null) options.tidy(value)
   return deepFreeze(value)
+}
+
+function parse(text: string, { exactIntegers }: Decoding): unknown {
+  return exactIntegers ? parseExactly(text) : JSON.parse(text)
 }
 
 const unzip = promisify(gunzip)
@@ -273,7 +283,7 @@ async function* watch(wire: Wire, request: ApiRequest, signal: AbortSignal): Asy
       }
       const whole = Buffer.concat([...rest, bytes.subarray(0, end)]).toString()
       rest = end + 1 < bytes.length ? [bytes.subarray(end + 1)] : []
-      yield* decodeEvents(whole, wire.options.tidy)
+      yield* decodeEvents(whole, wire.options)
     }
   } catch (error) {
     if (signal.aborted) throw signal.reason
@@ -286,17 +296,17 @@ async function* watch(wire: Wire, request: ApiRequest, signal: AbortSignal): Asy
 }
 
 /** Lines to one batch; an ERROR event is thrown after the batch before it. */
-function* decodeEvents(lines: string, tidy: HttpTransportOptions['tidy']): Generator<readonly WatchEvent[]> {
+function* decodeEvents(lines: string, options: Decoding): Generator<readonly WatchEvent[]> {
   const batch: WatchEvent[] = []
   for (const line of lines.split('\n')) {
     if (line === '') continue
-    const event = JSON.parse(line) as { type: WatchEventType | 'ERROR'; object: Frozen<KubeObject> }
+    const event = parse(line, options) as { type: WatchEventType | 'ERROR'; object: Frozen<KubeObject> }
     if (event.type === 'ERROR') {
       if (batch.length > 0) yield batch
       const status = event.object as unknown as Partial<Status>
       throw StatusError.fromStatus(status, status.code ?? 500)
     }
-    tidy?.(event.object)
+    options.tidy?.(event.object)
     batch.push({ type: event.type, object: deepFreeze(event.object) as Frozen<KubeObject> })
   }
   if (batch.length > 0) yield batch

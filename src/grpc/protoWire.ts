@@ -157,11 +157,15 @@ export class ProtoReader {
   /** What a length stands before. The bytes are not copied. */
   bytes(): Buffer {
     const length = this.uint32()
+    const from = this.#at
+    this.#skipBytes(length)
+    return this.#bytes.subarray(from, this.#at)
+  }
+
+  #skipBytes(length: number): void {
     const end = this.#at + length
     if (end > this.#end) throw new Error(`the message ends ${end - this.#end} bytes too early`)
-    const bytes = this.#bytes.subarray(this.#at, end)
     this.#at = end
-    return bytes
   }
 
   string(): string {
@@ -172,7 +176,7 @@ export class ProtoReader {
   skip(wireType: number): void {
     if (wireType === wireVarint) this.#varint()
     else if (wireType === wireLengthDelimited) this.bytes()
-    else if (wireType === wireFixed64 || wireType === wireFixed32) this.#at += wireType === wireFixed64 ? 8 : 4
+    else if (wireType === wireFixed64 || wireType === wireFixed32) this.#skipBytes(wireType === wireFixed64 ? 8 : 4)
     else throw new Error(`unknown wire type ${wireType}`)
   }
 }

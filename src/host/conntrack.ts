@@ -2,11 +2,14 @@
 import { type Exec, ExecError } from './exec.ts'
 
 export interface ConntrackFilter {
-  readonly protocol: 'tcp' | 'udp' | 'sctp'
+  /** Absent: every protocol. */
+  readonly protocol?: 'tcp' | 'udp' | 'sctp' | undefined
   /** For a filter without addresses, which tell it otherwise. */
   readonly isIpv6?: boolean | undefined
   readonly origDst?: string | undefined
   readonly origSrc?: string | undefined
+  /** The address that answers: the destination after its translation. */
+  readonly replySrc?: string | undefined
   /** The address that destination NAT chose; `any`: every flow with destination NAT. */
   readonly dstNat?: string | undefined
   readonly origPortDst?: number | undefined
@@ -23,11 +26,12 @@ export interface Conntrack {
 
 /** conntrack's arguments for a filter; IPv6 addresses select the family. */
 export function conntrackArgs(filter: ConntrackFilter): string[] {
-  const args = ['-D', '-p', filter.protocol]
-  if (filter.isIpv6 || [filter.origDst, filter.origSrc, filter.dstNat].some((address) => address?.includes(':'))) args.push('-f', 'ipv6')
+  const args = ['-D', ...(filter.protocol ? ['-p', filter.protocol] : [])]
+  if (filter.isIpv6 || [filter.origDst, filter.origSrc, filter.replySrc, filter.dstNat].some((address) => address?.includes(':'))) args.push('-f', 'ipv6')
   if (filter.state) args.push('--state', filter.state)
   if (filter.origDst) args.push('--orig-dst', filter.origDst)
   if (filter.origSrc) args.push('--orig-src', filter.origSrc)
+  if (filter.replySrc) args.push('--reply-src', filter.replySrc)
   if (filter.origPortDst !== undefined) args.push('--orig-port-dst', String(filter.origPortDst))
   if (filter.replyPortSrc !== undefined) args.push('--reply-port-src', String(filter.replyPortSrc))
   // Last, because the option takes a following word as its address.

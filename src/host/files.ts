@@ -177,3 +177,9 @@ export async function writeSmallJson(path: string, json: string, mode: number): 
     }
   }
 }
+
+/** The names in a directory are on the disk afterwards. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r')
+  await directory.sync().finally(() => directory.close())
+}

@@ -14,6 +14,8 @@ import { Backend } from './proxy/backend.ts'
 
 /** Services whose endpoints are kept; the others are worked out again. */
 const maxServices = 4096
+/** The Service of the API servers. */
+const apiServers = 'default/kubernetes'
 const serviceNameLabel = 'kubernetes.io/service-name'
 
 export interface BackendPools {
@@ -36,7 +38,8 @@ export function createBackendPools(informers: SharedInformerFactory, clock: Cloc
   const pools = new LruCache<string, Map<number | string, Backend>>(maxServices)
   const find = (key: string, port: number | string): Endpoint[] => {
     const service = serviceStore.get(key)
-    return service ? endpointsOf(service, slices.store.byIndex('service', key), port) : []
+    const ofService = (name: string) => slices.store.byIndex('service', name)
+    return service ? endpointsOf(service, ofService(key), port, ofService(apiServers)) : []
   }
   return {
     backendOf: ({ service, port }) => {

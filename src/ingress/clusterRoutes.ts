@@ -14,7 +14,7 @@ import { endpointSlices, ingressClasses, ingresses, secrets, services } from '#c
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createBackendPools, serviceKeyOf } from './backendPools.ts'
 import { isOurs, type OwnClasses, ownClasses } from './model/ingressClass.ts'
-import { type ParsedIngress, parseIngress } from './model/parsedIngress.ts'
+import { type ParsedIngress, parseIngress, shortened } from './model/parsedIngress.ts'
 import { RoutingTable } from './model/routingTable.ts'
 import { createCertificateReader, tlsSecretType } from './proxy/certificates.ts'
 import type { Router } from './proxy/proxyDeps.ts'
@@ -29,8 +29,8 @@ export interface ClusterRoutes extends Router {
   readonly table: RoutingTable
   /** The certificate for a server name; undefined: there is none that can be used. */
   certificateOf(serverName: string): SecureContext | undefined
-  /** Why parts of the Ingress are not served, its certificates included. */
-  problemsOf(key: string): readonly string[]
+  /** Why parts of the Ingress are not served, its certificates included. Certificates that no client has asked for are read now. */
+  problemsOf(key: string): Promise<readonly string[]>
   ingress(key: string): Frozen<Ingress> | undefined
   /** Calls back with the keys of Ingresses that have changed, or whose problems may have. @returns a function that ends it */
   onChange(listener: (keys: Iterable<string>) => void): () => void
@@ -92,14 +92,16 @@ export function createClusterRoutes({ informers, clock, log }: ClusterRoutesDeps
       const secret = sources.secrets.store.get(table.certificate(serverName.toLowerCase()) ?? '')
       return secret && reader.load(secret).context
     },
-    problemsOf: (key) => {
-      const names = new Set(table.get(key)?.secrets.values())
-      const ofSecrets = [...names].flatMap((name) => {
+    async problemsOf(key) {
+      const pause = createPauses(clock)
+      const ofSecrets: string[] = []
+      for (const name of table.get(key)?.secrets ?? []) {
         const secret = sources.secrets.store.get(name)
         const problem = secret ? reader.load(secret).problem : `there is no Secret of type ${tlsSecretType} with this name`
-        return problem === undefined ? [] : [`the default certificate is used instead of that of Secret ${name.split('/')[1]}: ${problem}`]
-      })
-      return [...table.problems(key), ...ofSecrets]
+        if (problem !== undefined) ofSecrets.push(`the default certificate is used instead of that of Secret ${name.split('/')[1]}: ${problem}`)
+        await pause()
+      }
+      return [...table.problems(key), ...shortened(ofSecrets)]
     },
     ingress: (key) => sources.ingresses.store.get(key),
     onChange: (listener) => {

@@ -78,7 +78,7 @@ async function keepOne(
     told.delete(key)
     return
   }
-  const problems = routes.problemsOf(key).join('; ')
+  const problems = (await routes.problemsOf(key)).join('; ')
   const saying = `${ingress.metadata.uid} ${problems}`
   if (problems !== '' && told.get(key) !== saying) events.event(ingress, 'Warning', 'NotServed', `Parts of the Ingress are not served: ${problems}`)
   told.set(key, saying)

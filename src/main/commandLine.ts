@@ -85,6 +85,7 @@ function realContext(argv: readonly string[], interruption: { remains: string })
   return {
     clusters: createLocalClusterManager(deps),
     snapshots: lazySnapshots(deps),
+    explainPolicies: async (question) => (await import('#network/policy/explain')).explainPolicies(question),
     clock,
     exec,
     env: process.env,

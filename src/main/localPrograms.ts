@@ -5,11 +5,13 @@ import { constants, tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Clock } from '#base/clock'
 import type { LocalPrograms } from '#cli/command'
+import { plugins } from './credentialPlugins.ts'
 
 const validDays = 30
 
 export function createLocalPrograms(clock: Clock): LocalPrograms {
   return {
+    plugins,
     run: (command, args, env) =>
       new Promise((resolve, reject) => {
         const child = spawn(command, [...args], { stdio: 'inherit', env: { ...process.env, ...env } })

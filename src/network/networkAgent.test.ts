@@ -18,11 +18,17 @@ class RoutingTable implements Exec {
   readonly routes = new Map<string, string>()
   batches = 0
   failNext = 0
+  /** Without those of the source check. */
   readonly scripts: string[] = []
+  sourceChecks = 0
+  refusesSourceCheck = false
 
   async run(command: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
     if (command === 'nft') {
-      this.scripts.push(String(options.input))
+      const script = String(options.input)
+      if (!script.includes('skiff-source-check')) this.scripts.push(script)
+      else if (this.refusesSourceCheck) return { code: 1, stdout: '', stderr: 'no', timedOut: false }
+      else this.sourceChecks++
       return { code: 0, stdout: '', stderr: '', timedOut: false }
     }
     assert.equal(command, 'ip')
@@ -125,4 +131,18 @@ test('NET-01 connections of pods that leave the cluster get the node’s address
     server.put('/api/v1/nodes/c', node('c', '10.244.2.0/24', '10.88.0.12'))
     await until(clock, () => kernel.scripts.length === 2)
     assert.equal(kernel.scripts[1], 'add element ip skiff-masquerade nodes { 10.88.0.12 }\n')
+  }))
+
+test('NET-03 the node gets its CNI configuration after the kernel checks the sources of packets', () =>
+  withAgent(async ({ server, clock, kernel, dir }) => {
+    kernel.refusesSourceCheck = true
+    await until(clock, () => kernel.scripts.length === 1)
+    await clock.advance(3_000)
+    const config = path.join(dir, '10-skiff.conflist')
+    assert.deepEqual([existsSync(config), kernel.sourceChecks], [false, 0])
+    kernel.refusesSourceCheck = false
+    await until(clock, () => existsSync(config))
+    server.put('/api/v1/nodes/c', node('c', '10.244.2.0/24', '10.88.0.12'))
+    await until(clock, () => kernel.scripts.length === 2)
+    assert.equal(kernel.sourceChecks, 1)
   }))

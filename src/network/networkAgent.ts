@@ -1,7 +1,7 @@
 /**
- * The pod network of one node (L3): writes the CNI configuration once the node has its pod CIDRs, keeps routes to the pods of the other nodes, and gives
- * connections of pods that leave the cluster the node's address. containerd reports the network ready as soon as the configuration is there. Upstream's
- * counterpart: a CNI daemon such as kindnet.
+ * The pod network of one node (L3): writes the CNI configuration once the node has its pod CIDRs and checks the sources of its pods' packets, keeps routes to
+ * the pods of the other nodes, and gives connections of pods that leave the cluster the node's address. containerd reports the network ready as soon as the
+ * configuration is there. Upstream's counterpart: a CNI daemon such as kindnet.
  */
 import path from 'node:path'
 import type { Node } from '#api/gen/types/core.v1'
@@ -14,6 +14,7 @@ import { createNftTable } from '#host/nftables'
 import { masqueradeOf } from './masquerade.ts'
 import { createNodeRoutes, type NodeRoutesDeps } from './nodeRoutes.ts'
 import { cniConfig, podCidrsOf, podRoutes } from './podNetwork.ts'
+import { sourceCheck, sourceCheckTable } from './sourceCheck.ts'
 
 export type NetworkAgentDeps = NodeRoutesDeps
 
@@ -37,7 +38,7 @@ export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentC
     name: 'network-agent',
     run: async (signal) => {
       await Promise.all([
-        onNodeChanges(deps, nodeName, cniWriter(config), signal),
+        onNodeChanges(deps, nodeName, cniWriter(deps, config), signal),
         onNodeChanges(deps, nodeName, masquerader(deps, config), signal),
         routes.run(signal),
       ])
@@ -74,12 +75,14 @@ async function onNodeChanges({ informers, log, clock }: NetworkAgentDeps, nodeNa
   }
 }
 
-/** Writes the file when the pod CIDRs are known and differ from those written before. */
-function cniWriter({ cniConfigDir }: NetworkAgentConfig): Keep {
+/** Writes the file when the pod CIDRs are known and differ from those written before, and the kernel checks the sources of packets. */
+function cniWriter({ exec }: NetworkAgentDeps, { cniConfigDir }: NetworkAgentConfig): Keep {
+  const table = createNftTable(exec, 'inet', sourceCheckTable)
   let written = ''
   return async (own) => {
     const podCidrs = podCidrsOf(own)
     if (podCidrs.length === 0 || podCidrs.join() === written) return
+    await table.apply(sourceCheck)
     await makeDirectory(cniConfigDir)
     await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidrs), null, 2)}\n`)
     written = podCidrs.join()

@@ -14,11 +14,11 @@ const node = (name: string, podCIDR: string | undefined, address: string | undef
   },
 })
 
-test('NET-03 the bridge takes its addresses from the node’s pod CIDR', () => {
+test('NET-03 pods take their addresses from the node’s pod CIDR', () => {
   const { plugins } = cniConfig(['10.244.3.0/24']) as { plugins: { type: string; ipam?: { ranges: unknown } }[] }
   assert.deepEqual(
     plugins.map((plugin) => plugin.type),
-    ['bridge', 'portmap'],
+    ['ptp', 'portmap'],
   )
   assert.deepEqual(plugins[0]?.ipam?.ranges, [[{ subnet: '10.244.3.0/24' }]])
 })
@@ -54,7 +54,7 @@ test('NET-05 a dual-stack node has a route for each family, through its address 
   assert.deepEqual(podRoutes([{ ...b, status: dual.status }], 'self'), [{ cidr: '10.244.1.0/24', via: '10.88.0.11' }])
 })
 
-test('NET-03 the bridge of a dual-stack node has a range and a default route of each family', () => {
+test('NET-03 a dual-stack node has a range and a default route of each family', () => {
   const { plugins } = cniConfig(['10.244.1.0/24', 'fd01:0:0:1::/64']) as { plugins: { ipam?: unknown }[] }
   assert.deepEqual(plugins[0]?.ipam, {
     type: 'host-local',

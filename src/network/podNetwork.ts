@@ -10,7 +10,11 @@ export interface Route {
 
 const isIpv6 = (text: string) => text.includes(':')
 
-/** The reference plugins: a bridge with addresses from the node's pod CIDRs, and host ports. The bridge masquerades nothing: see masquerade.ts. */
+/**
+ * The reference plugins: for each pod a link to the node, with addresses from the node's pod CIDRs, and host ports. There is no bridge, so that the node routes
+ * every packet of a pod: its rules see packets between its own pods, too, and no pod answers for the address of another. The plugins masquerade nothing: see
+ * masquerade.ts.
+ */
 export function cniConfig(podCidrs: readonly string[]): Record<string, unknown> {
   const ranges = podCidrs.map((subnet) => [{ subnet }])
   const routes = podCidrs.map((cidr) => ({ dst: isIpv6(cidr) ? '::/0' : '0.0.0.0/0' }))
@@ -18,14 +22,7 @@ export function cniConfig(podCidrs: readonly string[]): Record<string, unknown> 
     cniVersion: '0.4.0',
     name: 'skiff',
     plugins: [
-      {
-        type: 'bridge',
-        bridge: 'cni0',
-        isGateway: true,
-        hairpinMode: true,
-        ipMasq: false,
-        ipam: { type: 'host-local', ranges, routes },
-      },
+      { type: 'ptp', ipMasq: false, ipam: { type: 'host-local', ranges, routes } },
       { type: 'portmap', capabilities: { portMappings: true } },
     ],
   }

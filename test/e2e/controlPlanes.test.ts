@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
@@ -19,6 +20,7 @@ const names = ['server-1', 'server-2', 'server-3']
 const works = ['controllers', 'scheduler', 'nodes']
 let cluster: LocalCluster
 let dir = ''
+const audit = skip ? '' : fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-audit-'))
 
 interface Status {
   readonly server: string
@@ -48,11 +50,15 @@ async function connectTo(found: Status, name: string): Promise<Connection> {
 
 before(async () => {
   if (skip) return
-  cluster = await LocalCluster.start('e2e-ha', ['--control-planes', '3', '--runtime', 'simulated', '--simulated-nodes', '2'])
+  fs.writeFileSync(path.join(audit, 'policy.yaml'), 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n')
+  const flags = [`audit-policy-file=${audit}/policy.yaml`, `audit-log-path=${audit}/audit.log`].flatMap((flag) => ['--kube-apiserver-arg', flag])
+  cluster = await LocalCluster.start('e2e-ha', ['--control-planes', '3', '--runtime', 'simulated', '--simulated-nodes', '2', ...flags])
   dir = path.join(cluster.dir, 'home/clusters/e2e-ha')
 })
 after(async () => {
-  if (!skip && fs.existsSync(dir)) await cluster.delete()
+  if (skip) return
+  if (fs.existsSync(dir)) await cluster.delete()
+  fs.rmSync(audit, { recursive: true })
 })
 
 test('HA-01 three servers are ready behind one endpoint, each work has one leader, and the kubernetes Service lists all', options, async () => {
@@ -96,6 +102,14 @@ test('HA-01 a watch at one server shows what another server writes', options, as
   await eventually('the object at the other server', 5000, async () => seen.get('default/across') !== undefined, Boolean)
   stop.abort()
   await running
+})
+
+test('HA-01 each server writes an audit log of its own', options, async () => {
+  const logs = fs.readdirSync(audit).filter((file) => file.endsWith('.log'))
+  assert.deepEqual(
+    logs.sort(),
+    names.map((name) => `audit-${name}.log`),
+  )
 })
 
 test('HA-01 a quota holds when all servers create at once', options, async () => {

@@ -1,6 +1,7 @@
 /**
  * Directories of clusters that earlier versions made, one per data format, open with this build: their objects are there with their UIDs, and the cluster works.
  * Each holds `cluster.json` and the store of a stopped simulated cluster with a ConfigMap `kept` and a Deployment `web`; `start` makes new certificates.
+ * That of format 2 was killed, with a lease of 63 bits and its key in the journal alone.
  * To add one: `skiff up format --runtime simulated`, create both, `skiff stop format`, and pack the directory without `pki` and logs.
  */
 import assert from 'node:assert/strict'
@@ -19,7 +20,10 @@ const fixtures = path.resolve(import.meta.dirname, '../fixtures/dataDirectory')
 const name = 'format'
 
 /** UIDs of the ConfigMap, by the format. */
-const uids: Readonly<Record<number, string>> = { 1: '35ade42b-48ec-4aa4-8968-30feb07f8292' }
+const uids: Readonly<Record<number, string>> = {
+  1: '35ade42b-48ec-4aa4-8968-30feb07f8292',
+  2: '62b02e30-412a-443b-b3fc-8f87ce15e571',
+}
 
 test('ETC-10 there is a directory of each data format up to the newest', () => {
   const formats = Array.from({ length: newestFormat }, (_, i) => i + 1)

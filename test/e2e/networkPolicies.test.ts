@@ -1,12 +1,13 @@
 /**
  * The rules that are rendered for network policies, in the real kernel: the cases that the model is held against, with a network namespace for each pod and one
- * for the node, whose two bridges stand for two nodes' pods. Needs root and nft; removes what it made.
+ * for the node, to which each pod has a link as the CNI plugin `ptp` makes it. Needs root and nft; removes what it made.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { after, before, test } from 'node:test'
+import { createConntrack } from '../../src/host/conntrack.ts'
 import { createExec } from '../../src/host/exec.ts'
 import { inNetworkNamespace } from '../../src/host/netns.ts'
 import { createNftTable } from '../../src/host/nftables.ts'
@@ -14,6 +15,7 @@ import { compilePolicy } from '../../src/network/policy/compilePolicy.ts'
 import { complete } from '../../src/network/policy/model.ts'
 import { createPolicyRenderer, policyTable } from '../../src/network/policy/nftables.ts'
 import { modelOf, outside, type PolicyCase, policyCases, probeOf, type Stack, type TestPod, testPods } from '../../src/network/policy/testCases.ts'
+import { sourceCheck, sourceCheckTable } from '../../src/network/sourceCheck.ts'
 
 const options = { skip: process.getuid?.() === 0 && process.platform === 'linux' ? false : 'needs root' }
 const prefix = `skiff-test-${process.pid}`
@@ -88,31 +90,34 @@ class PodProcess {
 function makeNetwork(): void {
   execFileSync('ip', ['netns', 'add', node])
   const ip = (namespace: string, lines: readonly string[]) => execFileSync('ip', ['-n', namespace, '-batch', '-'], { input: `${lines.join('\n')}\n` })
-  const bridges = [1, 2].flatMap((i) => [
-    `link add br${i} type bridge`,
-    `addr add 10.244.${i}.1/24 dev br${i}`,
-    `addr add fd01:0:0:${i}::1/64 dev br${i} nodad`,
-    `link set br${i} up`,
-  ])
-  ip(node, ['link set lo up', ...bridges])
+  ip(node, ['link set lo up'])
   for (const [i, pod] of ends.entries()) {
     execFileSync('ip', ['netns', 'add', namespaceOf(pod)])
-    ip(node, [`link add pod${i} type veth peer name eth0 netns ${namespaceOf(pod)}`, `link set pod${i} master br${pod.node} up`])
-    const routes = [`route add default via 10.244.${pod.node}.1`, `route add default via fd01:0:0:${pod.node}::1`]
-    const addresses = [`addr add ${pod.addresses.IPv4}/24 dev eth0`, `addr add ${pod.addresses.IPv6}/64 dev eth0 nodad`]
-    ip(namespaceOf(pod), ['link set lo up', 'link set eth0 up', ...addresses, ...routes])
+    const gateways = [`10.244.${pod.node}.1`, `fd01:0:0:${pod.node}::1`]
+    const addresses = [`${pod.addresses.IPv4}/32`, `${pod.addresses.IPv6}/128`]
+    const link = `veth${i}`
+    ip(node, [
+      `link add ${link} type veth peer name eth0 netns ${namespaceOf(pod)}`,
+      `link set ${link} up`,
+      `addr add ${gateways[0]}/32 dev ${link}`,
+      `addr add ${gateways[1]}/128 dev ${link} nodad`,
+      ...addresses.map((address) => `route add ${address} dev ${link}`),
+    ])
+    ip(namespaceOf(pod), [
+      'link set lo up',
+      'link set eth0 up',
+      ...addresses.map((address) => `addr add ${address} dev eth0${address.includes(':') ? ' nodad' : ''}`),
+      ...gateways.flatMap((gateway) => [`route add ${gateway} dev eth0`, `route add default via ${gateway} dev eth0`]),
+    ])
   }
-  setBridgeFilter(1)
-  execFileSync('nsenter', [`--net=/run/netns/${node}`, 'sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding'])
-}
-
-function setBridgeFilter(value: 0 | 1): void {
-  const command = `cd /proc/sys/net/bridge; for f in bridge-nf-call-iptables bridge-nf-call-ip6tables; do echo ${value} > $f; done`
-  execFileSync('nsenter', [`--net=/run/netns/${node}`, 'sh', '-c', command])
+  const switches = 'echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding'
+  execFileSync('nsenter', [`--net=/run/netns/${node}`, 'sh', '-c', switches])
 }
 
 const processes = new Map<string, PodProcess>()
-const table = createNftTable(createExec(inNetworkNamespace(node)), 'inet', policyTable)
+const exec = createExec(inNetworkNamespace(node))
+const table = createNftTable(exec, 'inet', policyTable)
+const checkedSources = createNftTable(exec, 'inet', sourceCheckTable)
 const render = createPolicyRenderer()
 /** One model for all cases, as a node has: each case replaces the policies of the one before. */
 const model = modelOf([])
@@ -121,6 +126,7 @@ let inForce: PolicyCase['policies'] = []
 before(async () => {
   if (options.skip) return
   makeNetwork()
+  await checkedSources.apply(sourceCheck)
   for (const pod of ends) processes.set(pod.key, new PodProcess(namespaceOf(pod)))
   processes.set('node', new PodProcess(node))
   await Promise.all([...processes.values()].map((process) => process.started()))
@@ -135,7 +141,8 @@ after(async () => {
 async function enforce(policies: PolicyCase['policies']): Promise<void> {
   for (const { metadata } of inForce) complete(model.updatePolicy(`${metadata.namespace}/${metadata.name}`, metadata.namespace ?? '', undefined))
   for (const policy of policies)
-    complete(model.updatePolicy(`${policy.metadata.namespace}/${policy.metadata.name}`, policy.metadata.namespace ?? '', compilePolicy(policy)))
+    complete(model.updatePolicy(`${policy.metadata.namespace}/${policy.metadata.name}`, policy.metadata.namespace ?? '', complete(compilePolicy(policy))))
+  complete(model.settle())
   inForce = policies
   await table.apply(complete(render(model)))
 }
@@ -161,6 +168,14 @@ for (const { name, policies, passes, blocked } of policyCases) {
   })
 }
 
+const fromB: PolicyCase['policies'] = [
+  {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: 'from-b', namespace: 'x' },
+    spec: { podSelector: {}, ingress: [{ from: [{ podSelector: { matchLabels: { pod: 'b' } } }] }] },
+  },
+]
 const denyAll = policyCases.find(({ name }) => name.includes('default-deny-all'))?.policies ?? []
 
 test('NPO-02 in the kernel: the node reaches an isolated pod, and the pod the node', options, async () => {
@@ -172,24 +187,69 @@ test('NPO-02 in the kernel: the node reaches an isolated pod, and the pod the no
   }
 })
 
-test('NPO-02 in the kernel: link-local addresses of a bridge do not lead around a policy', options, async () => {
+test('NPO-02 in the kernel: pods do not reach each other by link-local addresses', options, async () => {
   const [a, b] = testPods as [TestPod, TestPod]
-  const shown = execFileSync('ip', ['-n', namespaceOf(a), '-json', '-6', 'addr', 'show', 'dev', 'eth0', 'scope', 'link'], { encoding: 'utf8' })
-  const local = (JSON.parse(shown) as { addr_info: { local?: string }[] }[]).flatMap(({ addr_info }) => addr_info.flatMap((one) => one.local ?? []))[0]
-  const reach = (timeoutMs?: number) => processes.get(b.key)?.connects(`${local}%eth0`, 80, 'tcp', timeoutMs)
   await enforce([])
-  assert.equal(await reach(), true)
-  await enforce(denyAll)
-  assert.equal(await reach(blockedMs), false)
+  assert.equal(await processes.get(b.key)?.connects(`${linkLocalOf(a)}%eth0`, 80, 'tcp', blockedMs), false)
 })
 
-test('NPO-02 in the kernel: without the bridge setting policies do not hold on a bridge, so the agent must set it', options, async () => {
-  await enforce(denyAll)
-  setBridgeFilter(0)
+function linkLocalOf(pod: TestPod): string {
+  const shown = execFileSync('ip', ['-n', namespaceOf(pod), '-json', '-6', 'addr', 'show', 'dev', 'eth0', 'scope', 'link'], { encoding: 'utf8' })
+  const all = (JSON.parse(shown) as { addr_info: { local?: string }[] }[]).flatMap(({ addr_info }) => addr_info.flatMap(({ local }) => local ?? []))
+  return all[0] ?? assert.fail('no link-local address')
+}
+
+/** Datagrams of z/c, which the policy keeps from x/a, with the address of x/b, which may send. @returns what x/a receives of them and of x/b's own */
+async function receivedWithFalseSource(stack: Stack): Promise<string[]> {
+  const [to, allowed] = testPods as [TestPod, TestPod]
+  const intruder = testPods.find(({ key }) => key === 'z/c') ?? assert.fail()
+  const { addresses } = allowed
+  const [type, prefix] = stack === 'IPv4' ? ['udp4', 32] : ['udp6', 128]
+  const inPod = (pod: TestPod, ...command: string[]) => spawn('nsenter', [`--net=/run/netns/${namespaceOf(pod)}`, ...command])
+  const receive = `
+    const s = require('dgram').createSocket('${type}')
+    s.on('message', (m) => { console.log(String(m)); if (String(m) === 'end') process.exit() }).bind(90, () => console.log('ready'))`
+  const send = (text: string) => `
+    const s = require('dgram').createSocket('${type}')
+    s.bind(0, '${addresses[stack]}', () => s.send('${text}', 90, '${to.addresses[stack]}', () => s.close()))`
+  const receiver = inPod(to, process.execPath, '-e', receive)
+  const lines = createInterface({ input: receiver.stdout })[Symbol.asyncIterator]()
+  assert.equal((await lines.next()).value, 'ready')
+  execFileSync('ip', ['-n', namespaceOf(intruder), 'addr', 'add', `${addresses[stack]}/${prefix}`, 'dev', 'lo'])
   try {
-    assert.deepEqual(await passing(['x/b > x/a 80'], ['y/a > x/a 80'], 'IPv4'), ['x/b > x/a 80'])
+    await once(inPod(intruder, process.execPath, '-e', send('false')), 'exit')
   } finally {
-    setBridgeFilter(1)
+    execFileSync('ip', ['-n', namespaceOf(intruder), 'addr', 'del', `${addresses[stack]}/${prefix}`, 'dev', 'lo'])
   }
-  assert.deepEqual(await passing([], ['x/b > x/a 80'], 'IPv4'), [])
+  await once(inPod(allowed, process.execPath, '-e', send('end')), 'exit')
+  const received: string[] = []
+  for (let line = await lines.next(); !line.done; line = await lines.next()) received.push(line.value)
+  return received
+}
+
+test('NPO-02 in the kernel: a pod does not pass a policy with the address of another pod', options, async () => {
+  await enforce(fromB)
+  for (const stack of ['IPv4', 'IPv6'] as const) assert.deepEqual(await receivedWithFalseSource(stack), ['end'], stack)
+  await checkedSources.remove()
+  try {
+    assert.deepEqual(await receivedWithFalseSource('IPv4'), ['false', 'end'])
+  } finally {
+    await checkedSources.apply(sourceCheck)
+  }
+})
+
+test('NPO-02 in the kernel: connections of an address that are forgotten meet the policies again', options, async () => {
+  const [to, , from] = testPods as [TestPod, TestPod, TestPod]
+  /** Always from the same port. */
+  const ask = `
+    const s = require('dgram').createSocket('udp4')
+    s.on('message', () => { console.log('answer'); s.close() }).bind(5555, () => s.send('?', 80, '${to.addresses.IPv4}'))
+    setTimeout(() => process.exit(), ${blockedMs}).unref()`
+  const asked = () => execFileSync('nsenter', [`--net=/run/netns/${namespaceOf(from)}`, process.execPath, '-e', ask], { encoding: 'utf8' })
+  await enforce([])
+  assert.equal(asked(), 'answer\n')
+  await enforce(denyAll)
+  assert.equal(asked(), 'answer\n')
+  await createConntrack(exec).delete({ replySrc: to.addresses.IPv4 })
+  assert.equal(asked(), '')
 })

@@ -73,6 +73,18 @@ test('ETC-19 a member refuses a client of the cluster’s own authority', option
   assert.throws(() => execFileSync('etcdctl', [...flags, 'get', '/registry/', '--prefix'], { env: { ...process.env, ETCDCTL_API: '3' }, stdio: 'pipe' }))
 })
 
+test('ETC-20 a snapshot of the members is the one that etcd sees, and a cluster without etcd takes it', options, async () => {
+  const file = path.join(cluster.dir, 'etcd.db')
+  assert.equal((await cluster.skiff(['snapshot', 'save', file, '--cluster', cluster.name])).code, 0)
+  const { hash, revision } = JSON.parse((await cluster.skiff(['snapshot', 'status', file, '-o', 'json'])).stdout)
+  const env = { ...process.env, ETCDCTL_API: '3' }
+  const judged = JSON.parse(execFileSync('etcdctl', ['snapshot', 'status', file, '-w', 'json'], { env, encoding: 'utf8' }))
+  assert.deepEqual([hash, revision], [judged.hash, judged.revision])
+  const restored = await cluster.skiff(['snapshot', 'restore', file, 'taken'])
+  assert.match(restored.stderr, new RegExp(`keys of \\S+ at revision ${revision}`))
+  fs.rmSync(path.join(cluster.dir, 'home/clusters/taken'), { recursive: true })
+})
+
 test('ETC-08 writes are accepted without the leader, which the supervisor starts again', options, async () => {
   const leader = (await members()).find(({ role }) => role === 'leader')?.name as string
   const before = pidOf(await status(), leader)

@@ -117,6 +117,23 @@ test(
   },
 )
 
+test('NPO-02 skiff net policy allows what the pods reach, and names the policy that decides', options, async () => {
+  const explain = async (from: string, to: string) => {
+    const { code, stdout, stderr } = await cluster.skiff(['net', 'policy', to, '--from', from, '--port', '8080', '--cluster', name, '-o', 'json'])
+    assert.equal(code, 0, stderr)
+    return JSON.parse(stdout).verdicts[0]
+  }
+  const betweenPods = [...inside, ...across].filter(([, to]) => addresses.has(to))
+  const verdicts = await Promise.all(betweenPods.map(([from, to]) => explain(from, to)))
+  assert.deepEqual(
+    verdicts.map(({ allowed }) => allowed),
+    await resultOf(betweenPods),
+  )
+  const byAddress = await explain(addresses.get('tenant-b/server-1') ?? '', 'tenant-a/server-1')
+  assert.deepEqual(byAddress, await explain('tenant-b/server-1', 'tenant-a/server-1'))
+  assert.deepEqual(byAddress.checks.at(-1).policies, [{ policy: 'tenant-a/deny-cross-namespace', rules: [] }])
+})
+
 test('NPO-02 a pod that connects with its first instruction never gets through', options, async () => {
   const target = addresses.get('tenant-b/server-1')
   const dial = `if timeout 3 wget -q -O /dev/null http://${target}:8080/; then echo through; else echo blocked; fi`

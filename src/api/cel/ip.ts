@@ -12,6 +12,7 @@ import {
   isLinkLocalMulticast,
   isLinkLocalUnicast,
   isLoopback,
+  isMapped,
   isUnspecified,
   networkAddress,
   parseCidr,
@@ -51,8 +52,6 @@ export class CidrValue extends OpaqueValue {
   }
 }
 
-const isMapped = (family: 4 | 6, value: bigint): boolean => family === 6 && value >> 32n === 0xffffn
-
 /** The address, or why there is none. */
 function readIp(text: string): IpAddress | string {
   const quoted = JSON.stringify(text)
@@ -62,7 +61,7 @@ function readIp(text: string): IpAddress | string {
   }
   const address = parseIp(text)
   if (!address) return parseFault(text, 'unable to parse IP')
-  return isMapped(address.family, address.value) ? `IPv4-mapped IPv6 address ${quoted} is not allowed` : address
+  return isMapped(address) ? `IPv4-mapped IPv6 address ${quoted} is not allowed` : address
 }
 
 const parseFault = (text: string, why: string): string =>
@@ -71,7 +70,7 @@ const parseFault = (text: string, why: string): string =>
 function readCidr(text: string): IpBlock | string {
   const block = parseCidr(text)
   if (!block) return `network address parse error during conversion from string: netip.ParsePrefix(${JSON.stringify(text)}): ${cidrFault(text)}`
-  return isMapped(block.family, block.address) ? `IPv4-mapped IPv6 address ${JSON.stringify(text)} is not allowed` : block
+  return isMapped({ family: block.family, value: block.address }) ? `IPv4-mapped IPv6 address ${JSON.stringify(text)} is not allowed` : block
 }
 
 function cidrFault(text: string): string {

@@ -61,24 +61,42 @@ export function stringifyExactly(value: unknown, indent = 0): string {
     return JSON.stringify(value, undefined, indent)
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    return textOf(value, indent, '\n') as string
+    const holders = new Set<unknown>()
+    findHolders(value, holders)
+    return textOf(value, { indent, holders }, '\n') as string
   }
 }
 
+/** Adds the objects and lists with a bigint, at any depth. @returns whether there is one */
+function findHolders(value: unknown, holders: Set<unknown>): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value === 'bigint'
+  let isHolder = false
+  for (const member of Array.isArray(value) ? value : Object.values(value)) isHolder = findHolders(member, holders) || isHolder
+  if (isHolder) holders.add(value)
+  return isHolder
+}
+
+interface Form {
+  readonly indent: number
+  /** Objects and lists that JSON.stringify refuses. */
+  readonly holders: ReadonlySet<unknown>
+}
+
 /** @param line a line break and the indentation of the value. @returns undefined for what JSON leaves out */
-function textOf(value: unknown, indent: number, line: string): string | undefined {
+function textOf(value: unknown, form: Form, line: string): string | undefined {
+  const { indent, holders } = form
   if (typeof value === 'bigint') return String(value)
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (!holders.has(value)) {
+    const text = JSON.stringify(value, undefined, indent)
+    return indent === 0 ? text : text?.replaceAll('\n', line)
+  }
   const below = indent === 0 ? '' : line + ' '.repeat(indent)
   const end = indent === 0 ? '' : line
-  if (Array.isArray(value)) {
-    const items = value.map((item) => below + (textOf(item, indent, below) ?? 'null'))
-    return items.length === 0 ? '[]' : `[${items.join()}${end}]`
-  }
+  if (Array.isArray(value)) return `[${value.map((item) => below + (textOf(item, form, below) ?? 'null')).join()}${end}]`
   const members: string[] = []
-  for (const [name, member] of Object.entries(value)) {
-    const text = textOf(member, indent, below)
+  for (const [name, member] of Object.entries(value as object)) {
+    const text = textOf(member, form, below)
     if (text !== undefined) members.push(`${below}${JSON.stringify(name)}:${indent === 0 ? '' : ' '}${text}`)
   }
-  return members.length === 0 ? '{}' : `{${members.join()}${end}}`
+  return `{${members.join()}${end}}`
 }

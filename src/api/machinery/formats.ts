@@ -4,7 +4,7 @@
  * Upstream: apimachinery/pkg/util/validation/{ip,validation}.go (v1.36), with StrictIPCIDRValidation on.
  */
 import { type FieldError, type FieldPath, fieldError } from './fieldPath.ts'
-import { formatCidr, formatIp, type IpAddress, invalidCidrMessage, invalidIpMessage, networkAddress, parseCidr, parseIp } from './ip.ts'
+import { formatCidr, formatIp, invalidCidrMessage, invalidIpMessage, isMapped, networkAddress, parseCidr, parseIp } from './ip.ts'
 import { isDns1123Label, isDns1123Subdomain } from './names.ts'
 
 /** An IP address without leading zeros; any spelling of IPv6. `kept` holds the values that the object had before. */
@@ -102,10 +102,6 @@ function looseIpFaults(text: string): readonly string[] {
 
 function canonicalFaults(text: string, wanted: string): readonly string[] {
   return text === wanted ? [] : [`must be in canonical form (${JSON.stringify(wanted)})`]
-}
-
-function isMapped({ family, value }: IpAddress): boolean {
-  return family === 6 && value >> 32n === 0xffffn
 }
 
 function withoutLeadingZeros(text: string): string {

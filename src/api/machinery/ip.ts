@@ -76,6 +76,11 @@ export function formatCidr(block: IpBlock): string {
   return `${formatIp(networkAddress(block))}/${block.prefixLength}`
 }
 
+/** An IPv4 address in the form of IPv6: programs that connect to it reach the IPv4 address. */
+export function isMapped({ family, value }: IpAddress): boolean {
+  return family === 6 && value >> 32n === 0xffffn
+}
+
 export function isLoopback(ip: IpAddress): boolean {
   return ip.family === 4 ? ip.value >> 24n === 127n : ip.value === 1n
 }
@@ -103,7 +108,7 @@ function bitsOf(family: 4 | 6): number {
 function parseV4(text: string): bigint | undefined {
   const parts = text.split('.')
   if (parts.length !== 4 || parts.some((part) => !/^(0|[1-9]\d{0,2})$/.test(part) || Number(part) > 255)) return undefined
-  return parts.reduce((value, part) => (value << 8n) | BigInt(part), 0n)
+  return BigInt(parts.reduce((value, part) => value * 256 + Number(part), 0))
 }
 
 function parseV6(text: string): bigint | undefined {

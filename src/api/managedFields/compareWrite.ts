@@ -48,11 +48,11 @@ export function compareWhole(object: DeepReadonly<KubeObject>, { schema }: Pick<
 }
 
 function compareVersions(write: TrackedWrite, old: Live, updated: DeepReadonly<KubeObject>): Change {
-  const own = withoutReset(compareOf(old, updated, write.schema), write.resetFields)
-  const lossIn = perVersion(write, lossOf(own), ({ schema, show }) =>
+  const { changed, removed } = withoutReset(compareOf(old, updated, write.schema), write.resetFields)
+  const lossIn = perVersion(write, lossOf({ changed, removed }), ({ schema, show }) =>
     lossOf(withoutReset(compareOf(old && show(old), show(updated), schema), write.resetFields)),
   )
-  return { ...own, lossIn }
+  return { changed, removed, lossIn }
 }
 
 function compareOf(old: Live, updated: DeepReadonly<KubeObject>, schema: Schema | undefined): Comparison {

@@ -3,25 +3,14 @@
  * Upstream: net/http/httputil.ReverseProxy, apimachinery/pkg/util/proxy/transport.go, apiserver/pkg/endpoints/filters/authentication.go.
  */
 import { bareMap, emptyMap } from '#base/bareMap'
+import { namedByConnection, ofOneHop } from '#http/hopByHop'
 import { offeredProtocols } from '#streaming/offeredProtocols'
 import { authority, type Backend, type ForwardedRequest } from './backend.ts'
 import { escapePath } from './backendPath.ts'
 
 export type HeaderMap = Record<string, string | string[]>
 
-/** Hop-by-hop headers, and the client's headers that are for this server alone. */
-const ofOneHop: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'transfer-encoding',
-  'te',
-  'trailer',
-  'upgrade',
-  'http2-settings',
-])
+/** The client's headers that are for this server alone. */
 const ours: ReadonlySet<string> = new Set(['host', 'authorization', 'expect', 'x-remote-user', 'x-remote-uid', 'x-remote-group'])
 const oursByPrefix = ['impersonate-', 'x-remote-extra-']
 /** CORS headers of a backend are removed: they would apply to this server's origin. */
@@ -49,7 +38,7 @@ export function upgradeHeaders(request: ForwardedRequest, backend: Backend): Hea
 
 function commonHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
   const { headers: sent, remoteAddress } = request
-  const named = namedByConnection(sent.connection)
+  const named = namedByConnection([sent.connection ?? []].flat())
   const headers: HeaderMap = bareMap({ host: backend.hostHeader ?? first(sent.host) ?? authority(backend) })
   for (const [name, value] of Object.entries(sent)) {
     // Some servers read an underscore in a header's name as a hyphen.
@@ -67,18 +56,13 @@ function commonHeaders(request: ForwardedRequest, backend: Backend): HeaderMap {
 
 /** The headers of a backend's answer that go back to the client. */
 export function responseHeaders(received: Readonly<Record<string, string | readonly string[] | undefined>>): HeaderMap {
-  const named = namedByConnection(received.connection)
+  const named = namedByConnection([received.connection ?? []].flat())
   const headers: HeaderMap = emptyMap()
   for (const [name, value] of Object.entries(received)) {
     if (value === undefined || ofOneHop.has(name) || crossOrigin.has(name) || named.has(name)) continue
     headers[name] = typeof value === 'string' ? value : [...value]
   }
   return headers
-}
-
-function namedByConnection(connection: string | readonly string[] | undefined): ReadonlySet<string> {
-  const text = [connection ?? []].flat().join(',')
-  return new Set(text.split(',').map((name) => name.trim().toLowerCase()))
 }
 
 function first(value: string | readonly string[] | undefined): string | undefined {

@@ -107,3 +107,28 @@ test('X5 a store that refuses writes because it is full is compacted all the sam
   assert.deepEqual(await Promise.all([2, 6].map(isReadable)), [false, true])
   await close()
 })
+
+test('X5 a store that counts its objects with the history keeps five minutes of history, however large it is', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const memory = createMemoryStore({ clock })
+  const whole = changedStore(memory, { size: async () => ({ totalBytes: gibibyte, liveBytes: gibibyte }) })
+  const { put, isReadable, close } = keeping({ keepMs: 60 * minuteMs, maxBytes: gibibyte / 2 }, clock, whole)
+  const revisions: number[] = []
+  for (let minute = 0; minute < 10; minute++) {
+    revisions.push(await put())
+    await clock.advance(minuteMs)
+    await immediate()
+  }
+  assert.deepEqual(await Promise.all([revisions[2] as number, revisions[7] as number].map(isReadable)), [false, true])
+  await close()
+})
+
+test('X5 over a store that does not say what it compacted, revisions before a clock was set back remain readable', async () => {
+  const clock = new VirtualClock('2026-01-01T01:00:00Z')
+  const memory = createMemoryStore({ clock })
+  const store = changedStore(memory, { range: async () => Promise.reject(storeError('compacted')) })
+  const times = new RevisionTimes()
+  times.note(1, clock.now())
+  times.note(7, clock.now() - 30 * minuteMs)
+  assert.deepEqual(await historyStatus({ store, times }).then(({ oldestRevision, oldestMs }) => [oldestRevision, oldestMs]), [1, startMs + 30 * minuteMs])
+})

@@ -8,6 +8,7 @@ import type { Logger } from '#base/log'
 import { formatTime } from '#base/time'
 import type { Revision, Store } from '#store/store'
 import { isStoreError } from '#store/storeError'
+import { defaultCompactionIntervalMs } from './compactor.ts'
 import type { RevisionMark, RevisionTimes } from './revisionTimes.ts'
 
 export interface HistoryLimits {
@@ -32,6 +33,8 @@ const pageKeys = 2_000
 /** Share of the marks that one step gives up when history is too large, and how many steps one check takes at most. */
 const stepShare = 0.1
 const mostSteps = 30
+/** Where the store does not count history apart, its objects alone may exceed the limit: history of this age stays, for lists that are read by pages. */
+const leastAgeMs = defaultCompactionIntervalMs
 
 export async function keepHistory(deps: HistoryDeps, limits: HistoryLimits, signal: AbortSignal): Promise<void> {
   const { clock, log } = deps
@@ -82,14 +85,15 @@ async function markMinute({ store, times, clock }: HistoryDeps): Promise<void> {
 }
 
 async function shrink(deps: HistoryDeps, maxBytes: number): Promise<void> {
-  const { store, times, log } = deps
+  const { store, times, clock, log } = deps
   for (let step = 0; step < mostSteps; step++) {
-    const bytes = await historyBytes(store)
+    const { bytes, isExact } = await historyBytes(store)
     if (bytes <= maxBytes) return
     const before = times.oldest
     const next = times.atShare(stepShare)
     // What is left was written within a second.
     if (!before || !next || next.revision <= before.revision) return
+    if (!isExact && next.atMs > clock.now() - leastAgeMs) return
     await compactBefore(deps, next.revision)
     const [from, to] = [formatTime(before.atMs), formatTime(next.atMs)]
     log.info('History was larger than its limit: the oldest part was given up', { bytes, maxBytes, from, to })
@@ -108,9 +112,9 @@ async function compactBefore({ store, times }: HistoryDeps, revision: Revision |
 }
 
 /** Where the store does not count history apart, all data in use. */
-async function historyBytes(store: Store): Promise<number> {
+async function historyBytes(store: Store): Promise<{ readonly bytes: number; readonly isExact: boolean }> {
   const { historyBytes: bytes, liveBytes } = await store.size()
-  return bytes ?? liveBytes
+  return { bytes: bytes ?? liveBytes, isExact: bytes !== undefined }
 }
 
 export interface HistoryStatus {
@@ -123,10 +127,10 @@ export interface HistoryStatus {
 }
 
 export async function historyStatus({ store, times }: Pick<HistoryDeps, 'store' | 'times'>): Promise<HistoryStatus> {
-  const [revision, bytes, compacted] = await Promise.all([store.latestRevision(), historyBytes(store), compactRevision(store)])
+  const [revision, { bytes }, compacted] = await Promise.all([store.latestRevision(), historyBytes(store), compactRevision(store)])
   if (compacted !== undefined) times.forgetBefore(compacted)
-  const { oldest } = times
-  return { revision, oldestRevision: compacted ?? oldest?.revision ?? revision, oldestMs: oldest?.atMs, bytes }
+  const { oldest, first } = times
+  return { revision, oldestRevision: compacted ?? first ?? revision, oldestMs: oldest?.atMs, bytes }
 }
 
 /** The revision of the last compaction; undefined when the store does not say, as etcd does not. */

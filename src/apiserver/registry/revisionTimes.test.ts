@@ -57,9 +57,22 @@ test('X5 marks of an earlier process precede those of this one, and none of them
   assert.deepEqual([times.oldest?.revision, times.at(5_000), times.at(12_000)], [2, 4, 7])
 })
 
-test('X5 a clock that is set back does not reorder the marks', () => {
-  const times = noted([...sample, [10, 12_000]])
-  assert.deepEqual([times.at(12_000), times.at(20_000)], [7, 10])
+test('X5 the marks after the time to which a clock is set back are replaced, so that later writes get marks of their own', () => {
+  const times = noted([...sample, [10, 12_000], [11, 14_000]])
+  assert.deepEqual([times.at(11_000), times.at(12_000), times.at(13_000), times.at(20_000)], [7, 10, 10, 11])
+  assert.deepEqual([times.of(9), times.of(10), times.of(11)], [12_000, 12_000, 14_000])
+})
+
+test('X5 restored marks are in the order of time, also when servers with different clocks wrote them', () => {
+  const times = new RevisionTimes()
+  times.restore([
+    { atMs: 60_000, revision: 2 },
+    { atMs: 600_000, revision: 3 },
+    { atMs: 660_000, revision: 5 },
+    { atMs: 120_000, revision: 6 },
+    { atMs: 180_000, revision: 7 },
+  ])
+  assert.deepEqual([times.at(60_000), times.at(130_000), times.at(179_000), times.at(180_000)], [2, 6, 6, 7])
 })
 
 test('X5 marks older than an hour are thinned to one a minute, and their number is bounded', () => {

@@ -31,16 +31,15 @@ export class RevisionTimes {
     if (last && revision <= last.revision) return
     const atMs = Math.floor(nowMs / secondMs) * secondMs
     this.#first = Math.min(this.#first, revision)
-    // A clock that was set back stays in the last second.
-    if (last && atMs <= last.atMs) this.#marks[this.#marks.length - 1] = { atMs: last.atMs, revision }
-    else this.#marks.push({ atMs, revision })
+    append(this.#marks, { atMs, revision })
     if (this.#marks.length >= this.#thinAt) this.#thin(atMs)
   }
 
-  /** Adds marks from before this process, in order; those that do not precede the known marks are left out. */
+  /** Adds marks from before this process, in the order of their revisions; those that do not precede the known marks are left out. */
   restore(marks: readonly RevisionMark[]): void {
     const first = this.#marks[0]
-    const older = marks.filter(({ atMs, revision }) => !first || (atMs < first.atMs && revision < first.revision))
+    const older: RevisionMark[] = []
+    for (const mark of marks) if (!first || (mark.atMs < first.atMs && mark.revision < first.revision)) append(older, mark)
     this.#marks = [...older.slice(-mostMarks), ...this.#marks]
     if (older.length > 0) this.#first = this.#marks[0]?.revision ?? this.#first
     this.#thinAt = this.#marks.length + thinEvery
@@ -55,6 +54,11 @@ export class RevisionTimes {
   of(revision: Revision): number | undefined {
     if (revision < this.#first) return undefined
     return this.#marks[this.#count((mark) => mark.revision < revision)]?.atMs
+  }
+
+  /** The oldest revision that was noted or restored and is not forgotten; undefined when there is none. It may have no mark of its own. */
+  get first(): Revision | undefined {
+    return Number.isFinite(this.#first) ? this.#first : undefined
   }
 
   get oldest(): RevisionMark | undefined {
@@ -93,4 +97,10 @@ export class RevisionTimes {
     }
     return low
   }
+}
+
+/** A clock that was set back, or another server's that is behind, makes the later times of older marks untrue: this mark replaces them. */
+function append(marks: RevisionMark[], mark: RevisionMark): void {
+  while ((marks.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= mark.atMs) marks.pop()
+  marks.push(mark)
 }

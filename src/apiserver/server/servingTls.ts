@@ -5,6 +5,7 @@
 import { constants, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext, type SecureContextOptions } from 'node:tls'
+import { preferNamedCertificates } from '#base/namedCertificates'
 import type { ClientAuthorities } from './peerCertificate.ts'
 
 /** PEM. */
@@ -52,7 +53,7 @@ export function contextOf({ cert, key, clientCa, requestHeaderCa, minVersion = '
     key,
     ...(authorities.length > 0 ? { ca: authorities } : {}),
     minVersion,
-    ciphers: (ciphers ? [...ofVersion13, ...ciphers] : offered).join(':'),
+    ...preferNamedCertificates(new X509Certificate(cert).publicKey.asymmetricKeyType, ciphers ? [...ofVersion13, ...ciphers] : offered),
     ...(curves ? { ecdhCurve: curves.join(':') } : {}),
     secureOptions,
   }

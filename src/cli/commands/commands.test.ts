@@ -1,15 +1,18 @@
-import assert from 'node:assert/strict'
+import assert, { fail } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { rootCertificates } from 'node:tls'
 import { Command } from 'commander'
+import type { PolicyExplanation } from '#api/debug/networkPolicy'
 import { printableLines } from '#base/printable'
 import { VirtualClock } from '#base/virtualClock'
 import type { ClusterManager, ClusterStatus } from '../clusterManager.ts'
 import type { CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { publicKeyHash } from '../publicKeyHash.ts'
 import { commands } from './index.ts'
 
 const running: ClusterStatus = {
@@ -28,6 +31,15 @@ const running: ClusterStatus = {
 }
 
 const snapshotStatus = { hash: 0xf5d4be8e, revision: 7, totalKey: 3, totalSize: 5 * 2 ** 20, version: '3.6.0' }
+
+const policyExplanation: PolicyExplanation = {
+  pod: 'a/web\nallowed: a/x',
+  addresses: ['10.244.0.5'],
+  node: undefined,
+  hostNetwork: false,
+  selectedBy: { ingress: [{ policy: 'a/front', rules: ['from everywhere: TCP 80'] }], egress: [] },
+  verdicts: [],
+}
 
 /** Runs a command line against a manager that records what it is asked. */
 async function run(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a']) {
@@ -94,13 +106,17 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
         return { ...snapshotStatus, backup: '/x/data.mdb.bak', restoredRevision: 7 + options.bumpRevision }
       },
     },
+    explainPolicies: async ({ pod }) => {
+      calls.push(`explain ${pod.metadata.name}`)
+      return policyExplanation
+    },
     clock: new VirtualClock(),
-    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: () => assert.fail('nothing is spawned') },
+    exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: fail },
     env: {},
     home,
     isRoot: true,
     platform: 'linux',
-    local: { run: () => assert.fail('no program is run'), certificate: () => assert.fail('no certificate is made'), directory: () => home, exitWith: () => {} },
+    local: { run: fail, plugins: { interactive: false, run: fail }, certificate: fail, directory: () => home, exitWith: () => {} },
     ifInterrupted: (remains) => void interruptions.push(remains),
     stdout: { write: (text) => void stdout.push(text), isTTY: false },
     stderr: { write: (text) => void stderr.push(text), isTTY: false },
@@ -252,6 +268,10 @@ const refusals: { words: string[]; names?: string[]; exit: CommandError['exit'];
   { words: ['up', '--runtime', 'docker'], exit: 'usage', text: /expected auto, containerd, simulated/ },
   { words: ['status', 'nope'], exit: 'notFound', text: /there is no cluster "nope"/ },
   { words: ['delete'], names: ['a', 'b'], exit: 'usage', text: /there is no cluster "skiff"; the clusters are a, b/ },
+  { words: ['net', 'policy', 'web', '--from', 'a', '--to', 'b'], exit: 'usage', text: /--from or --to, not both/ },
+  { words: ['net', 'policy', 'web', '--port', '80'], exit: 'usage', text: /expected the other end too/ },
+  { words: ['net', 'policy', 'web', '-o', 'yaml'], exit: 'usage', text: /expected json/ },
+  { words: ['net', 'policy', 'web'], exit: 'unmetPrerequisite', text: /the cluster does not answer/ },
   { words: ['why', 'deploy/web'], exit: 'usage', text: /"deploy\/web" is no pod: only pods are scheduled/ },
   { words: ['stop'], names: ['a', 'b'], exit: 'usage', text: /several clusters: a, b/ },
   { words: ['status'], names: [], exit: 'notFound', text: /there is no cluster/ },
@@ -369,6 +389,23 @@ for (const { name, words, overrides } of printed) {
   })
 }
 
+test('NPO-02 net policy prints which policies select a pod, and its name as part of its line', async () => {
+  const body = JSON.stringify({ metadata: { name: 'web', namespace: 'a' }, items: [] })
+  const { stdout, calls } = await run(['net', 'policy', 'a/web'], { ask: async () => ({ status: 200, body }) })
+  assert.deepEqual(calls, ['explain web'])
+  assert.deepEqual(stdout.split('\n'), [
+    'pod:       a/web\\u000aallowed: a/x',
+    'address:   10.244.0.5',
+    'node:      none yet',
+    '',
+    'ingress: only what one of these policies allows',
+    '  a/front',
+    '    1. from everywhere: TCP 80',
+    'egress: no policy isolates the pod, everything is allowed',
+    '',
+  ])
+})
+
 test('why can prints a user with line ends as part of its line', async () => {
   const { stdout } = await run(['why', 'can', 'a\nyes: a', 'list', 'pods'], why.access)
   assert.match(stdout, /^no: a\\u000ayes: a list pods in default$/m)
@@ -472,4 +509,18 @@ test('X5 status shows since when there is history, and its size', async () => {
   const status = async () => ({ ...running, history: { sinceMs: Date.parse('2026-01-31T14:03:00Z'), bytes: 12.3 * 2 ** 20 } })
   assert.match((await run(['status'], { status })).stdout, /^history: {3}since 2026-01-31T14:03:00Z, 12 MiB$/m)
   assert.doesNotMatch((await run(['status'])).stdout, /history/)
+})
+
+test('KUB-23 token create prints the join command with the address that the cluster gives to machines', async () => {
+  const kubeconfig = 'clusters:\n- cluster: {server: "https://10.88.0.1:40000"}\n'
+  const [ca = ''] = rootCertificates
+  const { stdout, error } = await run(['token', 'create', '--print-join-command'], {
+    ...cluster({ '/secrets': {}, '/cluster-info': { data: { kubeconfig } } }),
+    kubeconfig: async (name) => ({ name, server: running.server, ca, clientCert: 'C', clientKey: 'K' }),
+  })
+  assert.equal(error, undefined)
+  assert.match(
+    stdout,
+    new RegExp(`^skiff join 10\\.88\\.0\\.1:40000 --token [a-z0-9]{6}\\.[a-z0-9]{16} --discovery-token-ca-cert-hash sha256:${publicKeyHash(ca)}\n$`),
+  )
 })

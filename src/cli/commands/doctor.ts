@@ -65,7 +65,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
       fix: `apt-get install ${debianPackage}`,
     })
   }
-  findings.push(await fileCheck('CNI plugins', '/usr/lib/cni/bridge', 'apt-get install containernetworking-plugins'))
+  findings.push(await fileCheck('CNI plugins', '/usr/lib/cni/ptp', 'apt-get install containernetworking-plugins'))
   findings.push(await cgroupCheck())
   const instances = Number(await fs.readFile('/proc/sys/fs/inotify/max_user_instances', 'utf8').catch(() => '0'))
   findings.push({

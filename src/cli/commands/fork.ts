@@ -3,7 +3,7 @@ import { printable } from '#base/printable'
 import { type CliCommand, type CommandContext, checkName, progressFor } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { checkKubeconfig, kubeconfigPath } from '../kubeconfigFile.ts'
-import { type ConnectionFlags, type PastConnection, pointOf, withConnection, withConnectionFlags } from '../past/connection.ts'
+import { asCommandError, type ConnectionFlags, type PastConnection, pointOf, withConnection, withConnectionFlags } from '../past/connection.ts'
 import { copyPast, type ForkReport } from '../past/fork.ts'
 import { listableKinds, objectsAt } from '../past/objects.ts'
 import { wordsOf } from '../past/when.ts'
@@ -39,9 +39,14 @@ async function make(context: CommandContext, connection: PastConnection, when: s
   await checkKubeconfig(file, clock)
   const nodes = await nodesAt(connection, revision)
   await bringUp(context, name, { ...parseOptions({ runtime: 'simulated' }), nodes: 0, simulatedNodes: nodes }, file, progress)
-  const report = await progress.step(`Objects of revision ${revision}`, () =>
-    withConnection(context, { cluster: name }, ({ transport }) => copyPast(connection.transport, revision, transport, clock)),
-  )
+  const incomplete = `cluster "${name}" has a part of the objects: remove it with: skiff delete ${name}`
+  context.ifInterrupted(incomplete)
+  const past = { transport: connection.transport, revision, explain: (error: unknown) => asCommandError(error, connection) }
+  const copy = () => withConnection(context, { cluster: name }, ({ transport }) => copyPast(past, transport, clock))
+  const report = await progress.step(`Objects of revision ${revision}`, copy).catch((error) => {
+    context.stderr.write(`${incomplete}\n`)
+    throw error
+  })
   context.stdout.write(describe(name, revision, report))
 }
 

@@ -13,6 +13,7 @@ import { history } from './history.ts'
 import { image } from './image.ts'
 import { kubeconfig } from './kubeconfig.ts'
 import { logs } from './logs.ts'
+import { net } from './net.ts'
 import { prune } from './prune.ts'
 import { snapshot } from './snapshot.ts'
 import { ls, status } from './status.ts'
@@ -30,6 +31,7 @@ export const commands: readonly CliCommand[] = [
   ls,
   status,
   why,
+  net,
   at,
   history,
   diff,

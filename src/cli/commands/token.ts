@@ -1,10 +1,12 @@
 /** `skiff token create|list|delete` (L4): bootstrap tokens, with which machines join a cluster. Upstream: kubeadm token (v1.36). */
-import { createHash, randomInt, X509Certificate } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import { humanDuration, parseDuration } from '#api/machinery/duration'
+import { parseYaml } from '#api/machinery/yaml'
 import { formatTime, parseTime } from '#base/time'
 import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
+import { publicKeyHash } from '../publicKeyHash.ts'
 import { table } from './status.ts'
 
 const secretsPath = '/api/v1/namespaces/kube-system/secrets'
@@ -61,15 +63,20 @@ async function create(context: CommandContext, cluster: string, { ttl, descripti
   }
   const body = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'kube-system', name: prefix + id }, type, stringData }
   check(cluster, await context.clusters.ask(cluster, secretsPath, body))
-  const { server, ca } = await context.clusters.kubeconfig(cluster)
-  const words = ['skiff', 'join', new URL(server).host, '--token', `${id}.${secret}`, '--discovery-token-ca-cert-hash', `sha256:${keyHash(ca)}`]
-  context.stdout.write(`${printJoinCommand ? words.join(' ') : `${id}.${secret}`}\n`)
+  const text = printJoinCommand ? await joinCommand(context, cluster, `${id}.${secret}`) : `${id}.${secret}`
+  context.stdout.write(`${text}\n`)
 }
 
-/** As kubeadm pins an authority: SHA-256 of its SubjectPublicKeyInfo. */
-function keyHash(ca: string): string {
-  const key = new X509Certificate(ca).publicKey.export({ type: 'spki', format: 'der' })
-  return createHash('sha256').update(key).digest('hex')
+/** With the address that the cluster gives to machines: the one of the kubeconfig is for this host alone. */
+async function joinCommand({ clusters }: CommandContext, cluster: string, text: string): Promise<string> {
+  const { data } = JSON.parse(check(cluster, await clusters.ask(cluster, '/api/v1/namespaces/kube-public/configmaps/cluster-info'))) as ClusterInfo
+  const { clusters: described } = parseYaml(data.kubeconfig) as { readonly clusters: readonly [{ readonly cluster: { readonly server: string } }] }
+  const { ca } = await clusters.kubeconfig(cluster)
+  return `skiff join ${new URL(described[0].cluster.server).host} --token ${text} --discovery-token-ca-cert-hash sha256:${publicKeyHash(ca)}`
+}
+
+interface ClusterInfo {
+  readonly data: { readonly kubeconfig: string }
 }
 
 function durationOf(text: string): number {

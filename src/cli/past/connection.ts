@@ -48,25 +48,30 @@ export async function withConnection<T>(context: CommandContext, flags: Connecti
 }
 
 async function connect(context: CommandContext, { cluster: name, kubeconfig, context: contextName }: ConnectionFlags): Promise<PastConnection> {
-  const { clock } = context
+  const { clock, local } = context
   if (kubeconfig === undefined) {
     if (contextName !== undefined) throw new CommandError('usage', '--context needs --kubeconfig')
     const cluster = await resolveCluster(context, name)
     const { server, ca, clientCert: cert, clientKey: key } = await context.clusters.kubeconfig(cluster)
-    return { transport: createHttpTransport({ server, tls: { ca, cert, key }, clock, userAgent: 'skiff' }), namespace: 'default', cluster }
+    return { transport: createHttpTransport({ server, tls: { ca, cert, key }, clock, userAgent: 'skiff', exactIntegers: true }), namespace: 'default', cluster }
   }
   if (name !== undefined) throw new CommandError('usage', 'give --cluster or --kubeconfig, not both')
   const place = { env: context.env, home: context.home, readFile: fs.readFile, listSeparator: path.delimiter, resolve: path.resolve, dirname: path.dirname }
   try {
     const config = await findKubeconfig(place, kubeconfig)
-    const { transport, namespace } = await resolveKubeconfig(config, { clock, readFile: fs.readFile }, { context: contextName, userAgent: 'skiff' })
-    return { transport: createHttpTransport(transport), namespace, cluster: undefined }
+    const { transport, namespace } = await resolveKubeconfig(
+      config,
+      { clock, readFile: fs.readFile, plugins: local.plugins },
+      { context: contextName, userAgent: 'skiff' },
+    )
+    return { transport: createHttpTransport({ ...transport, exactIntegers: true }), namespace, cluster: undefined }
   } catch (error) {
     throw new CommandError('usage', messageOf(error), { cause: error })
   }
 }
 
-function asCommandError(error: unknown, { cluster }: PastConnection): unknown {
+/** The error of a command for the failure of a connection. */
+export function asCommandError(error: unknown, { cluster }: PastConnection): unknown {
   if (error instanceof ConnectionError) {
     return new CommandError('unmetPrerequisite', `the cluster does not answer: ${error.message}`, {
       cause: error,
@@ -74,6 +79,11 @@ function asCommandError(error: unknown, { cluster }: PastConnection): unknown {
     })
   }
   if (isStatus(error, 'Expired') || isStatus(error, 'Gone')) return new CommandError('notFound', error.message, { cause: error, hint: keepMore(cluster) })
+  if (isStatus(error, 'Forbidden') && error.message.includes(revisionsPath))
+    return new CommandError('internal', error.message, {
+      cause: error,
+      hint: 'without a role for this path, name revisions: skiff at REVISION, skiff diff FROM TO',
+    })
   if (isStatus(error)) return new CommandError(error.code === 404 ? 'notFound' : 'internal', error.message, { cause: error })
   return error
 }
@@ -82,6 +92,8 @@ export function keepMore(cluster: string | undefined): string {
   const [stop, start] = cluster === undefined ? ['skiff stop', 'skiff start'] : [`skiff stop ${cluster}`, `skiff start ${cluster}`]
   return `keep more history with --history: ${stop}; ${start} --history 24h`
 }
+
+const revisionsPath = '/skiff/revisions'
 
 export interface Point {
   readonly revision: number
@@ -92,7 +104,7 @@ export interface Point {
 /** The server's times of revisions. @throws CommandError unmetPrerequisite for a server without them, StatusError Forbidden */
 export async function revisionsOf(transport: Transport, query: Readonly<Record<string, string>> = {}): Promise<RevisionHistory> {
   try {
-    return (await transport.request({ method: 'GET', path: '/skiff/revisions', query })).body as RevisionHistory
+    return (await transport.request({ method: 'GET', path: revisionsPath, query })).body as RevisionHistory
   } catch (error) {
     if (!isStatus(error, 'NotFound')) throw error
     throw new CommandError('unmetPrerequisite', 'this server does not say which revision was the newest at which time', {
@@ -107,7 +119,7 @@ export async function pointOf({ transport, cluster }: PastConnection, text: stri
   const when = parseWhen(text, nowMs)
   const history = await historyAt(transport, when)
   if (!history) return { revision: (when as { revision: number }).revision, text }
-  const revision = when.type === 'revision' ? when.revision : history.at
+  const revision = when.type === 'revision' ? when.revision : when.type === 'time' ? history.at : history.revision
   if (revision !== undefined && revision > history.revision) throw new CommandError('usage', `${text}: the newest revision is ${history.revision}`)
   if (revision !== undefined && revision >= history.oldestRevision) return { revision, text }
   const { oldestTime, oldestRevision } = history
@@ -117,7 +129,7 @@ export async function pointOf({ transport, cluster }: PastConnection, text: stri
 
 /** Undefined: the user may not ask, and needs no answer because the revision is known. */
 async function historyAt(transport: Transport, when: When): Promise<RevisionHistory | undefined> {
-  if (when.type === 'time') return revisionsOf(transport, { time: formatTime(when.atMs) })
+  if (when.type !== 'revision') return revisionsOf(transport, when.type === 'time' ? { time: formatTime(when.atMs) } : {})
   try {
     return await revisionsOf(transport)
   } catch (error) {

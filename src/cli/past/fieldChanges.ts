@@ -2,6 +2,7 @@
  * The fields in which two versions of an object differ (L4, pure). Lists whose items have unique names or types are compared by those. Values of Secrets are
  * masked as `kubectl diff` masks them.
  */
+import { stringifyExactly } from '#api/machinery/exactIntegers'
 
 export interface FieldChange {
   /** data.color, spec.containers[web].image */
@@ -39,7 +40,7 @@ function compare(path: string, before: unknown, after: unknown, changes: FieldCh
   if (ignored.has(path) || before === after) return
   const [left, right] = depth < mostDepth ? [membersOf(before), membersOf(after)] : []
   if (!left || !right || left.isList !== right.isList) {
-    if (JSON.stringify(before) === JSON.stringify(after)) return
+    if (stringifyExactly(before) === stringifyExactly(after)) return
     changes.push({ path, ...(before === undefined ? {} : { from: before }), ...(after === undefined ? {} : { to: after }) })
     return
   }
@@ -92,6 +93,6 @@ export function describeChanges(changes: readonly FieldChange[]): string[] {
 }
 
 function valueText(value: unknown): string {
-  const text = typeof value === 'string' && value.startsWith('***') ? value : (JSON.stringify(value) ?? '')
+  const text = typeof value === 'string' && value.startsWith('***') ? value : (stringifyExactly(value) ?? '')
   return text.length > mostValueLength ? `${text.slice(0, mostValueLength)}…` : text
 }

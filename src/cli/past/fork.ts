@@ -33,23 +33,38 @@ const roundMs = 500
 const mostWaiting = 2_000
 const mostFailed = 100
 
-export async function copyPast(from: Transport, revision: number, to: Transport, clock: Clock): Promise<ForkReport> {
+/** The revision to copy. */
+export interface Past {
+  readonly transport: Transport
+  readonly revision: number
+  /** Turns the failure of a read into the error of the command: the other cluster may fail, too. */
+  readonly explain: (error: unknown) => unknown
+}
+
+export async function copyPast(from: Past, to: Transport, clock: Clock): Promise<ForkReport> {
   const fork = new Fork(to)
-  const kinds = await listableKinds(from)
+  const kinds = await listableKinds(from.transport).catch((error) => {
+    throw from.explain(error)
+  })
   const unreadable: string[] = []
   for (const kind of kindsToCopy(kinds)) {
-    try {
-      for await (const object of objectsAt(from, kind, revision)) await fork.add({ kind, object })
-    } catch (error) {
-      if (!isUnreadable(error)) throw error
-      unreadable.push(nameOf(kind))
-    }
+    for await (const object of readable(from, kind, unreadable)) await fork.add({ kind, object })
     // What comes next needs namespaces and served kinds.
     if (kind.resource === 'customresourcedefinitions') await fork.retry(clock)
   }
   await fork.retry(clock)
   await fork.linkOwners()
   return { ...fork.report, kindsLeft: [...kindsLeftOut(kinds), ...unreadable] }
+}
+
+/** The objects of a kind; none of one without history, which is added to `unreadable`. */
+async function* readable({ transport, revision, explain }: Past, kind: Kind, unreadable: string[]): AsyncGenerator<PastObject> {
+  try {
+    yield* objectsAt(transport, kind, revision)
+  } catch (error) {
+    if (!isUnreadable(error)) throw explain(error)
+    unreadable.push(nameOf(kind))
+  }
 }
 
 class Fork {
@@ -103,8 +118,12 @@ class Fork {
         const there = await resources.get(ref).catch(() => undefined)
         if (there) this.#uids.set(uid, there.metadata.uid ?? '')
       } else if (mayWait) this.#waiting.push({ kind, object })
-      else if (this.#failed.length < mostFailed) this.#failed.push(`${nameOf(kind)} ${keyOf(object)}: ${messageOf(error)}`)
+      else this.#fail(kind, keyOf(object), error)
     }
+  }
+
+  #fail(kind: Kind, key: string, error: unknown): void {
+    if (this.#failed.length < mostFailed) this.#failed.push(`${nameOf(kind)} ${key}: ${messageOf(error)}`)
   }
 
   async linkOwners(): Promise<void> {
@@ -119,7 +138,8 @@ class Fork {
       // A controller adopted it, or deleted it because it was one too many.
       if (!there || (there.metadata.ownerReferences?.length ?? 0) > 0) continue
       await resources.patch(ref, 'merge', { metadata: { ownerReferences: linked, resourceVersion: there.metadata.resourceVersion } }).catch((error) => {
-        if (!isStatus(error, 'Conflict') && !isStatus(error, 'NotFound')) throw error
+        if (!isStatus(error)) throw error
+        if (!isStatus(error, 'Conflict') && !isStatus(error, 'NotFound')) this.#fail(kind, keyOf(there as PastObject), error)
       })
     }
   }

@@ -24,7 +24,7 @@ const object = (more: object, metadata: object = {}): PastObject =>
 
 test('X5 a fork creates namespaces and definitions first, dependents before owners, and what may refuse objects last', () => {
   const names = [
-    'validatingwebhookconfigurations.admissionregistration.k8s.io',
+    'validatingadmissionpolicies.admissionregistration.k8s.io',
     'deployments.apps',
     'replicasets.apps',
     'pods',
@@ -35,13 +35,14 @@ test('X5 a fork creates namespaces and definitions first, dependents before owne
   ]
   assert.deepEqual(
     kindsToCopy(names.map(kind)).map(({ resource }) => resource),
-    ['customresourcedefinitions', 'namespaces', 'serviceaccounts', 'pods', 'replicasets', 'deployments', 'validatingwebhookconfigurations'],
+    ['customresourcedefinitions', 'namespaces', 'serviceaccounts', 'pods', 'replicasets', 'deployments', 'validatingadmissionpolicies'],
   )
   assert.deepEqual(kindsLeftOut(names.map(kind)), ['nodes'])
 })
 
 const left = [
   { name: 'the root certificates', of: 'configmaps', it: object({}, { name: 'kube-root-ca.crt' }) },
+  { name: 'a webhook', of: 'validatingwebhookconfigurations.admissionregistration.k8s.io', it: object({ webhooks: [] }) },
   { name: 'a token Secret', of: 'secrets', it: object({ type: 'kubernetes.io/service-account-token' }) },
   { name: 'a bootstrap token', of: 'secrets', it: object({ type: 'bootstrap.kubernetes.io/token' }) },
   { name: 'the kubernetes Service', of: 'services', it: object({}, { name: 'kubernetes', namespace: 'default' }) },
@@ -58,7 +59,7 @@ test('X5 a fork copies other objects', () => {
 
 test('X5 a copy has what the user set, without the fields of the old cluster', () => {
   const pod = object(
-    { spec: { nodeName: 'old', containers: [] }, status: { phase: 'Running' } },
+    { spec: { nodeName: 'old', containers: [], ephemeralContainers: [{ name: 'debug' }] }, status: { phase: 'Running' } },
     { labels: { a: 'b' }, ownerReferences: [{ uid: 'o' }], managedFields: [] },
   )
   assert.deepEqual(copyOf(kind('pods'), pod), {
@@ -81,6 +82,8 @@ test('X5 a copy has what the user set, without the fields of the old cluster', (
     metadata: { name: 'a', namespace: 'n', annotations: { mine: '1' } },
     spec: {},
   })
+  const definition = object({ spec: { group: 'x', conversion: { strategy: 'Webhook' } } })
+  assert.deepEqual(copyOf(kind('customresourcedefinitions.apiextensions.k8s.io'), definition).spec, { group: 'x' })
   const job = object({ spec: { selector: {}, template: { metadata: { labels: { 'job-name': 'a', app: 'x', 'controller-uid': 'u' } } } } })
   assert.deepEqual(copyOf(kind('jobs.batch'), job).spec, { template: { metadata: { labels: { app: 'x' } } } })
 })

@@ -38,12 +38,15 @@ const order: readonly (readonly string[])[] = [
   ['pods'],
   ['controllerrevisions.apps', 'replicasets.apps', 'replicationcontrollers', 'jobs.batch'],
 ]
+/** Their programs run nowhere in the fork, or serve the old cluster. */
+const webhookKinds: ReadonlySet<string> = new Set([
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io',
+  'validatingwebhookconfigurations.admissionregistration.k8s.io',
+])
 const last: ReadonlySet<string> = new Set([
   'limitranges',
   'resourcequotas',
   'poddisruptionbudgets.policy',
-  'mutatingwebhookconfigurations.admissionregistration.k8s.io',
-  'validatingwebhookconfigurations.admissionregistration.k8s.io',
   'mutatingadmissionpolicies.admissionregistration.k8s.io',
   'mutatingadmissionpolicybindings.admissionregistration.k8s.io',
   'validatingadmissionpolicies.admissionregistration.k8s.io',
@@ -75,6 +78,7 @@ export const ownersOf = ({ metadata }: PastObject): readonly Owner[] => (metadat
 export function reasonToLeave(kind: Kind, object: PastObject): string | undefined {
   const name = nameOf(kind)
   if (object.metadata.deletionTimestamp) return 'being deleted'
+  if (webhookKinds.has(name)) return 'calling programs outside of the fork'
   if (name === 'configmaps' && object.metadata.name === 'kube-root-ca.crt') return 'trust of the old cluster'
   if (name === 'secrets' && /^(kubernetes\.io\/service-account-token|bootstrap\.kubernetes\.io\/token)$/.test(String(object.type)))
     return 'credentials of the old cluster'
@@ -112,8 +116,10 @@ function without(fields: Record<string, unknown> | undefined, ...names: readonly
 }
 
 const clean: Readonly<Record<string, (draft: Draft) => void>> = Object.assign(Object.create(null), {
-  /** The scheduler of the fork places it. */
-  pods: ({ spec }: Draft) => without(spec, 'nodeName'),
+  /** The scheduler of the fork places it. Ephemeral containers are added to pods that exist. */
+  pods: ({ spec }: Draft) => without(spec, 'nodeName', 'ephemeralContainers'),
+  /** A webhook would convert with a program outside of the fork. */
+  'customresourcedefinitions.apiextensions.k8s.io': ({ spec }: Draft) => without(spec, 'conversion'),
   namespaces: (draft: Draft) => {
     without(draft.spec, 'finalizers')
     without(draft.metadata, 'finalizers')

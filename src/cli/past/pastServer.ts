@@ -7,6 +7,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
+import { stringifyExactly } from '#api/machinery/exactIntegers'
+import { parseExactly } from '#api/machinery/json'
 import { StatusError } from '#api/machinery/status'
 import { messageOf } from '#base/messageOf'
 import type { HttpAnswer, HttpCall } from '#client/httpConnection'
@@ -80,8 +82,8 @@ async function answer(request: IncomingMessage, response: ServerResponse, readin
     response.writeHead(live.status, headersOf(live))
     await pipeline(live.body, response)
   } else if (plan.type === 'object') {
-    const object = objectOfList(JSON.parse((await allOf(live)).toString()), plan.object, reading.revision)
-    response.writeHead(200, headersOf(live)).end(JSON.stringify(object))
+    const object = objectOfList(parseExactly(await allOf(live)), plan.object, reading.revision)
+    response.writeHead(200, headersOf(live)).end(stringifyExactly(object))
   } else await passList(live, response, plan.resource, reading.revision)
 }
 

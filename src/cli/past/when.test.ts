@@ -11,7 +11,7 @@ const cases = [
   { text: '12345', want: { type: 'revision', revision: 12_345 } },
   { text: '-10m', want: { type: 'time', atMs: nowMs - 10 * minuteMs } },
   { text: '-1d2h', want: { type: 'time', atMs: nowMs - 26 * 60 * minuteMs } },
-  { text: 'now', want: { type: 'time', atMs: nowMs } },
+  { text: 'now', want: { type: 'newest' } },
   { text: '14:03', want: { type: 'time', atMs: nowMs - 27 * minuteMs - 10 * secondMs } },
   { text: '14:30:09', want: { type: 'time', atMs: nowMs - secondMs } },
   { text: '14:31', want: { type: 'time', atMs: nowMs + 50 * secondMs - 24 * 60 * minuteMs } },
@@ -27,6 +27,12 @@ test('X5 what is no point in the past is refused with the forms there are', () =
       text,
     )
   }
+})
+
+test('X5 a time in the future is refused, in the zone that it names', () => {
+  const later = new Date(nowMs + minuteMs).toISOString()
+  for (const text of [later, later.replace('Z', '-01:00')]) assert.throws(() => parseWhen(text, nowMs), /is in the future/)
+  assert.deepEqual(parseWhen(later.replace('Z', '+01:00'), nowMs), { type: 'time', atMs: nowMs + minuteMs - 60 * minuteMs })
 })
 
 test('X5 a duration before now is a word of the command, an unknown flag is refused', () => {

@@ -1,24 +1,26 @@
-/** A point in the past as a user writes it (L4): a revision, a time of day, an RFC 3339 time, or a duration before now. */
+/** A point in the past as a user writes it (L4): a revision, a time of day, an RFC 3339 time, a duration before now, or now. */
 import { parseDuration } from '#api/machinery/duration'
 import { parseTime } from '#base/time'
 import { CommandError } from '../exitCodes.ts'
 
-export type When = { readonly type: 'revision'; readonly revision: number } | { readonly type: 'time'; readonly atMs: number }
+/** `newest`: whatever the clocks of the user and of the server say. */
+export type When = { readonly type: 'revision'; readonly revision: number } | { readonly type: 'time'; readonly atMs: number } | { readonly type: 'newest' }
 
 const hoursPerDay = 24
 
 /** @throws CommandError usage */
 export function parseWhen(text: string, nowMs: number): When {
   if (/^[1-9]\d{0,14}$/.test(text)) return { type: 'revision', revision: Number(text) }
+  if (text === 'now') return { type: 'newest' }
   const atMs = timeOf(text, nowMs)
   if (atMs === undefined) {
     throw new CommandError('usage', `${text}: expected a time (14:03, 2026-01-31T14:03:00Z), a duration before now (-10m, -2h30m, -1d) or a revision (12345)`)
   }
+  if (atMs > nowMs) throw new CommandError('usage', `${text} is in the future`)
   return { type: 'time', atMs }
 }
 
 function timeOf(text: string, nowMs: number): number | undefined {
-  if (text === 'now') return nowMs
   if (text.startsWith('-')) {
     const ms = parseDuration(text.slice(1).replace(/^(\d+)d/, (_, days) => `${Number(days) * hoursPerDay}h`))
     return ms === undefined || ms < 0 ? undefined : nowMs - ms

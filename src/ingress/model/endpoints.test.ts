@@ -42,8 +42,15 @@ const cases = [
   { name: 'nothing for a Service of type ExternalName', got: addresses([slice([at('10.0.0.1')])], 80, { type: 'ExternalName' }), want: [] },
   {
     name: 'no loopback, unspecified or link-local address, and no text that is none',
-    got: addresses([slice(['127.0.0.1', '0.0.0.0', '169.254.169.254', '224.0.0.1', '::1', 'fe80::1', 'localhost'].map((ip) => at(ip)))]),
+    got: addresses([
+      slice(['127.0.0.1', '0.0.0.0', '169.254.169.254', '224.0.0.1', '::1', 'fe80::1', '::ffff:127.0.0.1', '::ffff:10.0.0.1', 'localhost'].map((ip) => at(ip))),
+    ]),
     want: [],
+  },
+  {
+    name: 'no endpoint of an API server',
+    got: endpointsOf(service(), [slice([at('10.0.0.1'), at('10.0.0.2')])], 80, [slice([at('10.0.0.1')], [{ name: 'https', port: 8080 }])]),
+    want: [{ ip: '10.0.0.2', port: 8080 }],
   },
 ]
 for (const { name, got, want } of cases) test(`ING-02 a backend has ${name}`, () => assert.deepEqual(got, want))

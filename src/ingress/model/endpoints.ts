@@ -4,7 +4,7 @@
  */
 import type { Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
-import { isLinkLocalMulticast, isLinkLocalUnicast, isLoopback, isUnspecified, parseIp } from '#api/machinery/ip'
+import { isLinkLocalMulticast, isLinkLocalUnicast, isLoopback, isMapped, isUnspecified, parseIp } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 
 export interface Endpoint {
@@ -12,8 +12,16 @@ export interface Endpoint {
   readonly port: number
 }
 
-/** @param port number or name of a port of the Service */
-export function endpointsOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice>[], port: number | string): Endpoint[] {
+/**
+ * @param port number or name of a port of the Service
+ * @param ofApiServers the EndpointSlices of the API servers: they are for clients with credentials of their own, and no backend
+ */
+export function endpointsOf(
+  service: Frozen<Service>,
+  slices: readonly Frozen<EndpointSlice>[],
+  port: number | string,
+  ofApiServers: readonly Frozen<EndpointSlice>[] = [],
+): Endpoint[] {
   // Its name could lead anywhere, also to what only the nodes reach.
   if (service.spec?.type === 'ExternalName') return []
   const wanted = service.spec?.ports?.find((one) => (typeof port === 'number' ? one.port === port : one.name === port))
@@ -31,12 +39,18 @@ export function endpointsOf(service: Frozen<Service>, slices: readonly Frozen<En
       list?.set(`${ip} ${target}`, { ip, port: target })
     }
   }
+  for (const key of ofApiServers.flatMap(placesOf)) for (const list of [ready, terminating]) list.delete(key)
   const found = [...(ready.size > 0 ? ready : terminating).values()]
   return found.sort((a, b) => (a.ip < b.ip ? -1 : a.ip > b.ip ? 1 : a.port - b.port))
 }
 
-/** The API refuses the others for EndpointSlices too; what listens there trusts the node. */
+function placesOf({ endpoints, ports }: Frozen<EndpointSlice>): string[] {
+  return (endpoints ?? []).flatMap(({ addresses }) => addresses.flatMap((ip) => (ports ?? []).map(({ port }) => `${ip} ${port}`)))
+}
+
+/** The API refuses the others for new EndpointSlices, too; a node's report can still bring a mapped one. What listens on loopback trusts the node. */
 function isConnectable(ip: string): boolean {
   const address = parseIp(ip)
-  return address !== undefined && !isLoopback(address) && !isUnspecified(address) && !isLinkLocalUnicast(address) && !isLinkLocalMulticast(address)
+  const refusing = [isMapped, isLoopback, isUnspecified, isLinkLocalUnicast, isLinkLocalMulticast]
+  return address !== undefined && !refusing.some((refuses) => refuses(address))
 }

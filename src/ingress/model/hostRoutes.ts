@@ -1,6 +1,7 @@
 /**
- * The paths of one host (L3, pure): exact paths first, then the longest prefix, element by element. Looking up a path takes time in proportion to its length,
- * however many paths there are. Upstream's rules: the path types of networking.k8s.io/v1 (v1.36).
+ * The paths of one host (L3, pure): exact paths first, then the longest prefix, element by element. Looking up a path takes at most as many steps as a prefix
+ * may have elements, however many paths there are; what is kept grows with the number of paths, not with their elements. Upstream's rules: the path types of
+ * networking.k8s.io/v1 (v1.36).
  */
 import { Claims } from './claims.ts'
 
@@ -10,14 +11,15 @@ export interface PathPattern {
   readonly path: string
 }
 
-interface Element<T> {
-  readonly children: Map<string, Element<T>>
-  readonly claims: Claims<T>
-}
+/** The most elements of a prefix. */
+export const maxElements = 64
 
 export class HostRoutes<T> {
-  readonly #exact = new Map<string, Claims<T>>()
-  readonly #root: Element<T> = newElement()
+  // Many hosts have no paths of one kind, or of any.
+  #exact: Map<string, Claims<T>> | undefined
+  #prefixes: Map<string, Claims<T>> | undefined
+  /** Characters of the longest prefix so far. */
+  #longest = 0
   /** For paths without a rule. */
   readonly fallback = new Claims<T>()
   /** The Ingresses that name the host. */
@@ -25,62 +27,42 @@ export class HostRoutes<T> {
 
   /** @param path in the form of comparablePath() */
   match(path: string): T | undefined {
-    return this.#exact.get(path)?.value ?? this.#longestPrefix(path) ?? this.fallback.value
+    return this.#exact?.get(path)?.value ?? this.#longestPrefix(path) ?? this.fallback.value
   }
 
   #longestPrefix(path: string): T | undefined {
-    let place = this.#root
-    let found = place.claims.value
-    let from = 1
-    while (place.children.size > 0 && from < path.length) {
-      const slash = path.indexOf('/', from)
-      const next = place.children.get(slash < 0 ? path.slice(from) : path.slice(from, slash))
-      if (!next) break
-      found = next.claims.value ?? found
-      place = next
-      from = slash < 0 ? path.length : slash + 1
+    const prefixes = this.#prefixes
+    if (!prefixes) return undefined
+    let found = prefixes.get('')?.value
+    let end = 0
+    for (let elements = 1; elements <= maxElements && end < path.length; elements++) {
+      const slash = path.indexOf('/', end + 1)
+      end = slash < 0 ? path.length : slash
+      if (end > this.#longest) break
+      found = prefixes.get(path.slice(0, end))?.value ?? found
     }
     return found
   }
 
   at({ isExact, path }: PathPattern): Claims<T> | undefined {
-    if (isExact) return this.#exact.get(path)
-    let place: Element<T> | undefined = this.#root
-    for (const element of elementsOf(path)) place = place?.children.get(element)
-    return place?.claims
+    return (isExact ? this.#exact : this.#prefixes)?.get(path)
   }
 
   /** The claims of a path, made when there are none yet. */
   ensure({ isExact, path }: PathPattern): Claims<T> {
-    if (isExact) return getOrMake(this.#exact, path, () => new Claims<T>())
-    let place = this.#root
-    for (const element of elementsOf(path)) place = getOrMake(place.children, element, newElement<T>)
-    return place.claims
+    if (isExact) this.#exact ??= new Map()
+    else {
+      this.#prefixes ??= new Map()
+      this.#longest = Math.max(this.#longest, path.length)
+    }
+    return getOrMake((isExact ? this.#exact : this.#prefixes) as Map<string, Claims<T>>, path, () => new Claims<T>())
   }
 
   /** Removes the path's place when it is empty. */
   tidy({ isExact, path }: PathPattern): void {
-    if (isExact) {
-      if (this.#exact.get(path)?.isEmpty) this.#exact.delete(path)
-      return
-    }
-    const elements = elementsOf(path)
-    const places = [this.#root]
-    for (const element of elements) {
-      const next = places.at(-1)?.children.get(element)
-      if (!next) return
-      places.push(next)
-    }
-    for (let depth = elements.length; depth > 0; depth--) {
-      const place = places[depth]
-      if (!place?.claims.isEmpty || place.children.size > 0) return
-      places[depth - 1]?.children.delete(elements[depth - 1] ?? '')
-    }
+    const paths = isExact ? this.#exact : this.#prefixes
+    if (paths?.get(path)?.isEmpty) paths.delete(path)
   }
-}
-
-function newElement<T>(): Element<T> {
-  return { children: new Map(), claims: new Claims() }
 }
 
 export function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
@@ -89,8 +71,4 @@ export function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const made = make()
   map.set(key, made)
   return made
-}
-
-function elementsOf(path: string): string[] {
-  return path === '' ? [] : path.slice(1).split('/')
 }

@@ -4,7 +4,8 @@
  */
 import type { HTTPIngressPath, Ingress, IngressBackend, IngressTLS } from '#api/gen/types/networking.v1'
 import { type Frozen, keyOf } from '#api/machinery/meta'
-import type { PathPattern } from './hostRoutes.ts'
+import { wildcardOf } from './hostName.ts'
+import { maxElements, type PathPattern } from './hostRoutes.ts'
 import { comparablePath } from './requestPath.ts'
 
 /** A port of a Service, by its number or its name. */
@@ -18,6 +19,13 @@ export interface PathRule extends PathPattern {
   readonly backend: BackendRef
 }
 
+export interface CertificateOf {
+  /** `namespace/name` of the Secret. */
+  readonly secret: string
+  /** A rule of the Ingress serves the host, too. */
+  readonly isRouted: boolean
+}
+
 export interface ParsedIngress {
   readonly key: string
   /** Orders Ingresses by age: creation time, then namespace and name. */
@@ -25,14 +33,18 @@ export interface ParsedIngress {
   /** By the host that rules name, perhaps with a leading `*.`; empty: all hosts. Those without paths are there too. */
   readonly hosts: ReadonlyMap<string, readonly PathRule[]>
   readonly defaultBackend: BackendRef | undefined
-  /** `namespace/name` of the Secret, by the host that it has the certificate of. */
-  readonly secrets: ReadonlyMap<string, string>
+  /** By the host, perhaps with a leading `*.`. */
+  readonly certificates: ReadonlyMap<string, CertificateOf>
+  /** `namespace/name` of each Secret with a certificate. */
+  readonly secrets: ReadonlySet<string>
   /** Why parts of it are not served. */
   readonly problems: readonly string[]
 }
 
 /** Names of one kind of problem in a message. */
 const maxNamed = 3
+/** The most characters of a tenant's text in a message. */
+const maxShown = 100
 
 /** Reads the whole object; parts that cannot be served are left out and become problems. */
 export function parseIngress(ingress: Frozen<Ingress>): ParsedIngress {
@@ -52,30 +64,38 @@ export function parseIngress(ingress: Frozen<Ingress>): ParsedIngress {
     hosts.set(host, paths)
     for (const path of list(rule?.http?.paths)) {
       const pattern = patternOf(path)
-      if (pattern === undefined) problems.push(`path ${JSON.stringify(text(path?.path))} of host "${host}" cannot be matched`)
-      const backend = read(path?.backend, `path ${text(path?.path)} of host "${host}"`)
+      if (pattern === undefined) problems.push(`path ${JSON.stringify(text(path?.path).slice(0, maxShown))} of host "${host}" cannot be matched`)
+      const backend = read(path?.backend, `path ${text(path?.path).slice(0, maxShown)} of host "${host}"`)
       if (pattern === undefined || !backend) continue
       const place = `${host} ${pattern.isExact} ${pattern.path}`
-      if (seen.has(place)) problems.push(`path ${pattern.path || '/'} of host "${host}" is there twice`)
+      if (seen.has(place)) problems.push(`path ${shownPath(pattern)} of host "${host}" is there twice`)
       else paths.push({ ...pattern, backend })
       seen.add(place)
     }
   }
+  const certificates = certificatesOf(list(tls), namespace, hosts)
   return {
     key: keyOf(ingress),
     age: `${ingress.metadata.creationTimestamp ?? ''} ${keyOf(ingress)}`,
     hosts,
     defaultBackend: defaultBackend && read(defaultBackend, 'the default backend'),
-    secrets: secretsOf(list(tls), namespace, hosts),
+    certificates,
+    secrets: new Set([...certificates.values()].map(({ secret }) => secret)),
     problems: shortened(problems),
   }
 }
 
 function patternOf(path: Frozen<HTTPIngressPath> | undefined): PathPattern | undefined {
-  const isExact = path?.pathType === 'Exact'
   const comparable = comparablePath(text(path?.path) || '/')
   if (comparable === undefined) return undefined
-  return { isExact, path: isExact ? comparable : comparable.replace(/\/+$/, '') }
+  if (path?.pathType === 'Exact') return { isExact: true, path: comparable }
+  const prefix = comparable.replace(/\/+$/, '')
+  return prefix.split('/', maxElements + 2).length - 1 > maxElements ? undefined : { isExact: false, path: prefix }
+}
+
+/** The path as messages show it. */
+export function shownPath({ path }: PathPattern): string {
+  return path.slice(0, maxShown) || '/'
 }
 
 function backendRef(backend: Frozen<IngressBackend> | undefined, namespace: string): BackendRef | undefined {
@@ -84,17 +104,22 @@ function backendRef(backend: Frozen<IngressBackend> | undefined, namespace: stri
   return text(name) && wanted ? { service: `${namespace}/${name}`, port: wanted } : undefined
 }
 
-/** A certificate without hosts is for the hosts of the rules. */
-function secretsOf(tls: readonly Frozen<IngressTLS>[], namespace: string, ruleHosts: ReadonlyMap<string, unknown>): Map<string, string> {
-  const secrets = new Map<string, string>()
+/** A certificate without hosts is for the hosts of the rules; one of a wildcard also for those that it covers. */
+function certificatesOf(tls: readonly Frozen<IngressTLS>[], namespace: string, ruleHosts: ReadonlyMap<string, unknown>): Map<string, CertificateOf> {
+  const certificates = new Map<string, CertificateOf>()
   for (const one of tls) {
     if (!text(one?.secretName)) continue
     for (const given of list(one.hosts).length > 0 ? list(one.hosts) : ruleHosts.keys()) {
       const host = text(given).toLowerCase()
-      if (host !== '' && !secrets.has(host)) secrets.set(host, `${namespace}/${one.secretName}`)
+      const isRouted = ruleHosts.has(host) || ruleHosts.has(wildcardOf(host) ?? host)
+      if (host !== '' && !certificates.has(host)) certificates.set(host, { secret: `${namespace}/${one.secretName}`, isRouted })
     }
   }
-  return secrets
+  for (const host of ruleHosts.keys()) {
+    const covering = certificates.get(wildcardOf(host) ?? '')
+    if (covering && !certificates.has(host)) certificates.set(host, { ...covering, isRouted: true })
+  }
+  return certificates
 }
 
 /** The API server checks types, but this reads what a server of another version let pass, too. */

@@ -126,7 +126,7 @@ test('ING-02 the older Ingress keeps a path, a certificate and the default backe
   assert.deepEqual(table.problems('d/old'), [])
   assert.deepEqual(table.problems('d/young'), [
     'path / of host "a.test" belongs to an older Ingress',
-    'the certificate of host "a.test" is that of an older Ingress',
+    'the certificate of host "a.test" is that of an Ingress that is older or has a rule for the host',
   ])
   assert.deepEqual(table.problems('d/y'), ['an older Ingress has the default backend of all hosts'])
   const touched = finish(table.update(new Map([['d/old', undefined]])))
@@ -145,6 +145,48 @@ test('ING-02 a certificate is chosen by server name: exact, then the wildcard of
   )
   const asked = ['a.w.test', 'x.w.test', 'a.b.w.test', 'w.test', 'r.test', ''].map((name) => table.certificate(name))
   assert.deepEqual(asked, ['d/wild', 'd/exact', undefined, undefined, 'd/rules', undefined])
+})
+
+const certificateCases = [
+  { what: 'names the host, too', young: { rules: [rule('a.w.test', path('/b', 'b'))], tls: [{ hosts: ['a.w.test'], secretName: 'young' }] } },
+  { what: 'names the host in its certificate only', young: { tls: [{ hosts: ['a.w.test'], secretName: 'young' }] } },
+]
+for (const { what, young } of certificateCases) {
+  test(`ING-02 a host keeps the wildcard certificate of the older Ingress that serves it, and a younger one that ${what} has a problem`, () => {
+    const wild = { tls: [{ hosts: ['*.w.test'], secretName: 'wild' }] }
+    for (const host of what.includes('only') ? ['a.w.test', '*.w.test'] : ['a.w.test']) {
+      const table = tableOf(ingress('old', { ...wild, rules: [rule(host, path('/', 'a'))] }, 1), ingress('young', young, 2))
+      assert.equal(table.certificate('a.w.test'), 'd/wild', host)
+      assert.deepEqual(table.problems('d/old'), [])
+      assert.deepEqual(table.problems('d/young'), ['the certificate of host "a.w.test" is that of an Ingress that is older or has a rule for the host'])
+      change(table, ingress('old', { rules: [rule('else.test', path('/', 'a'))] }, 1))
+      assert.equal(table.certificate('a.w.test'), 'd/young')
+    }
+  })
+}
+
+test('ING-02 the Ingresses that name a Secret are those of now', () => {
+  const naming = (name: string, ...secrets: string[]) => ingress(name, { tls: secrets.map((secretName) => ({ hosts: [`${secretName}.test`], secretName })) })
+  const table = tableOf(naming('a', 'one', 'two'), naming('b', 'two'))
+  const found = () => ['d/one', 'd/two', 'd/three'].map((secret) => [...table.ingressesOf(secret)].sort())
+  assert.deepEqual(found(), [['d/a'], ['d/a', 'd/b'], []])
+  change(table, naming('a', 'three'))
+  assert.deepEqual(found(), [[], ['d/b'], ['d/a']])
+})
+
+test('ING-02 the default backend of a host is that of the older Ingress, and the younger one has a problem', () => {
+  const spec = (name: string) => ({ defaultBackend: backend(name), rules: [rule('a.test', path(`/${name}`, name))] })
+  const table = tableOf(ingress('young', spec('young'), 2), ingress('old', spec('old'), 1))
+  assert.equal(serviceAt(table, 'a.test', '/'), 'd/old')
+  assert.deepEqual(table.problems('d/young'), ['an older Ingress has the default backend of host "a.test"'])
+})
+
+test('ING-02 a prefix of more than 64 elements is a problem, which shows the beginning of it', () => {
+  const deep = '/a'.repeat(64)
+  const table = tableOf(ingress('a', { rules: [rule('a.test', path(deep, 'served'), path(`${deep}/b/${'c'.repeat(1000)}`, 'deep'))] }))
+  for (const asked of [deep, `${deep}/`, `${deep}/b/c`]) assert.equal(serviceAt(table, 'a.test', asked), 'd/served')
+  assert.equal(serviceAt(table, 'a.test', deep.slice(2)), undefined)
+  assert.deepEqual(table.problems('d/a'), [`path "${deep.slice(0, 100)}" of host "a.test" cannot be matched`])
 })
 
 test('ING-02 what cannot be served of an Ingress is a problem, and the rest is served', () => {

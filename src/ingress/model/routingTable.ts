@@ -1,12 +1,13 @@
 /**
  * The routing table of all Ingresses (L3, pure): which Service a host and path belong to, and which Secret holds the certificate of a server name. A change
  * touches only the places that the changed Ingresses name. Where two Ingresses claim the same path or certificate, the older one has it. The most specific
- * host decides: exact, then wildcard, then rules without a host. Upstream leaves ties to controllers; age decides as in ingress-nginx.
+ * host decides: exact, then wildcard, then rules without a host. For certificates, Ingresses with a rule for the host come first, so that an Ingress
+ * gives no certificate to a host that another one serves. Upstream leaves ties to controllers; these decide as ingress-nginx does.
  */
 import { Claims } from './claims.ts'
 import { wildcardOf } from './hostName.ts'
 import { getOrMake, HostRoutes } from './hostRoutes.ts'
-import { type BackendRef, type ParsedIngress, shortened } from './parsedIngress.ts'
+import { type BackendRef, type CertificateOf, type ParsedIngress, shortened, shownPath } from './parsedIngress.ts'
 
 export interface Route {
   /** `namespace/name`. */
@@ -20,7 +21,9 @@ const stride = 200
 export class RoutingTable {
   readonly #ingresses = new Map<string, ParsedIngress>()
   readonly #hosts = new Map<string, HostRoutes<Route>>()
-  readonly #certificates = new Map<string, Claims<string>>()
+  readonly #certificates = new Map<string, Claims<CertificateOf>>()
+  /** By Secret, the keys of the Ingresses that name it. */
+  readonly #naming = new Map<string, Set<string>>()
   /** Default backends of Ingresses without rules: for all that no rule matches. */
   readonly #catchAll = new Claims<Route>()
 
@@ -32,7 +35,9 @@ export class RoutingTable {
 
   /** `namespace/name` of the Secret with the certificate of this server name. */
   certificate(serverName: string): string | undefined {
-    return (this.#certificates.get(serverName) ?? this.#certificates.get(wildcardOf(serverName) ?? ''))?.value
+    const exact = this.#certificates.get(serverName)?.value
+    const covering = exact?.isRouted ? undefined : this.#certificates.get(wildcardOf(serverName) ?? '')?.value
+    return (covering?.isRouted ? covering : (exact ?? covering))?.secret
   }
 
   get(key: string): ParsedIngress | undefined {
@@ -44,9 +49,8 @@ export class RoutingTable {
   }
 
   /** The keys of the Ingresses that name the Secret. */
-  ingressesOf(secret: string): string[] {
-    const naming = [...this.#ingresses.values()].filter(({ secrets }) => secrets.size > 0 && [...secrets.values()].includes(secret))
-    return naming.map(({ key }) => key)
+  ingressesOf(secret: string): ReadonlySet<string> {
+    return this.#naming.get(secret) ?? new Set()
   }
 
   /** Why parts of the Ingress are not served; empty: all of it is. */
@@ -55,12 +59,14 @@ export class RoutingTable {
     if (!ingress) return []
     const lost: string[] = []
     for (const [host, rules] of ingress.hosts) {
+      const routes = this.#hosts.get(host)
       for (const rule of rules) {
-        if (!this.#hosts.get(host)?.at(rule)?.isHeldBy(key)) lost.push(`path ${rule.path || '/'} of host "${host}" belongs to an older Ingress`)
+        if (!routes?.at(rule)?.isHeldBy(key)) lost.push(`path ${shownPath(rule)} of host "${host}" belongs to an older Ingress`)
       }
+      if (ingress.defaultBackend && !routes?.fallback.isHeldBy(key)) lost.push(`an older Ingress has the default backend of host "${host}"`)
     }
-    for (const [host, secret] of ingress.secrets) {
-      if (this.#certificates.get(host)?.value !== secret) lost.push(`the certificate of host "${host}" is that of an older Ingress`)
+    for (const [host, { secret }] of ingress.certificates) {
+      if (this.certificate(host) !== secret) lost.push(`the certificate of host "${host}" is that of an Ingress that is older or has a rule for the host`)
     }
     if (isCatchAll(ingress) && !this.#catchAll.isHeldBy(key)) lost.push('an older Ingress has the default backend of all hosts')
     return [...ingress.problems, ...shortened(lost)]
@@ -96,8 +102,14 @@ export class RoutingTable {
       }
       yield
     }
-    for (const [host, secret] of ingress.secrets) {
-      getOrMake(this.#certificates, host, () => new Claims<string>()).set(ingress, secret, touched)
+    for (const [host, certificate] of ingress.certificates) {
+      // Behind those that have a rule for the host.
+      const age = certificate.isRouted ? ingress.age : `~${ingress.age}`
+      getOrMake(this.#certificates, host, () => new Claims<CertificateOf>()).set({ key, age }, certificate, touched)
+      yield
+    }
+    for (const secret of ingress.secrets) {
+      getOrMake(this.#naming, secret, () => new Set()).add(key)
       yield
     }
     if (defaultBackend && isCatchAll(ingress)) this.#catchAll.set(ingress, { ingress: key, backend: defaultBackend }, touched)
@@ -121,8 +133,15 @@ export class RoutingTable {
       if (routes.claimants.size === 0) this.#hosts.delete(host)
       yield
     }
-    for (const host of old.secrets.keys()) {
-      if (now?.secrets.has(host)) continue
+    for (const secret of old.secrets) {
+      if (now?.secrets.has(secret)) continue
+      const naming = this.#naming.get(secret)
+      naming?.delete(key)
+      if (naming?.size === 0) this.#naming.delete(secret)
+      yield
+    }
+    for (const host of old.certificates.keys()) {
+      if (now?.certificates.has(host)) continue
       const claims = this.#certificates.get(host)
       claims?.delete(key, touched)
       if (claims?.isEmpty) this.#certificates.delete(host)

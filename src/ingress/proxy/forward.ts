@@ -3,6 +3,7 @@
  * not be made, because then nothing has been sent; or when a kept connection was closed under an idempotent request without a body, as a server may do at any time.
  */
 import { type ClientRequest as BackendRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Timer } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
@@ -17,6 +18,9 @@ const maxAttempts = 3
 const lingerMs = 30_000
 /** The most bytes of the headers of a backend's answer. */
 export const maxAnswerHeaderBytes = 64 * 1024
+
+/** A final answer has no lower one. */
+const leastStatus = 200
 
 export class TimedOut extends Error {}
 
@@ -113,6 +117,11 @@ class Forwarding {
       backend.succeeded(endpoint)
       this.#sendBack(incoming)
     })
+    // The client has asked for no other protocol.
+    outgoing.once('upgrade', (_incoming, connection) => {
+      connection.destroy()
+      this.#refuse(502)
+    })
     outgoing.once('error', (error) => {
       if (this.#isOver) return
       if (!connected) backend.avoid(endpoint)
@@ -158,21 +167,45 @@ class Forwarding {
     const response = this.#response
     const { statusCode = 502, statusMessage, rawHeaders } = incoming
     incoming.on('error', () => cut(response))
-    incoming.once('aborted', () => cut(response))
     if (this.#isOver || response.destroyed) return
     try {
+      if (statusCode < leastStatus) throw new Error(`the status ${statusCode} is none of a final answer`)
       start(response, statusCode, statusMessage, responseHeaders(rawHeaders), this.#deps.isDraining())
     } catch {
-      incoming.destroy()
       this.#refuse(502)
+      this.#outgoing?.destroy()
       return
     }
+    incoming.once('aborted', () => cut(response))
+    if ('stream' in response) cutWhenStuck(this.#deps, incoming, response)
     incoming.pipe(response as NodeJS.WritableStream)
   }
 
   #refuse(status: number): void {
     answer(this.#response, status, this.#deps.isDraining())
   }
+}
+
+/**
+ * Ends a stream of HTTP/2 whose client takes nothing of the answer for a while: it would keep its place among the requests in flight. The connection is not
+ * idle when it carries pings, and frames of the connection renew Node's own timeout of a stream.
+ */
+function cutWhenStuck({ clock, limits }: ProxyDeps, incoming: IncomingMessage, response: Http2ServerResponse): void {
+  const { stream } = response
+  let received = 0
+  let before = 0
+  incoming.on('data', (chunk: Buffer) => {
+    received += chunk.length
+  })
+  const look = (): Timer =>
+    clock.timer(limits.idleTimeoutMs, () => {
+      const taken = received - stream.writableLength
+      if (stream.writableLength > 0 && taken === before) cut(response)
+      else timer = look()
+      before = taken
+    })
+  let timer = look()
+  response.once('close', () => timer.cancel())
 }
 
 /** Reads and drops the rest of a body that was answered early, for a while: a connection that is closed under a sender can lose the answer. */

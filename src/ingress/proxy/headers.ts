@@ -3,28 +3,18 @@
  * whatever the client sent. RFC 9110 section 7.6.1; ingress-nginx' names.
  */
 
+import { namedByConnection, ofOneHop } from '#http/hopByHop'
+
 /** Names and values in turn, as node:http has them. */
 export type RawHeaders = readonly string[]
-
-const ofOneHop: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-])
 
 /** Set by the proxy, or read by some server as if the proxy had set them. */
 const ours: ReadonlySet<string> = new Set([
   'host',
   'content-length',
   'expect',
+  // CGI programs read it as the proxy of their own requests.
+  'proxy',
   'forwarded',
   'x-forwarded-for',
   'x-forwarded-host',
@@ -55,7 +45,7 @@ export interface Origin {
 export type Framing = { readonly length: string } | 'chunked' | 'none'
 
 export function requestHeaders(raw: RawHeaders, origin: Origin, framing: Framing): string[] {
-  const named = namedByConnection(raw)
+  const named = namedIn(raw)
   const headers = ['Host', origin.authority]
   const cookies: string[] = []
   let loops = ''
@@ -83,7 +73,7 @@ export function requestHeaders(raw: RawHeaders, origin: Origin, framing: Framing
 
 /** The headers of a backend's answer that the client gets. */
 export function responseHeaders(raw: RawHeaders): string[] {
-  const named = namedByConnection(raw)
+  const named = namedIn(raw)
   const headers: string[] = []
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] as string
@@ -98,15 +88,12 @@ export function passesOf(loops: string | readonly string[] | undefined): number 
   return loops === undefined ? 0 : String(loops).split(loopToken).length - 1
 }
 
-function namedByConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
-  let named: Set<string> | undefined
-  for (let i = 0; i + 1 < raw.length; i += 2) {
-    if ((raw[i] as string).toLowerCase() !== 'connection') continue
-    named ??= new Set()
-    for (const name of (raw[i + 1] as string).split(',')) named.add(name.trim().toLowerCase())
-  }
+function namedIn(raw: RawHeaders): ReadonlySet<string> | undefined {
+  const values = raw.filter((_, i) => i % 2 === 1 && raw[i - 1]?.toLowerCase() === 'connection')
+  if (values.length === 0) return undefined
+  const named = namedByConnection(values)
   // The length of a body is not the client's to take away.
-  named?.delete('content-length')
+  named.delete('content-length')
   return named
 }
 

@@ -2,10 +2,12 @@
  * The proxy's two ports (L3): HTTP/1.1 in clear text, and TLS with HTTP/2 or HTTP/1.1 by ALPN. Each protocol has its own server behind the TLS one. Closing
  * drains: no new connections, then the end of each connection with its last answer.
  */
+import { X509Certificate } from 'node:crypto'
 import { createServer as createHttp1, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createHttp2, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer as createTcp, type Socket, type Server as TcpServer } from 'node:net'
-import { createServer as createTls, type SecureContext, type TLSSocket } from 'node:tls'
+import { createServer as createTls, DEFAULT_CIPHERS, type SecureContext, type TLSSocket } from 'node:tls'
+import { preferNamedCertificates } from '#base/namedCertificates'
 import { serve } from './forward.ts'
 import { countOf } from './headers.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
@@ -40,7 +42,7 @@ const sessionMemory = 10
 export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: TlsOfListener): Promise<Listener> {
   const entrance: Entrance = { scheme: tls ? 'https' : 'http', port: options.publicPort }
   const sockets = new Set<Socket>()
-  const http1 = http1Server(deps, entrance)
+  const http1 = http1Servers(deps, entrance)
   const http2 = tls && http2Server(deps, entrance)
   const keep = (socket: Socket) => {
     sockets.add(socket)
@@ -53,6 +55,7 @@ export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: Tl
         {
           cert: tls.cert,
           key: tls.key,
+          ...preferNamedCertificates(new X509Certificate(tls.cert).publicKey.asymmetricKeyType, DEFAULT_CIPHERS.split(':')),
           minVersion: 'TLSv1.2',
           ALPNProtocols: ['h2', 'http/1.1'],
           handshakeTimeout: deps.limits.headersTimeoutMs,
@@ -61,12 +64,12 @@ export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: Tl
         (socket: TLSSocket) => {
           keep(socket)
           if (socket.alpnProtocol === 'h2') http2?.accept(socket)
-          else http1.emit('connection', socket)
+          else http1.accept(socket)
         },
       ).on('tlsClientError', (_error, socket) => socket.destroy())
     : createTcp((socket) => {
         keep(socket)
-        http1.emit('connection', socket)
+        http1.accept(socket)
       })
   server.maxConnections = deps.limits.maxConnections
   await new Promise<void>((resolve, reject) => {
@@ -91,6 +94,25 @@ export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: Tl
   }
 }
 
+/** One server for upgrades and requests; another one, which knows no upgrades, reads those again whose upgrade is ignored: with their bodies. */
+function http1Servers(deps: ProxyDeps, entrance: Entrance) {
+  const [upgrading, plain] = [http1Server(deps, entrance), http1Server(deps, entrance)]
+  const ignore = (socket: Socket, unread: Buffer) => {
+    socket.unshift(unread)
+    plain.emit('connection', socket)
+  }
+  upgrading.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (countOf(request.rawHeaders, 'host') > 1) refuse(socket, 400)
+    else serveUpgrade(deps, { entrance, request, socket, head }, ignore)
+  })
+  return {
+    accept: (socket: Socket) => upgrading.emit('connection', socket),
+    close: () => {
+      for (const server of [upgrading, plain]) server.close()
+    },
+  }
+}
+
 function http1Server(deps: ProxyDeps, entrance: Entrance): Server {
   const { maxHeaderBytes, headersTimeoutMs, idleTimeoutMs } = deps.limits
   const server = createHttp1({
@@ -110,10 +132,6 @@ function http1Server(deps: ProxyDeps, entrance: Entrance): Server {
     else refuse(socket, error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400)
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => serve(deps, entrance, request, response))
-  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    if (countOf(request.rawHeaders, 'host') > 1) refuse(socket, 400)
-    else serveUpgrade(deps, entrance, request, socket, head)
-  })
   server.on('connect', (_request, socket) => refuse(socket, 405))
   return server
 }
@@ -132,7 +150,12 @@ function http2Server(deps: ProxyDeps, entrance: Entrance) {
     session.setTimeout(idleTimeoutMs, () => session.destroy())
   })
   server.on('sessionError', () => {})
-  server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => serve(deps, entrance, request, response))
+  server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => {
+    // Streams that the client resets at once are not sent on: a packet may hold a thousand, after which the library ends the connection.
+    void deps.clock.turn().then(() => {
+      if (!request.stream.closed) serve(deps, entrance, request, response)
+    })
+  })
   return {
     accept: (socket: TLSSocket) => server.emit('connection', socket),
     endGracefully: () => {

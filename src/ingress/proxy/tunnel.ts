@@ -2,45 +2,41 @@
  * Upgraded connections, such as WebSockets (L3): bytes flow in both directions only after the backend has agreed with 101. Any other answer goes back as it
  * is. An upgrade to HTTP/2 in clear text is not passed on, because it would let a client send requests past the routes.
  */
-import { request as httpRequest, type IncomingMessage, ServerResponse } from 'node:http'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { readEarly } from '#http/earlyInput'
 import { bodyOf } from './answer.ts'
-import { maxAnswerHeaderBytes, originOf, serve, TimedOut, whenConnected } from './forward.ts'
+import { maxAnswerHeaderBytes, originOf, TimedOut, whenConnected } from './forward.ts'
 import { requestHeaders, responseHeaders } from './headers.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
 import { type Destination, destinationOf } from './target.ts'
 
-/** What a client may send before the backend has agreed. */
-const maxEarlyBytes = 64 * 1024
-
-/** Serves one request with an Upgrade header. @param head bytes that came behind the request */
-export function serveUpgrade(deps: ProxyDeps, entrance: Entrance, request: IncomingMessage, socket: Socket, head: Buffer): void {
-  socket.on('error', () => socket.destroy())
-  const protocols = request.headers.upgrade ?? ''
-  // The server may ignore an upgrade: RFC 9110 section 7.8.
-  const isIgnored = /h2c|http/i.test(protocols) || request.method !== 'GET'
-  if (hasBody(request)) refuse(socket, 400)
-  else if (isIgnored) serveWithoutUpgrade(deps, entrance, request, socket)
-  else {
-    const destination = destinationOf(request, deps)
-    if (typeof destination === 'number') refuse(socket, destination)
-    else openTunnel(deps, { entrance, request, socket, head, protocols, destination })
-  }
-}
-
-interface Upgrade {
+interface UpgradeRequest {
   readonly entrance: Entrance
   readonly request: IncomingMessage
   readonly socket: Socket
   /** Bytes that came behind the request. */
   readonly head: Buffer
-  readonly protocols: string
-  readonly destination: Destination
 }
 
-function openTunnel(deps: ProxyDeps, { entrance, request, socket, head, protocols, destination }: Upgrade): void {
+/** Serves one request with an Upgrade header. @param ignore gets the connection with all bytes of a request that is to be served as if it had none */
+export function serveUpgrade(deps: ProxyDeps, upgrade: UpgradeRequest, ignore: (socket: Socket, unread: Buffer) => void): void {
+  const { request, socket, head } = upgrade
+  socket.on('error', () => socket.destroy())
+  // The server may ignore an upgrade: RFC 9110 section 7.8.
+  if (/h2c|http/i.test(request.headers.upgrade ?? '') || request.method !== 'GET') ignore(socket, Buffer.concat([headOf(request), head]))
+  else if (hasBody(request)) refuse(socket, 400)
+  else {
+    const destination = destinationOf(request, deps)
+    if (typeof destination === 'number') refuse(socket, destination)
+    else openTunnel(deps, upgrade, destination)
+  }
+}
+
+function openTunnel(deps: ProxyDeps, { entrance, request, socket, head }: UpgradeRequest, destination: Destination): void {
   const { backend, target } = destination
+  const protocols = request.headers.upgrade ?? ''
   const endpoint = backend.pick()
   if (!endpoint) {
     refuse(socket, 503)
@@ -64,7 +60,7 @@ function openTunnel(deps: ProxyDeps, { entrance, request, socket, head, protocol
     deps.metrics.tunnels.add(-1)
     outgoing.destroy()
   })
-  const early = readEarly(socket, head, () => socket.destroy())
+  const early = readEarly(socket, () => socket.destroy())
   outgoing.once('socket', (connection) => whenConnected(deps, connection, outgoing, () => {}))
   outgoing.once('error', (error) => {
     early.end()
@@ -81,7 +77,7 @@ function openTunnel(deps: ProxyDeps, { entrance, request, socket, head, protocol
     writeHead(socket, incoming, [...responseHeaders(incoming.rawHeaders), 'Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? protocols])
     join(socket, connection as Socket, deps.limits.tunnelIdleMs)
     if (rest.length > 0) socket.write(rest)
-    const first = early.end()
+    const first = Buffer.concat([head, early.end()])
     if (first.length > 0) connection.write(first)
     socket.pipe(connection).pipe(socket)
   })
@@ -103,51 +99,23 @@ function join(client: Socket, backend: Socket, idleMs: number): void {
   client.setTimeout(idleMs, end)
 }
 
-/** The request gets an ordinary answer on its connection, which ends with it. */
-function serveWithoutUpgrade(deps: ProxyDeps, entrance: Entrance, request: IncomingMessage, socket: Socket): void {
-  const response = new ServerResponse(request)
-  response.shouldKeepAlive = false
-  response.assignSocket(socket)
-  response.once('finish', () => socket.end())
-  // Without a reader, the end of the connection would not be seen.
-  socket.resume()
-  serve(deps, entrance, request, response)
-}
-
-interface EarlyInput {
-  /** Stops reading. @returns what has come so far */
-  end(): Buffer
-}
-
-/** Reads while the backend has not answered: Node reports a closed connection only after all input has been read. */
-function readEarly(socket: Duplex, head: Buffer, fail: () => void): EarlyInput {
-  const chunks = [head]
-  let length = head.length
-  const take = (chunk: Buffer) => {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length > maxEarlyBytes) fail()
-  }
-  socket.on('data', take)
-  socket.once('end', fail)
-  return {
-    end: () => {
-      socket.removeListener('data', take)
-      socket.removeListener('end', fail)
-      socket.pause()
-      return Buffer.concat(chunks)
-    },
-  }
-}
-
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-function writeHead(socket: Duplex, { statusCode, statusMessage }: IncomingMessage, headers: readonly string[]): void {
-  const lines = [`HTTP/1.1 ${statusCode} ${statusMessage ?? ''}`]
+/** A request's head, as the client sent it. */
+function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
+  return headBytes(`${method} ${url} HTTP/${httpVersion}`, rawHeaders)
+}
+
+function writeHead(socket: Duplex, { statusCode, statusMessage }: Pick<IncomingMessage, 'statusCode' | 'statusMessage'>, headers: readonly string[]): void {
+  socket.write(headBytes(`HTTP/1.1 ${statusCode} ${statusMessage ?? ''}`, headers))
+}
+
+function headBytes(first: string, headers: readonly string[]): Buffer {
+  const lines = [first]
   for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`)
-  socket.write(Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'))
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
 }
 
 /** Answers what has no response object; the connection ends. */
@@ -158,10 +126,7 @@ export function refuse(socket: Duplex, status: number): void {
   }
   const body = bodyOf(status)
   const head = ['content-type: text/plain; charset=utf-8', `content-length: ${Buffer.byteLength(body)}`, 'connection: close']
-  writeHead(
-    socket,
-    { statusCode: status, statusMessage: '' } as IncomingMessage,
-    head.flatMap((line) => line.split(': ')),
-  )
+  const headers = head.flatMap((line) => line.split(': '))
+  writeHead(socket, { statusCode: status }, headers)
   socket.end(body)
 }

@@ -15,7 +15,7 @@ const otherCa = await createAuthority('other', clock.now(), 1)
 const serving = await issueCertificate(ca, { commonName: 's', usage: 'server', hosts: ['127.0.0.1'], validDays: 1 }, clock.now())
 const client = await issueCertificate(ca, { commonName: 'c', usage: 'client', validDays: 1 }, clock.now())
 /** A server that is ready is asked again only after the test: what is seen earlier came from the end of its connection. */
-const times = { readyPauseMs: 60_000, otherPauseMs: 20, timeoutMs: 150 }
+const times = { readyPauseMs: 60_000, otherPauseMs: 20, timeoutMs: 150, credentialsMs: 60_000 }
 
 /** A server with its checks; `status` 0 leaves requests without an answer. */
 async function checked(start: { status: number; authority?: string }, readyPauseMs = times.readyPauseMs) {
@@ -31,13 +31,19 @@ async function checked(start: { status: number; authority?: string }, readyPause
   const { port } = server.address() as AddressInfo
   const stop = new AbortController()
   let state: Condition['state'] | undefined
+  let reads = 0
+  let results = 0
   let changed = () => {}
   const checks = createHealthChecks(
     [{ name: 's', address: '127.0.0.1', port }],
     {
       clock,
-      credentials: async () => ({ ca: start.authority ?? ca.cert, ...client }),
+      credentials: async () => {
+        reads++
+        return { ca: start.authority ?? ca.cert, ...client }
+      },
       onCondition: (_, condition) => {
+        results++
         state = condition.state
         changed()
       },
@@ -53,10 +59,13 @@ async function checked(start: { status: number; authority?: string }, readyPause
     served,
     checks,
     kill,
-    until: (wanted: Condition['state']) =>
+    reads: () => reads,
+    /** @param more checks from now on, at least */
+    until: (wanted: Condition['state'], more = 0) =>
       new Promise<void>((resolve) => {
+        const enough = results + more
         changed = () => {
-          if (state === wanted) resolve()
+          if (state === wanted && results >= enough) resolve()
         }
         changed()
       }),
@@ -98,4 +107,12 @@ test('HA-01 a server with a certificate of another authority is never ready', op
   await using one = await checked({ status: 200, authority: otherCa.cert })
   await one.until('dead')
   assert.deepEqual(one.served.paths, [])
+})
+
+test('HA-01 a server that is dead is checked again and again with the credentials that were read once', options, async () => {
+  await using one = await checked({ status: 200 })
+  await one.until('ready')
+  one.kill()
+  await one.until('dead', 5)
+  assert.equal(one.reads(), 1)
 })

@@ -14,9 +14,11 @@ export interface CheckTimes {
   /** Of any other: one that is starting is found soon. */
   readonly otherPauseMs: number
   readonly timeoutMs: number
+  /** How long credentials are used before they are read again: reading them costs many times what a check costs, and a dead server is checked often. */
+  readonly credentialsMs: number
 }
 
-const defaultTimes: CheckTimes = { readyPauseMs: 1000, otherPauseMs: 200, timeoutMs: 2000 }
+const defaultTimes: CheckTimes = { readyPauseMs: 1000, otherPauseMs: 200, timeoutMs: 2000, credentialsMs: 60_000 }
 
 /** Requests without a credential may be forbidden (--anonymous-auth=false), so a check has one. */
 export interface CheckCredentials {
@@ -27,7 +29,7 @@ export interface CheckCredentials {
 
 export interface HealthCheckDeps {
   readonly clock: Clock
-  /** Read for each new connection: certificates are renewed. */
+  /** Reads them: certificates are renewed, long before they expire. */
   credentials(): Promise<CheckCredentials>
   onCondition(name: string, condition: Condition): void
 }
@@ -41,6 +43,7 @@ export interface HealthChecks {
 
 export function createHealthChecks(servers: readonly BalancedServer[], deps: HealthCheckDeps, times = defaultTimes): HealthChecks {
   const wakes = new Map<string, () => void>()
+  const credentials = keptFor(times.credentialsMs, deps)
   const follow = async (server: BalancedServer, signal: AbortSignal) => {
     let condition = unknown
     let agent: https.Agent | undefined
@@ -49,12 +52,7 @@ export function createHealthChecks(servers: readonly BalancedServer[], deps: Hea
       using due = abortScope(signal)
       // Set before the check: a connection may end during it.
       wakes.set(server.name, () => due.abort())
-      const result = await check(
-        server,
-        async () => (agent ??= new https.Agent({ keepAlive: true, maxSockets: 1, ...(await deps.credentials()) })),
-        times,
-        wake,
-      )
+      const result = await check(server, async () => (agent ??= new https.Agent({ keepAlive: true, maxSockets: 1, ...(await credentials()) })), times, wake)
       if (signal.aborted) break
       if (result !== 'ok') {
         agent?.destroy()
@@ -69,6 +67,15 @@ export function createHealthChecks(servers: readonly BalancedServer[], deps: Hea
   return {
     run: async (signal) => void (await Promise.all(servers.map((server) => follow(server, signal)))),
     checkNow: (name) => wakes.get(name)?.(),
+  }
+}
+
+/** Reads the credentials when the last ones that could be read are older than `ms`. */
+function keptFor(ms: number, { clock, credentials }: HealthCheckDeps): () => Promise<CheckCredentials> {
+  let kept: { readonly found: CheckCredentials; readonly atMs: number } | undefined
+  return async () => {
+    if (!kept || clock.monotonicMs() - kept.atMs >= ms) kept = { found: await credentials(), atMs: clock.monotonicMs() }
+    return kept.found
   }
 }
 

@@ -13,7 +13,8 @@ import { type RateLimit, rateLimitedTransport } from '#client/rateLimitedTranspo
 import { meteredTransport } from '#client/restMetrics'
 import type { Transport } from '#client/transport'
 import { UsageError } from '../apiserver/options/flags.ts'
-import { machine, plugins } from '../package/connect.ts'
+import { plugins } from '../credentialPlugins.ts'
+import { machine } from '../package/connect.ts'
 
 export interface ClientOptions {
   /** Absent: as often as it likes. */

@@ -2,10 +2,12 @@
  * Decides whether a description of a cluster can be trusted (L5, pure): its signature by the bootstrap token, and the public key of its certificate authority.
  * Upstream: kubeadm's discovery by token, util/pubkeypin, k8s.io/cluster-bootstrap/token/jws (v1.36).
  */
-import { createHash, timingSafeEqual, X509Certificate } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { parseYaml } from '#api/machinery/yaml'
 import { messageOf } from '#base/messageOf'
+import { certificateBlocks } from '#base/pem'
 import { CommandError } from '#cli/exitCodes'
+import { publicKeyHash } from '#cli/publicKeyHash'
 import { detachedSignature } from '#controllers/bootstrap/signer'
 
 export interface BootstrapToken {
@@ -27,20 +29,25 @@ export function parseToken(text: string): BootstrapToken {
   return { id, secret }
 }
 
-/** The hexadecimal hashes, in lower case. @throws CommandError usage */
-export function parsePins(texts: readonly string[]): readonly string[] {
-  return texts.map((text) => {
-    const [, hash] = /^sha256:([0-9a-f]{64})$/i.exec(text) ?? []
-    if (hash === undefined) throw new CommandError('usage', `--discovery-token-ca-cert-hash ${text}: expected sha256: and 64 hexadecimal digits`)
-    return hash.toLowerCase()
-  })
+/** Which authorities of a signed description count: those with one of these public keys (hexadecimal SHA-256), or any, which only a flag of its own says. */
+export type AcceptedAuthorities = { readonly publicKeyHashes: readonly [string, ...string[]] } | 'any'
+
+/** @param pins values of --discovery-token-ca-cert-hash @throws CommandError usage for another form, and for neither a pin nor the wish to go without */
+export function acceptedAuthorities(pins: readonly string[], skipsVerification: boolean): AcceptedAuthorities {
+  const [first, ...others] = pins.map(parsePin)
+  if (first !== undefined) return { publicKeyHashes: [first, ...others] }
+  if (skipsVerification) return 'any'
+  throw new CommandError(
+    'usage',
+    '--discovery-token-ca-cert-hash is missing: without it, another server that knows the token could pretend to be the cluster',
+    { hint: 'skiff token create --print-join-command prints it; --discovery-token-unsafe-skip-ca-verification does without' },
+  )
 }
 
-/** SHA-256 of the certificate's SubjectPublicKeyInfo, in hexadecimal. */
-export function publicKeyHash(certificate: X509Certificate): string {
-  return createHash('sha256')
-    .update(certificate.publicKey.export({ type: 'spki', format: 'der' }))
-    .digest('hex')
+function parsePin(text: string): string {
+  const [, hash] = /^sha256:([0-9a-f]{64})$/i.exec(text) ?? []
+  if (hash === undefined) throw new CommandError('usage', `--discovery-token-ca-cert-hash ${text}: expected sha256: and 64 hexadecimal digits`)
+  return hash.toLowerCase()
 }
 
 /** The description that a cluster-info ConfigMap holds, if the token has signed it. @throws CommandError */
@@ -66,27 +73,38 @@ function isSame(a: string, b: string): boolean {
   return timingSafeEqual(hash(a), hash(b))
 }
 
-/** The server and authority of a signed description. @param pins empty: any authority is accepted @throws CommandError conflict for another authority */
-export function trustedCluster(kubeconfig: string, pins: readonly string[]): TrustedCluster {
-  const { server, ca } = clusterOf(kubeconfig)
-  const certificates = ca.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? []
-  const hashes = certificates.map((pem) => publicKeyHash(new X509Certificate(pem)))
-  if (pins.length > 0 && !hashes.some((hash) => pins.includes(hash))) {
-    const found = hashes.map((hash) => `sha256:${hash}`).join(', ') || 'none'
+/**
+ * The server of a signed description and its authorities that are accepted. Others are left out: a server that knows the token could sign a description which
+ * names its own authority next to the cluster's.
+ * @throws CommandError conflict when no authority is left
+ */
+export function trustedCluster(kubeconfig: string, accepted: AcceptedAuthorities): TrustedCluster {
+  const { server, authorities } = clusterOf(kubeconfig)
+  const trusted = accepted === 'any' ? authorities : authorities.filter(({ hash }) => accepted.publicKeyHashes.includes(hash))
+  if (trusted.length === 0) {
+    const found = authorities.map(({ hash }) => `sha256:${hash}`).join(', ')
     throw new CommandError('conflict', `the cluster's authority has another public key than --discovery-token-ca-cert-hash names: ${found}`, {
       hint: 'take the hash from the cluster itself: skiff token create --print-join-command',
     })
   }
-  return { server, ca }
+  return { server, ca: trusted.map(({ certificate }) => `${certificate}\n`).join('') }
 }
 
-function clusterOf(kubeconfig: string): TrustedCluster {
+interface DescribedCluster {
+  readonly server: string
+  /** At least one. */
+  readonly authorities: readonly { readonly certificate: string; readonly hash: string }[]
+}
+
+function clusterOf(kubeconfig: string): DescribedCluster {
   try {
     const { clusters } = parseYaml(kubeconfig) as { clusters: readonly { cluster: { server: string; 'certificate-authority-data': string } }[] }
-    const [first] = clusters
-    const { protocol, href } = new URL(first?.cluster.server ?? '')
+    const { server, 'certificate-authority-data': ca } = clusters[0]?.cluster ?? {}
+    const { protocol, href } = new URL(server ?? '')
     if (protocol !== 'https:') throw new Error(`${href} is no https URL`)
-    return { server: href.replace(/\/$/, ''), ca: Buffer.from(first?.cluster['certificate-authority-data'] ?? '', 'base64').toString() }
+    const authorities = certificateBlocks(Buffer.from(ca ?? '', 'base64').toString()).map((certificate) => ({ certificate, hash: publicKeyHash(certificate) }))
+    if (authorities.length === 0) throw new Error('it names no certificate authority')
+    return { server: href.replace(/\/$/, ''), authorities }
   } catch (error) {
     throw new CommandError('internal', `the cluster's description cannot be used: ${messageOf(error)}`, { cause: error })
   }

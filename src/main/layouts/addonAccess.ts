@@ -21,7 +21,7 @@ const clusterDns: ClusterRights = {
 const networkPolicy: ClusterRights = {
   name: 'skiff:network-policy',
   rules: [
-    { apiGroups: [''], resources: ['pods', 'namespaces'], verbs: ['list', 'watch'] },
+    { apiGroups: [''], resources: ['pods', 'namespaces', 'nodes'], verbs: ['list', 'watch'] },
     { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['list', 'watch'] },
   ],
   subject: { user: policyUser },

@@ -5,6 +5,7 @@
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
@@ -16,7 +17,7 @@ import { createClient } from '#client/clientOverTransport'
 import { createHttpTransport } from '#client/httpTransport'
 import { exists, makeDirectory, writeFileAtomic } from '#host/files'
 import { discoverCluster, type Place } from '../join/discovery.ts'
-import { type BootstrapToken, parsePins, parseToken, type TrustedCluster } from '../join/verifyClusterInfo.ts'
+import { type AcceptedAuthorities, acceptedAuthorities, type BootstrapToken, parseToken, type TrustedCluster } from '../join/verifyClusterInfo.ts'
 import { createRealClock } from '../realClock.ts'
 import { kubeletConfigName } from './joinAccess.ts'
 
@@ -26,6 +27,8 @@ Usage:
   skiff join HOST:PORT --token TOKEN --discovery-token-ca-cert-hash sha256:HASH [flags] [-- kubelet's flags]
 
       --token                                    the bootstrap token: skiff token create makes one
+      --token-file                               a file with the token, or - for standard input: until it starts, every user of the machine can
+                                                 read the arguments of a command
       --discovery-token-ca-cert-hash             sha256: and the hash of the public key of the cluster's authority; may be repeated
       --discovery-token-unsafe-skip-ca-verification
                                                  trust any authority that the token has signed: whoever knows the token can pretend to be the cluster
@@ -40,7 +43,7 @@ The machine needs containerd, and a network plugin for its pods. What follows --
 interface Join {
   readonly place: Place
   readonly token: BootstrapToken
-  readonly pins: readonly string[]
+  readonly authorities: AcceptedAuthorities
   readonly nodeName: string
   readonly files: JoinFiles
   /** The kubelet's, as the user gives them. */
@@ -64,9 +67,10 @@ export async function runJoin(args: readonly string[], signal: AbortSignal): Pro
   const clock = createRealClock()
   let join: Join
   try {
-    join = readJoin(args)
-    await prepare(join, clock)
+    join = await readJoin(args)
+    await prepare(join, clock, signal)
   } catch (error) {
+    if (signal.aborted) return exitCodes.interrupted
     if (!(error instanceof CommandError)) throw error
     const lines = [`error: ${error.message}`, ...(error.hint ? [`hint: ${error.hint}`] : [])]
     process.stderr.write(lines.map((line) => `${printable(line)}\n`).join(''))
@@ -78,21 +82,14 @@ export async function runJoin(args: readonly string[], signal: AbortSignal): Pro
 }
 
 /** @throws CommandError usage */
-function readJoin(args: readonly string[]): Join {
+async function readJoin(args: readonly string[]): Promise<Join> {
   const end = args.indexOf('--')
   const { values, positionals } = parsed(end < 0 ? args : args.slice(0, end))
   const place = parsePlace(positionals)
-  if (values.token === undefined) throw new CommandError('usage', '--token is missing', { hint: 'skiff token create makes one' })
-  const pins = parsePins(values['discovery-token-ca-cert-hash'] ?? [])
-  if (pins.length === 0 && !values['discovery-token-unsafe-skip-ca-verification']) {
-    throw new CommandError(
-      'usage',
-      '--discovery-token-ca-cert-hash is missing: without it, another server that knows the token could pretend to be the cluster',
-      {
-        hint: 'skiff token create --print-join-command prints it; --discovery-token-unsafe-skip-ca-verification does without',
-      },
-    )
-  }
+  // It replaces the arguments, which every user of the machine can read while the kubelet runs: the token is good for the certificate of any node.
+  process.title = `skiff join ${positionals[0]}`
+  const authorities = acceptedAuthorities(values['discovery-token-ca-cert-hash'] ?? [], values['discovery-token-unsafe-skip-ca-verification'] ?? false)
+  const token = parseToken(await givenToken(values.token, values['token-file']))
   const { 'config-dir': dir, 'root-dir': rootDir, v } = values
   const files = {
     ca: path.resolve(dir, 'pki/ca.crt'),
@@ -102,7 +99,19 @@ function readJoin(args: readonly string[]): Join {
     rootDir: path.resolve(rootDir),
   }
   const nodeName = (values['node-name'] ?? os.hostname()).trim().toLowerCase()
-  return { place, token: parseToken(values.token), pins, nodeName, files, kubeletFlags: [`--v=${v}`, ...(end < 0 ? [] : args.slice(end + 1))] }
+  return { place, token, authorities, nodeName, files, kubeletFlags: [`--v=${v}`, ...(end < 0 ? [] : args.slice(end + 1))] }
+}
+
+/** @throws CommandError usage */
+async function givenToken(token: string | undefined, file: string | undefined): Promise<string> {
+  if (token !== undefined && file !== undefined) throw new CommandError('usage', '--token and --token-file: one of them is enough')
+  if (token !== undefined) return token
+  if (file === undefined) throw new CommandError('usage', '--token or --token-file is missing', { hint: 'skiff token create makes a token' })
+  try {
+    return (await (file === '-' ? text(process.stdin) : fs.readFile(file, 'utf8'))).trim()
+  } catch (error) {
+    throw new CommandError('usage', `--token-file ${file}: ${messageOf(error)}`, { cause: error })
+  }
 }
 
 function parsed(args: readonly string[]) {
@@ -112,6 +121,7 @@ function parsed(args: readonly string[]) {
       allowPositionals: true,
       options: {
         token: { type: 'string' },
+        'token-file': { type: 'string' },
         'discovery-token-ca-cert-hash': { type: 'string', multiple: true },
         'discovery-token-unsafe-skip-ca-verification': { type: 'boolean' },
         'node-name': { type: 'string' },
@@ -135,16 +145,16 @@ function parsePlace(positionals: readonly string[]): Place {
 }
 
 /** Everything before the kubelet. @throws CommandError */
-async function prepare(join: Join, clock: Clock): Promise<void> {
-  const { place, token, pins, files } = join
+async function prepare(join: Join, clock: Clock, signal: AbortSignal): Promise<void> {
+  const { place, token, authorities, files } = join
   if (await exists(files.kubeconfig)) {
     throw new CommandError('alreadyExists', `${files.kubeconfig} is there: this machine has joined a cluster`, {
       hint: `run its kubelet: skiff kubelet ${kubeletArgs(join).join(' ')}`,
     })
   }
-  const cluster = await discoverCluster({ place, token, pins, clock })
-  done(`The cluster at ${place.host}:${place.port} is signed with token ${token.id}${pins.length > 0 ? ', and its authority is the expected one' : ''}`)
-  const configuration = await kubeletConfiguration(cluster, token, clock)
+  const cluster = await discoverCluster({ place, token, authorities, clock, signal })
+  done(`The cluster at ${place.host}:${place.port} is signed with token ${token.id}${authorities === 'any' ? '' : ', and its authority is the expected one'}`)
+  const configuration = await kubeletConfiguration(cluster, token, clock, signal)
   done(
     configuration === undefined
       ? 'The cluster has no configuration for kubelets: the defaults are used'
@@ -159,10 +169,15 @@ function done(line: string): void {
 }
 
 /** YAML; undefined when the cluster has none, or does not show it. @throws CommandError when the token does not authenticate */
-async function kubeletConfiguration({ server, ca }: TrustedCluster, { id, secret }: BootstrapToken, clock: Clock): Promise<string | undefined> {
+async function kubeletConfiguration(
+  { server, ca }: TrustedCluster,
+  { id, secret }: BootstrapToken,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const transport = createHttpTransport({ server, clock, tls: { ca }, bearerToken: `${id}.${secret}`, requestTimeoutMs: 10_000 })
   try {
-    const found = await createClient(transport).of(configMaps).get({ namespace: 'kube-system', name: kubeletConfigName })
+    const found = await createClient(transport).of(configMaps).get({ namespace: 'kube-system', name: kubeletConfigName }, { signal })
     return found.data?.kubelet
   } catch (error) {
     if (isStatus(error, 'NotFound') || isStatus(error, 'Forbidden')) return undefined

@@ -25,7 +25,7 @@ import { schedulingPage } from '../component/schedulingPage.ts'
 import { etcdServerArgs } from '../etcd/members.ts'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState } from '../localCluster/clusterState.ts'
-import { advertisedAddressOf, isReplicated, serversOf } from '../localCluster/controlPlanes.ts'
+import { advertisedAddressOf, isReplicated, ownLogOf, serversOf } from '../localCluster/controlPlanes.ts'
 import { historyArgs } from '../localCluster/historyLimits.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
 import { limitsOf } from '../localCluster/logLimits.ts'
@@ -69,7 +69,7 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
   const { pki } = certificates
   await makePrivateDirectory(paths.dir)
   await makePrivateDirectory(paths.store)
-  const options = await serverOptions(argsOf(paths, state), { file: (name) => createConfigFile(name, tools.clock) })
+  const options = await optionsOf(paths, state, name, tools)
   const store = await openStore(
     withLiveCertificates(options.storage.etcd, () => etcdPki),
     paths.store,
@@ -150,6 +150,12 @@ const ownArgs = ['--enable-bootstrap-token-auth=true', '--enable-admission-plugi
 
 function argsOf(paths: ClusterPaths, state: ClusterState): string[] {
   return [...ownArgs, ...(state.etcd ? etcdServerArgs(paths, state.etcd) : []), ...historyArgs(state), ...(state.apiServerArgs ?? [])]
+}
+
+async function optionsOf(paths: ClusterPaths, state: ClusterState, name: string, { clock }: ProcessTools): Promise<ServerOptions> {
+  const options = await serverOptions(argsOf(paths, state), { file: (file) => createConfigFile(file, clock) })
+  const { values } = options.audit
+  return { ...options, audit: { ...options.audit, values: { ...values, 'audit-log-path': ownLogOf(state, name, values['audit-log-path']) } } }
 }
 
 function servingTlsOf(pki: Pki, options: ServerOptions): ServingTls {

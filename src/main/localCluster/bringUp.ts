@@ -16,7 +16,7 @@ import { claimNetwork, ensureClusterNetwork, rangesWithoutNetwork } from './clus
 import { ensureNode } from './clusterNodes.ts'
 import { checkPort, ensureSupervisor, stopProcesses } from './clusterProcesses.ts'
 import { type ClusterPaths, type ClusterState, clusterId, logsOf, newestFormat, readState, writeState } from './clusterState.ts'
-import { isReadySince, loadPki, statusOf } from './clusterStatus.ts'
+import { isReadySince, statusOf } from './clusterStatus.ts'
 import { markOf, refuseTakenId, writeTag } from './clusterTags.ts'
 import { checkComponentArgs, withComponentArgs } from './componentArgs.ts'
 import { isReplicated, type ServerPlan, serversOf } from './controlPlanes.ts'
@@ -30,6 +30,7 @@ import { runningProcess } from './processes.ts'
 import { refuseChanges } from './refuseChanges.ts'
 import { type RestartRecord, readRestarts } from './restartRecord.ts'
 import { earliestStartMs, runningServers, runsServer } from './runningServers.ts'
+import { loadPki } from './sharedPki.ts'
 
 const serverReadyMs = 30_000
 /** They start at the same time, and wait for their etcd. */

@@ -39,8 +39,8 @@ export interface KubeconfigPlace {
   readonly previousContext: string
 }
 
-/** The format of a cluster's directory that this version writes. It reads all formats up to this one. */
-export const newestFormat = 1
+/** The format of a cluster's directory that this version writes. It reads all formats up to this one. 2: lease ids with 64 bits in the store. */
+export const newestFormat = 2
 
 export interface ClusterState {
   /** Absent in a cluster of the first format. A version that changes what lies in the directory raises it. */

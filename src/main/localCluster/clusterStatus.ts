@@ -5,30 +5,24 @@ import type { ClusterStatus, ProcessStatus } from '#cli/clusterManager'
 import { freeBytesOf, readTextIfExists } from '#host/files'
 import { childrenOf, isRunning } from '#host/processes'
 import { membersHealth } from '../etcd/health.ts'
-import { clientUrlOf, etcdMemberPaths, etcdPkiFolder } from '../etcd/members.ts'
-import { ensureEtcdPki } from '../pki/etcdPki.ts'
-import { ensurePki, type Pki } from '../pki/pki.ts'
+import { clientUrlOf, etcdMemberPaths } from '../etcd/members.ts'
+import type { EtcdPki } from '../pki/etcdPki.ts'
 import { nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { vnodeProcess, vnodeStartedMs } from '../vnode/vnode.ts'
 import { type ApiProbe, createApiProbe, type NodeReadiness, nodeReadiness } from './apiProbe.ts'
-import { type ClusterPaths, type ClusterState, servingHosts } from './clusterState.ts'
+import type { ClusterPaths, ClusterState } from './clusterState.ts'
 import { isReplicated, serversOf } from './controlPlanes.ts'
 import type { LocalClusterDeps } from './deps.ts'
 import { runningProcess } from './processes.ts'
 import { readRestarts } from './restartRecord.ts'
 import { earliestStartMs, runningServers } from './runningServers.ts'
 import { serverStatuses } from './serverStatus.ts'
-
-/** The cluster's certificates, made where they are missing and renewed where they are due. */
-export async function loadPki(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState): Promise<Pki> {
-  if (state.etcd) await ensureEtcdPki(etcdPkiFolder(paths), deps.clock.now())
-  return ensurePki(paths.pki, servingHosts(state), deps.clock.now())
-}
+import { loadSharedPki } from './sharedPki.ts'
 
 /** Asks the server for the nodes' readiness; without an answer, no node is ready. */
 export async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState): Promise<ClusterStatus> {
   const [running, supervisor] = await Promise.all([runningServers(paths, state), runningProcess(paths.supervisorPid)])
-  const pki = await loadPki(deps, paths, state)
+  const { pki, etcdPki } = await loadSharedPki(paths, state, deps.clock)
   const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
   try {
     const answering = running.size > 0 && (await probe.get('/readyz'))?.status === 200
@@ -58,7 +52,7 @@ export async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, stat
       ready: answering && nodes.every((node) => node.ready),
       nodes,
       servers: isReplicated(state) ? await serverStatuses(deps, state, running, pki, answering ? probe : undefined) : [],
-      etcd: await etcdMembers(deps, paths, state),
+      etcd: await etcdMembers(deps, state, etcdPki),
       pids: [
         ...(supervisor ? [{ role: 'supervisor' as const, pid: supervisor.pid }] : []),
         ...(await balancerProcess(paths, state)),
@@ -121,9 +115,9 @@ async function nodeProcesses(paths: ClusterPaths, state: ClusterState): Promise<
   return [...agents, ...own.flat()]
 }
 
-async function etcdMembers({ clock }: LocalClusterDeps, paths: ClusterPaths, { etcd }: ClusterState): Promise<ClusterStatus['etcd']> {
-  if (!etcd) return []
-  const health = await membersHealth(etcd.members, await ensureEtcdPki(etcdPkiFolder(paths), clock.now()), clock)
+async function etcdMembers({ clock }: LocalClusterDeps, { etcd }: ClusterState, pki: EtcdPki | undefined): Promise<ClusterStatus['etcd']> {
+  if (!etcd || !pki) return []
+  const health = await membersHealth(etcd.members, pki, clock)
   return etcd.members.map((member, at) => ({ name: member.name, healthy: health[at] === true, url: clientUrlOf(member) }))
 }
 

@@ -2,6 +2,7 @@
  * The servers of a local cluster (L5), pure: one, or several behind a balancer. Several servers share an etcd; each listens on a port of its own on loopback, and
  * with real nodes also on an address of its own on the cluster's bridge, under which the `kubernetes` Service lists it.
  */
+import path from 'node:path'
 import { type ClusterNetwork, gatewayOf, serverAddressOf } from '../vnode/clusterNetwork.ts'
 
 /** As many as etcd has members at most. */
@@ -50,6 +51,16 @@ export function advertisedAddressOf(state: Servers & { readonly network?: Cluste
 /** In the block of the simulated nodes' addresses, behind those of the most nodes that a cluster can have. */
 function simulatedServerAddress(index: number): string {
   return `198.19.255.${index + 1}`
+}
+
+/**
+ * Where a server writes a log that a flag names. Each of several servers has a file of its own, such as audit-server-2.log: it moves the file aside, compresses
+ * and removes it, and would lose what the others still write there.
+ */
+export function ownLogOf(state: Pick<Servers, 'servers'>, name: string, file: string): string {
+  if (!isReplicated(state) || file === '' || file === '-') return file
+  const { dir, name: base, ext } = path.parse(file)
+  return path.join(dir, `${base}-${name}${ext}`)
 }
 
 /**

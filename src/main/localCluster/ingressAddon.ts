@@ -4,9 +4,9 @@ import { CommandError } from '#cli/exitCodes'
 import type { Progress } from '#cli/progress'
 import { type ApiProbe, createApiProbe } from './apiProbe.ts'
 import { type ClusterPaths, type ClusterState, writeState } from './clusterState.ts'
-import { loadPki } from './clusterStatus.ts'
 import type { LocalClusterDeps } from './deps.ts'
 import { runningServers, runsServer } from './runningServers.ts'
+import { loadPki } from './sharedPki.ts'
 
 const servesMs = 30_000
 

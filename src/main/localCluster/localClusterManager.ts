@@ -21,7 +21,7 @@ import { exclusively, exclusivelyToDelete } from './clusterLock.ts'
 import { removeClusterNetwork } from './clusterNetworks.ts'
 import { stopProcesses } from './clusterProcesses.ts'
 import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, logsOf, nodeCgroup, readState, writeState } from './clusterState.ts'
-import { loadPki, statusOf } from './clusterStatus.ts'
+import { statusOf } from './clusterStatus.ts'
 import { markOf, removeTag } from './clusterTags.ts'
 import type { LocalClusterDeps } from './deps.ts'
 import { addonsOf, setIngress } from './ingressAddon.ts'
@@ -31,6 +31,7 @@ import { listImages, loadImages } from './nodeImages.ts'
 import { prune } from './prune.ts'
 import { findRemains, removeRemains } from './remains.ts'
 import { runningServers } from './runningServers.ts'
+import { loadPki } from './sharedPki.ts'
 
 export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManager {
   const pathsOf = (name: string) => clusterPaths(deps.home, name)

@@ -1,4 +1,7 @@
-/** The certificates of a local cluster, for its own processes (L5): several may find at the same time that one is due, and must not renew it at once. */
+/**
+ * The certificates of a local cluster, for its processes and the commands (L5): several may find at the same time that one is missing or due, and must not make
+ * it at once.
+ */
 import type { Clock } from '#base/clock'
 import { withLockFile } from '#host/lockFile'
 import { etcdPkiFolder } from '../etcd/members.ts'
@@ -22,4 +25,8 @@ export async function loadSharedPki(paths: ClusterPaths, state: ClusterState, cl
     etcdPki: state.etcd && (await ensureEtcdPki(etcdPkiFolder(paths), clock.now())),
     pki: await ensurePki(paths.pki, servingHosts(state), clock.now()),
   }))
+}
+
+export async function loadPki({ clock }: { readonly clock: Clock }, paths: ClusterPaths, state: ClusterState): Promise<Pki> {
+  return (await loadSharedPki(paths, state, clock)).pki
 }

@@ -2,7 +2,6 @@
  * From a kubeconfig to a client, for programs of their own (L5; part of skiff-kubernetes/client): the machine's files, environment, clock and chance, and
  * programs that give credentials. Inside Skiff clients are made by the layouts.
  */
-import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -12,13 +11,13 @@ import type { Logger } from '#base/log'
 import { type Random, seededRandom } from '#base/random'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
-import type { PluginRunner } from '#client/execCredential'
 import { createHttpTransport } from '#client/httpTransport'
 import { resolveKubeconfig } from '#client/kubeconfig'
 import { findKubeconfig, type KubeconfigPlace } from '#client/kubeconfigFiles'
 import { type RateLimit, rateLimitedTransport } from '#client/rateLimitedTransport'
 import { meteredTransport } from '#client/restMetrics'
 import type { Transport } from '#client/transport'
+import { plugins } from '../credentialPlugins.ts'
 import { createPrometheusMetrics, type PrometheusMetrics } from '../prometheus.ts'
 import { createRealClock } from '../realClock.ts'
 import { createTextLog } from '../textLog.ts'
@@ -33,6 +32,8 @@ export interface ConnectOptions {
   /** Default: none; servers say themselves when they have enough. */
   readonly rateLimit?: RateLimit | undefined
   readonly requestTimeoutMs?: number | undefined
+  /** Integers of custom resources that no double holds become bigints, which JSON.stringify refuses. Default: the nearest double. */
+  readonly exactIntegers?: boolean | undefined
   /** Default: warnings go to the log, each text once. */
   readonly onWarning?: ((text: string) => void) | undefined
   /** Default: klog's form, to standard error. */
@@ -65,7 +66,8 @@ export async function connect(options: ConnectOptions = {}): Promise<Connection>
     if (!warned.has(text)) log.warn(text)
     warned.add(text)
   }
-  const http = createHttpTransport({ ...resolved, requestTimeoutMs: options.requestTimeoutMs, onWarning: options.onWarning ?? warnOnce })
+  const { requestTimeoutMs, exactIntegers, onWarning = warnOnce } = options
+  const http = createHttpTransport({ ...resolved, requestTimeoutMs, exactIntegers, onWarning })
   const metered: Transport = meteredTransport(http, metrics, clock, new URL(resolved.server).host)
   const transport = options.rateLimit ? rateLimitedTransport(metered, clock, options.rateLimit) : metered
   const close = () => http.close()
@@ -80,24 +82,6 @@ export const machine: KubeconfigPlace = {
   listSeparator: path.delimiter,
   resolve: (folder, file) => path.resolve(folder, file),
   dirname: (file) => path.dirname(file),
-}
-
-/** Runs programs that give credentials. */
-export const plugins: PluginRunner = {
-  get interactive() {
-    return process.stdin.isTTY === true
-  },
-  run: (command, args, env, interactive) =>
-    new Promise((resolve, reject) => {
-      const child = spawn(command, [...args], { env: { ...process.env, ...env }, stdio: [interactive ? 'inherit' : 'ignore', 'pipe', 'inherit'] })
-      const parts: Buffer[] = []
-      child.stdout?.on('data', (part: Buffer) => parts.push(part))
-      child.once('error', reject)
-      child.once('close', (code, signal) => {
-        if (code === 0) resolve(Buffer.concat(parts).toString())
-        else reject(new Error(signal ? `ended by ${signal}` : `exit code ${code}`))
-      })
-    }),
 }
 
 /** Aborts at the first SIGINT or SIGTERM; a second one ends the process, as without it. */

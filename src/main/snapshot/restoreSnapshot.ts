@@ -5,24 +5,28 @@
 import { copyFile, link, rename, rm } from 'node:fs/promises'
 import { CommandError } from '#cli/exitCodes'
 import type { RestoredSnapshot, RestoreOptions } from '#cli/snapshots'
-import { exists, makePrivateDirectory } from '#host/files'
+import { exists, makePrivateDirectory, syncDirectory } from '#host/files'
 import { importIntoLmdb } from '#store/drivers/lmdbImport'
 import { readSnapshot, type SnapshotSummary } from '#store/snapshot/readSnapshot'
 import { isStoreError } from '#store/storeError'
 import { lockStore, storeFile } from '../apiserver/openStore.ts'
 import type { ProcessTools } from '../layouts/processTools.ts'
-import { syncFolderOf } from './saveSnapshot.ts'
 import { withSnapshotFile } from './snapshotSource.ts'
 
 /** The newest layout that this version reads. */
 const newestMinor = 6
 
-/** @param directory of the store, made where it is missing. @throws CommandError */
+/**
+ * @param directory of the store, made where it is missing
+ * @param whenComplete is waited for before the new store replaces the old one
+ * @throws CommandError
+ */
 export async function restoreSnapshot(
   file: string,
   directory: string,
   { bumpRevision, skipHashCheck }: RestoreOptions,
   tools: Pick<ProcessTools, 'log'>,
+  whenComplete: () => Promise<void>,
 ): Promise<RestoredSnapshot> {
   return withSnapshotFile(file, skipHashCheck ? 'ignored' : 'needed', async (source) => {
     await makePrivateDirectory(directory)
@@ -43,10 +47,11 @@ export async function restoreSnapshot(
       } finally {
         await store.close()
       }
+      await whenComplete()
       const backup = (await exists(target)) ? await keep(target) : undefined
       await rename(fresh, target)
       await rm(`${target}-lock`, { force: true })
-      await syncFolderOf(target)
+      await syncDirectory(directory)
       return { ...summary, backup, restoredRevision: Math.max(summary.revision, compactRevision) }
     } catch (error) {
       if (isStoreError(error)) throw new CommandError('internal', `the new store could not be written: ${error.message}`, { cause: error })

@@ -7,7 +7,8 @@ import path from 'node:path'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
 import { GrpcError } from '#grpc/grpcError'
-import { exists, isMissing } from '#host/files'
+import { exists, listIfExists, syncDirectory } from '#host/files'
+import { startTimeOf } from '#host/processes'
 import { targetOf } from '#store/drivers/etcd/member'
 import { snapshotOf } from '#store/drivers/etcd/snapshotStream'
 import { digestOf, hasTrailer, trailerBytes, writeAll, writeDatabase } from '#store/snapshot/snapshotFile'
@@ -19,9 +20,9 @@ import type { EtcdSettings } from '../apiserver/options/storage.ts'
 import { etcdServerArgs } from '../etcd/members.ts'
 import type { ProcessTools } from '../layouts/processTools.ts'
 import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
-import { loadPki } from '../localCluster/clusterStatus.ts'
 import type { LocalClusterDeps } from '../localCluster/deps.ts'
 import { runsServer } from '../localCluster/runningServers.ts'
+import { loadPki } from '../localCluster/sharedPki.ts'
 
 interface Saving {
   readonly deps: LocalClusterDeps
@@ -32,12 +33,12 @@ interface Saving {
 
 /** @returns the length of the file in bytes. @throws CommandError */
 export async function saveSnapshot(saving: Saving, file: string): Promise<number> {
-  const part = `${file}.part`
-  // Only the owner may read it: it holds the Secrets of the cluster.
-  const handle = await open(part, 'w+', 0o600).catch((error: unknown) => {
-    if (!isMissing(error)) throw error
-    throw new CommandError('unmetPrerequisite', `the directory ${path.dirname(path.resolve(file))} does not exist`, { cause: error })
-  })
+  const folder = path.dirname(path.resolve(file))
+  if (!(await exists(folder))) throw new CommandError('notFound', `the folder ${folder} does not exist`)
+  await removeLeftParts(folder, path.basename(file))
+  const part = `${file}.${process.pid}.part`
+  // Only the owner may read it: it holds the Secrets of the cluster. A file that another user has put there is not written to.
+  const handle = await open(part, 'wx+', 0o600)
   try {
     await write(handle, saving)
     await checkTrailer(handle)
@@ -45,7 +46,7 @@ export async function saveSnapshot(saving: Saving, file: string): Promise<number
     const { size } = await handle.stat()
     await handle.close()
     await rename(part, file)
-    await syncFolderOf(file)
+    await syncDirectory(folder)
     return size
   } catch (error) {
     await handle.close().catch(() => {})
@@ -56,13 +57,23 @@ export async function saveSnapshot(saving: Saving, file: string): Promise<number
   }
 }
 
+/** Parts of processes that were killed. One that runs may be saving to the same file. */
+async function removeLeftParts(folder: string, base: string): Promise<void> {
+  for (const name of await listIfExists(folder)) {
+    const pid = name.startsWith(`${base}.`) ? /^\.(\d+)\.part$/.exec(name.slice(base.length))?.[1] : undefined
+    if (pid !== undefined && (Number(pid) === process.pid || (await startTimeOf(Number(pid))) === undefined)) await rm(path.join(folder, name)).catch(() => {})
+  }
+}
+
 async function write(handle: FileHandle, saving: Saving): Promise<void> {
   const { paths, state } = saving
   const etcd = await etcdOf(saving)
   if (etcd) return writeFromEtcd(handle, state, etcd)
   if (await runsServer(paths, state)) return writeFromServer(handle, paths, state)
   if (!(await exists(storeFile(paths.store)))) throw new CommandError('notFound', `cluster "${state.name}" has no store yet: it was never started`)
-  const store = await openLocalStore(paths.store, saving.tools)
+  const store = await openLocalStore(paths.store, saving.tools).catch((cause: unknown) => {
+    throw new CommandError('internal', `the store of cluster "${state.name}" cannot be opened: ${reasonOf(cause)}`, { cause })
+  })
   try {
     const snapshot = await store.snapshot()
     const length = await writeDatabase(handle, snapshot, { alarms: [] })
@@ -71,6 +82,9 @@ async function write(handle: FileHandle, saving: Saving): Promise<void> {
     await store.close()
   }
 }
+
+/** The store's own error has the reason as its cause. */
+const reasonOf = (error: unknown) => messageOf(error instanceof Error && error.cause !== undefined ? error.cause : error)
 
 /** The etcd that stores the objects of the cluster; undefined where a file does. */
 export async function etcdOf({ deps, paths, state }: Pick<Saving, 'deps' | 'paths' | 'state'>): Promise<EtcdSettings | undefined> {
@@ -128,14 +142,4 @@ async function checkTrailer(handle: FileHandle): Promise<void> {
     if (trailer.equals(await digestOf(handle, size - trailerBytes))) return
   }
   throw new CommandError('internal', 'the snapshot arrived incomplete or changed: its sha256 does not match', { hint: 'run the command again' })
-}
-
-/** The name of the file is on the disk afterwards. */
-export async function syncFolderOf(file: string): Promise<void> {
-  const folder = await open(path.dirname(path.resolve(file)), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }

@@ -1,6 +1,6 @@
 /** A snapshot's file, opened and checked against its trailer (L5). Upstream: etcd etcdutl/snapshot copyAndVerifyDB (v3.6). */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { readSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
 import { isMissing } from '#host/files'
@@ -18,12 +18,12 @@ const windowBytes = 256 * 1024
  */
 export async function withSnapshotFile<T>(file: string, trailer: 'needed' | 'optional' | 'ignored', use: (source: PageSource) => Promise<T>): Promise<T> {
   try {
-    const length = await checkedLength(file, trailer)
-    const fd = openSync(file, 'r')
+    // Opened once: another file of this name would be none that was checked.
+    const handle = await open(file, 'r')
     try {
-      return await use(sourceOf(fd, length))
+      return await use(sourceOf(handle.fd, await checkedLength(handle, file, trailer)))
     } finally {
-      closeSync(fd)
+      await handle.close()
     }
   } catch (error) {
     if (isMissing(error)) throw new CommandError('notFound', `${file} does not exist`)
@@ -34,35 +34,29 @@ export async function withSnapshotFile<T>(file: string, trailer: 'needed' | 'opt
 }
 
 /** @returns the bytes of the database in the file */
-async function checkedLength(file: string, trailer: 'needed' | 'optional' | 'ignored'): Promise<number> {
-  const handle = await open(file, 'r')
-  try {
-    const { size } = await handle.stat()
-    const isTrailed = hasTrailer(size)
-    if (!isTrailed && trailer === 'needed') {
-      throw new CommandError('usage', `${file}: snapshot missing hash but --skip-hash-check=false`, {
-        hint: "a file that snapshot save has written has a hash; --skip-hash-check takes a copy of etcd's own file",
-      })
-    }
-    if (!isTrailed) return size
-    const length = size - trailerBytes
-    if (trailer === 'ignored') return length
-    const wanted = Buffer.alloc(trailerBytes)
-    await handle.read(wanted, 0, trailerBytes, length)
-    const found = await digestOf(handle, length)
-    if (!wanted.equals(found)) {
-      throw new CommandError('usage', `${file}: expected sha256 [${wanted.join(' ')}], got [${found.join(' ')}]`, {
-        hint: 'the file is not what was saved: copy it again from where it was saved, or take another one',
-      })
-    }
-    return length
-  } finally {
-    await handle.close()
+async function checkedLength(handle: FileHandle, file: string, trailer: 'needed' | 'optional' | 'ignored'): Promise<number> {
+  const { size } = await handle.stat()
+  const isTrailed = hasTrailer(size)
+  if (!isTrailed && trailer === 'needed') {
+    throw new CommandError('usage', `${file}: snapshot missing hash but --skip-hash-check=false`, {
+      hint: "a file that snapshot save has written has a hash; --skip-hash-check takes a copy of etcd's own file",
+    })
   }
+  if (!isTrailed) return size
+  const length = size - trailerBytes
+  if (trailer === 'ignored') return length
+  const wanted = Buffer.alloc(trailerBytes)
+  await handle.read(wanted, 0, trailerBytes, length)
+  const found = await digestOf(handle, length)
+  if (!wanted.equals(found)) {
+    throw new CommandError('usage', `${file}: expected sha256 [${wanted.join(' ')}], got [${found.join(' ')}]`, {
+      hint: 'the file is not what was saved: copy it again from where it was saved, or take another one',
+    })
+  }
+  return length
 }
 
 function sourceOf(fd: number, length: number): PageSource {
-  const { size } = fstatSync(fd)
   let window = Buffer.alloc(0)
   let start = 0
   const readAt = (position: number, bytes: number) => {
@@ -75,7 +69,7 @@ function sourceOf(fd: number, length: number): PageSource {
     return piece
   }
   return {
-    length: Math.min(length, size),
+    length,
     read: (position, bytes) => {
       if (bytes > windowBytes) return readAt(position, bytes)
       if (position < start || position + bytes > start + window.length) {

@@ -1,6 +1,6 @@
 /** ETC-20: `skiff snapshot` on the folders of clusters, without a server. */
 import assert from 'node:assert/strict'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -10,7 +10,7 @@ import type { Snapshots } from '#cli/snapshots'
 import { createExec } from '#host/exec'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { realClock } from '#testing/realClock'
-import { clusterPaths, writeState } from '../localCluster/clusterState.ts'
+import { clusterPaths, readState, writeState } from '../localCluster/clusterState.ts'
 import { rememberProcess } from '../localCluster/processes.ts'
 import { createSnapshots } from './snapshots.ts'
 
@@ -44,7 +44,7 @@ async function contentOf(name: string, file?: string): Promise<{ readonly revisi
   return { revision, keys: Object.fromEntries(kvs.map(({ key, value }) => [key, Buffer.from(value).toString()])) }
 }
 
-describe('skiff snapshot', () => {
+describe('skiff snapshot restore', () => {
   test('ETC-20 a stopped cluster is saved, and restored into itself with the old store kept', async () => {
     await makeCluster('a', { '/registry/x': '1', '/registry/y': '2' })
     const { bytes } = await snapshots.save('a', fileOf('a.db'), progress)
@@ -60,10 +60,15 @@ describe('skiff snapshot', () => {
     assert.equal((await snapshots.restore(fileOf('a.db'), 'a', plain, progress)).backup, join(clusterPaths(home, 'a').store, 'data.mdb.bak-2'))
   })
 
-  test('ETC-20 save names the directory, one that does not exist', async () => {
+  test('ETC-20 a restore raises the data format of the cluster, and one that is refused does not', async () => {
     await makeCluster('a', { '/registry/x': '1' })
-    const refusal = { exit: 'unmetPrerequisite', message: `the directory ${fileOf('missing')} does not exist` }
-    await assert.rejects(snapshots.save('a', join(fileOf('missing'), 'a.db'), progress), refusal)
+    await snapshots.save('a', fileOf('a.db'), progress)
+    await writeFile(fileOf('text'), 'kind: Pod')
+    const formatOf = async () => (await readState(clusterPaths(home, 'a')))?.format
+    await assert.rejects(snapshots.restore(fileOf('text'), 'a', { ...plain, skipHashCheck: true }, progress))
+    assert.equal(await formatOf(), undefined)
+    await snapshots.restore(fileOf('a.db'), 'a', plain, progress)
+    assert.equal(await formatOf(), 2)
   })
 
   test('ETC-20 a snapshot is restored into a cluster that is not there yet', async () => {
@@ -87,7 +92,9 @@ describe('skiff snapshot', () => {
     await snapshots.save('a', fileOf('bumped.db'), progress)
     assert.equal((await snapshots.restore(fileOf('bumped.db'), 'a', plain, progress)).restoredRevision, 1002)
   })
+})
 
+describe('files of skiff snapshot', () => {
   test('ETC-20 two snapshots are compared by the newest values of their keys', async () => {
     await makeCluster('a', { '/a': '1', '/b': '1', '/c': '1' })
     await makeCluster('b', { '/b': '2', '/c': '1', '/d': '1' })
@@ -149,12 +156,46 @@ describe('skiff snapshot', () => {
     await rememberProcess(clusterPaths(home, 'a').server('server').pid, process.pid, realClock)
     await assert.rejects(snapshots.restore(fileOf('a.db'), 'a', plain, progress), { exit: 'conflict', message: 'cluster "a" is running' })
   })
+})
+
+describe('skiff snapshot save', () => {
+  test('ETC-20 a save removes what killed saves left, writes through no link, and keeps the part of a save that runs', async () => {
+    await makeCluster('a', { '/registry/x': '1' })
+    const [victim, own, killed, running] = ['victim', `a.db.${process.pid}.part`, 'a.db.2147483647.part', `a.db.${process.ppid}.part`]
+    for (const name of [victim, killed, running]) await writeFile(fileOf(name), 'before')
+    await symlink(fileOf(victim), fileOf(own))
+    const { bytes } = await snapshots.save('a', fileOf('a.db'), progress)
+    assert.deepEqual(
+      (await readdir(home)).filter((name) => name.endsWith('.part')),
+      [running],
+    )
+    assert.equal(await readFile(fileOf(victim), 'utf8'), 'before')
+    const { size, mode } = await stat(fileOf('a.db'))
+    assert.deepEqual([size, mode & 0o777], [bytes, 0o600])
+  })
 
   test('ETC-20 a save that fails leaves neither a file nor a part of it', async () => {
     await makeCluster('a', { '/registry/x': '1' })
     await rememberProcess(clusterPaths(home, 'a').server('server').pid, process.pid, realClock)
     await assert.rejects(snapshots.save('a', fileOf('a.db'), progress), { exit: 'internal', message: /gave no snapshot/ })
     assert.deepEqual(await readdir(home), ['clusters'])
+  })
+
+  test('ETC-20 a save into a folder that does not exist names the folder', async () => {
+    await makeCluster('a', {})
+    await assert.rejects(snapshots.save('a', join(home, 'none', 'a.db'), progress), {
+      exit: 'notFound',
+      message: `the folder ${join(home, 'none')} does not exist`,
+    })
+  })
+
+  test('ETC-20 a cluster whose store cannot be read is not saved, and the error names the file', async () => {
+    await makeCluster('a', {})
+    await writeFile(join(clusterPaths(home, 'a').store, 'data.mdb'), 'text')
+    await assert.rejects(snapshots.save('a', fileOf('a.db'), progress), {
+      exit: 'internal',
+      message: /^the store of cluster "a" cannot be opened: \S+data\.mdb is no store of Skiff/,
+    })
   })
 
   test('ETC-20 a copy of the database without a trailer is taken with --skip-hash-check', async () => {

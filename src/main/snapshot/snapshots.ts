@@ -5,7 +5,7 @@ import { CommandError } from '#cli/exitCodes'
 import type { SnapshotDifference, SnapshotStatus, Snapshots } from '#cli/snapshots'
 import { readSnapshot } from '#store/snapshot/readSnapshot'
 import { exclusively } from '../localCluster/clusterLock.ts'
-import { clusterPaths, readState } from '../localCluster/clusterState.ts'
+import { clusterPaths, newestFormat, readState, writeState } from '../localCluster/clusterState.ts'
 import type { LocalClusterDeps } from '../localCluster/deps.ts'
 import { runningProcess } from '../localCluster/processes.ts'
 import { restoreSnapshot } from './restoreSnapshot.ts'
@@ -39,7 +39,11 @@ export function createSnapshots(deps: LocalClusterDeps): Snapshots {
             hint: 'restore the members of etcd: etcdutl snapshot restore',
           })
         }
-        return restoreSnapshot(file, paths.store, options, tools)
+        // A store with lease ids of etcd is none for a version that reads the first format only.
+        const raiseFormat = async () => {
+          if (state && (state.format ?? 1) < newestFormat) await writeState(paths, { ...state, format: newestFormat })
+        }
+        return restoreSnapshot(file, paths.store, options, tools, raiseFormat)
       }),
   }
 }

@@ -70,7 +70,6 @@ nft -f - <<'END'
 ${loopbackRules}END
 echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet
 for f in /proc/sys/net/ipv6/conf/*/accept_ra; do [ ! -e "$f" ] || echo 0 >"$f"; done
-[ ! -e /proc/sys/net/bridge/bridge-nf-call-iptables ] || echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables
 mount --make-rshared /
 while :; do
   containerd -c /mnt/node/containerd.toml >>/mnt/node/containerd.log 2>&1 &

@@ -3,12 +3,17 @@
  * theirs, so neither has an address here. Upstream: sigs.k8s.io/kube-network-policies, PodByIP.
  */
 import type { Container, Pod } from '#api/gen/types/core.v1'
-import { formatIp, parseIp } from '#api/machinery/ip'
+import { cidrContains, formatIp, type IpBlock, parseIp } from '#api/machinery/ip'
 import type { LabelMap } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { bareMap } from '#base/bareMap'
 
 export type Protocol = 'tcp' | 'udp' | 'sctp'
+
+export type Family = 'v4' | 'v6'
+
+/** @param address as text */
+export const familyOf = (address: string): Family => (address.includes(':') ? 'v6' : 'v4')
 
 export interface NamedPort {
   readonly name: string
@@ -25,6 +30,8 @@ export interface PodFacts {
   readonly nodeName: string
   /** Canonical texts. */
   readonly addresses: readonly string[]
+  /** The node's own kubelet says that the pod has these addresses. */
+  readonly isAnnounced: boolean
   readonly ports: readonly NamedPort[]
 }
 
@@ -37,25 +44,33 @@ export function protocolOf(text = 'TCP'): Protocol | undefined {
 
 const none: LabelMap = {}
 
-/** @param announced the addresses that the node's kubelet reports before the API has them */
-export function podFactsOf(pod: Frozen<Pod>, announced?: readonly string[]): PodFacts {
+export interface AddressSources {
+  /** The addresses that the node's kubelet reports before the API has them; they count instead of the API's. */
+  readonly announced?: readonly string[] | undefined
+  /** The ranges in which the API's addresses count: a node may report any address for its pods. Absent: all. */
+  readonly ranges?: readonly IpBlock[] | undefined
+}
+
+export function podFactsOf(pod: Frozen<Pod>, { announced, ranges }: AddressSources = {}): PodFacts {
   const { spec, status, metadata } = pod
   const hasAddress = !spec.hostNetwork && status?.phase !== 'Succeeded' && status?.phase !== 'Failed'
   const reported = status?.podIPs?.map(({ ip }) => ip) ?? (status?.podIP ? [status.podIP] : [])
+  const addresses = announced ? canonical(announced) : canonical(reported, ranges)
   return {
     key: keyOf(pod),
     namespace: metadata.namespace ?? '',
     labels: metadata.labels ?? none,
     nodeName: spec.nodeName ?? '',
-    addresses: hasAddress ? [...new Set((announced ?? reported).flatMap(canonical))] : [],
+    addresses: hasAddress ? addresses : [],
+    isAnnounced: announced !== undefined,
     ports: [...spec.containers, ...(spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always')].flatMap(namedPorts),
   }
 }
 
-/** A node reports the addresses of its pods: a text that is no address must not reach a script for nft. */
-function canonical(text: string | undefined): string[] {
-  const ip = parseIp(text ?? '')
-  return ip ? [formatIp(ip)] : []
+/** A text that is no address must not reach a script for nft. */
+function canonical(texts: readonly (string | undefined)[], ranges?: readonly IpBlock[]): string[] {
+  const ips = texts.flatMap((text) => parseIp(text ?? '') ?? []).filter((ip) => !ranges || ranges.some((range) => cidrContains(range, ip)))
+  return [...new Set(ips.map(formatIp))]
 }
 
 function namedPorts({ ports = [] }: Frozen<Container>): NamedPort[] {
@@ -87,6 +102,7 @@ export function slimPod(pod: Frozen<Pod>): Frozen<Pod> {
 export function sameFacts(a: PodFacts, b: PodFacts): boolean {
   return (
     a.nodeName === b.nodeName &&
+    a.isAnnounced === b.isAnnounced &&
     sameList(a.addresses, b.addresses, (x, y) => x === y) &&
     sameList(a.ports, b.ports, (x, y) => x.name === y.name && x.protocol === y.protocol && x.port === y.port) &&
     sameList(Object.entries(a.labels), Object.entries(b.labels), ([key, value], [otherKey, otherValue]) => key === otherKey && value === otherValue)

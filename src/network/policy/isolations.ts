@@ -30,7 +30,7 @@ export interface IsolatedPod {
 export class Isolations {
   readonly #nextId: () => number
   readonly #byKey = new Map<string, { readonly isolation: Isolation; users: number }>()
-  /** Address → the isolations of the pods that report it, the newest last. */
+  /** Address → the isolations of the pods that have it: the last is in force. Those of pods with that address in the API only come first, then the older ones. */
   readonly #byAddress: Readonly<Record<Direction, Map<string, Isolation[]>>> = { ingress: new Map(), egress: new Map() }
 
   constructor(nextId: () => number) {
@@ -55,21 +55,11 @@ export class Isolations {
     const key = keyOf(direction, policies)
     if (before ? keyOf(direction, before.policies) === key : policies.length === 0) return false
     const now = policies.length > 0 ? this.#use(key, direction, policies) : undefined
-    for (const address of facts.addresses) this.#replace(direction, address, before, now)
+    for (const address of facts.addresses) replace(this.#byAddress[direction], address, before, now, facts.isAnnounced)
     if (before) this.#release(before)
     if (now) isolation[direction] = now
     else delete isolation[direction]
     return true
-  }
-
-  #replace(direction: Direction, address: string, before: Isolation | undefined, now: Isolation | undefined): void {
-    const isolated = this.#byAddress[direction]
-    const others = [...(isolated.get(address) ?? [])]
-    const at = before ? others.lastIndexOf(before) : -1
-    if (at >= 0) others.splice(at, 1)
-    const all = now ? [...others, now] : others
-    if (all.length > 0) isolated.set(address, all)
-    else isolated.delete(address)
   }
 
   #use(key: string, direction: Direction, policies: readonly ActivePolicy[]): Isolation {
@@ -84,6 +74,15 @@ export class Isolations {
     const entry = this.#byKey.get(key)
     if (entry && --entry.users === 0) this.#byKey.delete(key)
   }
+}
+
+function replace(isolated: Map<string, Isolation[]>, address: string, before: Isolation | undefined, now: Isolation | undefined, isLast: boolean): void {
+  const others = [...(isolated.get(address) ?? [])]
+  const at = before ? others.lastIndexOf(before) : -1
+  if (at >= 0) others.splice(at, 1)
+  const all = !now ? others : isLast ? [...others, now] : [now, ...others]
+  if (all.length > 0) isolated.set(address, all)
+  else isolated.delete(address)
 }
 
 function keyOf(direction: Direction, policies: readonly ActivePolicy[]): string {

@@ -4,10 +4,12 @@ import type { Pod } from '#api/gen/types/core.v1'
 import type { NetworkPolicy } from '#api/gen/types/networking.v1'
 import { parseCidr } from '#api/machinery/ip'
 import { seededRandom } from '#base/random'
-import { compilePolicy, disjoint } from './compilePolicy.ts'
+import { compilePolicy } from './compilePolicy.ts'
 import { podFactsOf, slimPod } from './facts.ts'
 import { directions } from './isolations.ts'
 import { complete, PolicyModel } from './model.ts'
+import { createPolicyRenderer } from './nftables.ts'
+import { merged, rangeOfBlock, without } from './ranges.ts'
 import type { Connection } from './terms.ts'
 import { connectionOf, modelOf, namespaceLabels, outside, podObject, policyCases, probeOf, type Stack, testPods } from './testCases.ts'
 
@@ -43,6 +45,7 @@ test('NPO-02 pods on the host’s network, finished pods and pods without an add
   for (const [name, pod, isPeer] of variants) {
     const model = modelOf([all])
     complete(model.updatePod('x/b', podFactsOf(slimPod(pod))))
+    complete(model.settle())
     assert.equal(passes(model, connectionOf(probeOf('x/b > x/a 80'), 'IPv4')), isPeer, name)
     assert.equal(
       [...model.isolated('ingress')].some(([address]) => address === '10.244.1.12'),
@@ -59,7 +62,7 @@ test('NPO-02 a pod reaches itself by its own address, whatever its policies say'
 })
 
 test('NPO-02 the labels of the API’s newest pod count, with the address that the kubelet announced', () => {
-  assert.deepEqual(podFactsOf(podObject(testPods[0] as never), ['10.244.1.50']).addresses, ['10.244.1.50'])
+  assert.deepEqual(podFactsOf(podObject(testPods[0] as never), { announced: ['10.244.1.50'] }).addresses, ['10.244.1.50'])
 })
 
 test('NPO-02 policies that select no pod of the node hold no groups', () => {
@@ -67,21 +70,57 @@ test('NPO-02 policies that select no pod of the node hold no groups', () => {
   for (const name of ['x', 'y', 'z']) complete(model.updateNamespace(name, namespaceLabels(name)))
   for (const pod of testPods) complete(model.updatePod(pod.key, podFactsOf(podObject(pod))))
   const [one] = policyCases.find(({ name }) => name.includes('NamespaceSelector with MatchExpressions'))?.policies ?? []
-  complete(model.updatePolicy('x/p', 'x', compilePolicy(one as NetworkPolicy)))
+  complete(model.updatePolicy('x/p', 'x', complete(compilePolicy(one as NetworkPolicy))))
   assert.deepEqual([[...model.groups()].length, [...model.activePolicies()].length], [0, 0])
   complete(model.updatePod('x/a', podFactsOf({ ...podObject(testPods[0] as never), spec: { nodeName: 'node-2', containers: [] } })))
+  complete(model.settle())
   assert.deepEqual([[...model.groups()].length, [...model.activePolicies()].length], [1, 1])
   complete(model.updatePod('x/a', undefined))
   assert.deepEqual([[...model.groups()].length, [...model.activePolicies()].length, [...model.isolations()].length], [0, 0, 0])
 })
 
 test('NPO-02 an exception inside another exception is left out', () => {
-  const blocks = ['10.2.0.0/16', '10.1.0.0/16', '10.1.3.0/24', 'fd00::/64', '10.1.0.0/16'].map((text) => parseCidr(text) as never)
-  assert.deepEqual(disjoint(blocks), [parseCidr('10.1.0.0/16'), parseCidr('10.2.0.0/16'), parseCidr('fd00::/64')])
+  const range = (text: string) => rangeOfBlock(parseCidr(text) ?? assert.fail(text))
+  const holes = merged(['10.2.0.0/16', '10.1.0.0/16', '10.1.3.0/24', '10.1.0.0/16', '11.0.0.0/8'].map(range))
+  assert.deepEqual(holes, ['10.1.0.0/16', '10.2.0.0/16', '11.0.0.0/8'].map(range))
+  assert.deepEqual(without(range('10.0.0.0/14'), holes), ['10.0.0.0/16', '10.3.0.0/16'].map(range))
+  assert.deepEqual(without(range('10.1.3.0/24'), holes), [])
+})
+
+test('NPO-02 a rule of many peers and many ports becomes rules in the kernel as many as its peers and ports together', () => {
+  const count = 300
+  const numbers = [...Array(count).keys()]
+  const from = [
+    ...numbers.map((i) => ({ podSelector: { matchLabels: { i: `${i}` } } })),
+    ...numbers.map((i) => ({ ipBlock: { cidr: `10.0.${i % 256}.${i}/32` } })),
+  ]
+  const ports = [...numbers.map((i) => ({ port: `p${i}`, protocol: 'TCP' })), ...numbers.map((i) => ({ port: 2 * i + 1, protocol: 'UDP' }))]
+  const spec = { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [{ from, ports }], egress: [{ to: from, ports }] }
+  const model = modelOf([{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: 'p', namespace: 'x' }, spec }])
+  const { chains, sets } = complete(createPolicyRenderer()(model))
+  const texts = [...chains.values()].flat()
+  // Two families and two directions.
+  assert.ok(texts.length < 5 * count && sets.size < 5 * count, `${texts.length} rules, ${sets.size} sets`)
+  assert.ok(texts.join().length < 500 * count, `${texts.join().length} characters`)
+})
+
+test('NPO-02 the isolation of a pod is found once after changes of many policies, which may be as many as a client creates', () => {
+  const model = modelOf([])
+  const count = 50
+  for (let i = 0; i < count; i++) {
+    const policy = { metadata: { name: `p${i}`, namespace: 'x' }, spec: { podSelector: {}, policyTypes: ['Ingress'] } } as NetworkPolicy
+    complete(model.updatePolicy(`x/p${i}`, 'x', complete(compilePolicy(policy))))
+  }
+  const changed: string[] = []
+  complete(model.settle((pod) => changed.push(pod)))
+  assert.deepEqual(changed, ['x/a', 'x/b'])
+  const [isolation] = [...model.isolations()]
+  assert.deepEqual([isolation?.policies.length, isolation?.id], [count, count + 1])
 })
 
 /** Everything that a model decides. */
 function decisions(model: PolicyModel): unknown {
+  complete(model.settle())
   const ends = [...testPods, outside]
   const passing = ends.flatMap((from) =>
     ends.flatMap((to) =>
@@ -128,7 +167,11 @@ test('NPO-02 after any changes the model decides as one that is built from the r
         if (policy) state.policies.set(key, policy)
         else state.policies.delete(key)
         complete(
-          model.updatePolicy(key, key.split('/')[0] ?? '', policy && compilePolicy({ ...policy, metadata: { ...policy.metadata, name: key.split('/')[1] } })),
+          model.updatePolicy(
+            key,
+            key.split('/')[0] ?? '',
+            policy && complete(compilePolicy({ ...policy, metadata: { ...policy.metadata, name: key.split('/')[1] } })),
+          ),
         )
       } else {
         const labels = change === 'namespace' ? namespaceLabels(pick(['x', 'y', 'z'])) : undefined
@@ -140,7 +183,9 @@ test('NPO-02 after any changes the model decides as one that is built from the r
     const fresh = new PolicyModel(isLocal)
     for (const [key, pod] of state.pods) complete(fresh.updatePod(key, podFactsOf(pod)))
     for (const [key, policy] of state.policies)
-      complete(fresh.updatePolicy(key, key.split('/')[0] ?? '', compilePolicy({ ...policy, metadata: { ...policy.metadata, name: key.split('/')[1] } })))
+      complete(
+        fresh.updatePolicy(key, key.split('/')[0] ?? '', complete(compilePolicy({ ...policy, metadata: { ...policy.metadata, name: key.split('/')[1] } }))),
+      )
     for (const [name, labels] of state.namespaces) complete(fresh.updateNamespace(name, labels))
     assert.deepEqual(decisions(model), decisions(fresh), `round ${round}`)
   }

@@ -30,6 +30,7 @@ export class PolicyModel {
   /** Grows with each change of the rules. */
   version = 0
   readonly #isLocal: (pod: PodFacts) => boolean
+  readonly #released: (address: string) => void
   readonly #namespaces = new Map<string, LabelMap>()
   readonly #pods = new Map<string, PodFacts>()
   readonly #podsByNamespace = new Map<string, Map<string, PodFacts>>()
@@ -42,11 +43,14 @@ export class PolicyModel {
   /** Groups whose members are not counted yet. */
   readonly #newGroups: PeerGroup[] = []
   readonly #isolations = new Isolations(() => this.#nextId++)
+  /** Local pods whose isolation may have changed: it is found once after many changes, because it is as long as the list of the pod's policies. */
+  readonly #unsettled = new Set<LocalPod>()
   #nextId = 1
 
-  /** @param isLocal whether the policies of this pod are enforced here */
-  constructor(isLocal: (pod: PodFacts) => boolean) {
+  /** @param isLocal whether the policies of this pod are enforced here @param released is called with each address that a local pod no longer has */
+  constructor(isLocal: (pod: PodFacts) => boolean, released: (address: string) => void = () => {}) {
     this.#isLocal = isLocal
+    this.#released = released
   }
 
   /** Undefined labels: the namespace is deleted. */
@@ -83,6 +87,7 @@ export class PolicyModel {
     }
     if (before && this.#isLocal(before) && !(facts && this.#isLocal(facts))) this.#dropLocal(before)
     if (facts && this.#isLocal(facts)) this.#keepLocal(facts)
+    for (const address of before && this.#isLocal(before) ? before.addresses : []) if (!facts?.addresses.includes(address)) this.#released(address)
     yield* this.#fillNewGroups()
   }
 
@@ -91,7 +96,6 @@ export class PolicyModel {
     const ofNamespace = childMap(this.#policies, namespace)
     const before = ofNamespace.get(key)
     if (!before && !compiled) return
-    const concerned = new Set(before?.selected)
     if (compiled) {
       const held: HeldPolicy = { compiled, selected: new Set(), active: undefined }
       ofNamespace.set(key, held)
@@ -99,20 +103,26 @@ export class PolicyModel {
         if (compiled.target.matches(pod.facts.labels)) select(held, pod)
       }
       this.#activate(held)
-      for (const pod of held.selected) concerned.add(pod)
+      for (const pod of held.selected) this.#unsettled.add(pod)
     } else ofNamespace.delete(key)
-    for (const pod of before?.selected ?? []) pod.policies.delete(before as HeldPolicy)
-    for (const pod of concerned) {
-      this.#isolate(pod)
-      yield
+    if (before) {
+      for (const pod of before.selected) {
+        pod.policies.delete(before)
+        this.#unsettled.add(pod)
+      }
+      this.#deactivate(before)
     }
-    if (before) this.#deactivate(before)
     if (ofNamespace.size === 0) this.#policies.delete(namespace)
     yield* this.#fillNewGroups()
   }
 
-  get hasPolicies(): boolean {
-    return this.#policies.size > 0
+  /** Must follow updates before the model is read. @param changed is called with each local pod whose isolation changed */
+  *settle(changed?: (podKey: string) => void): Work {
+    for (const pod of this.#unsettled) {
+      this.#unsettled.delete(pod)
+      if (this.#isolate(pod)) changed?.(pod.facts.key)
+      yield
+    }
   }
 
   /** @returns each isolated address of the direction with its isolation */
@@ -159,7 +169,7 @@ export class PolicyModel {
   #keepLocal(facts: PodFacts): void {
     const ofNamespace = childMap(this.#local, facts.namespace)
     const pod: LocalPod = ofNamespace.get(facts.key) ?? { facts, policies: new Set(), isolation: {} }
-    if (pod.facts.addresses.join() !== facts.addresses.join()) this.#release(pod)
+    if (pod.facts.isAnnounced !== facts.isAnnounced || pod.facts.addresses.join() !== facts.addresses.join()) this.#release(pod)
     pod.facts = facts
     ofNamespace.set(facts.key, pod)
     const unselected = [...pod.policies].filter(({ compiled }) => !compiled.target.matches(facts.labels))
@@ -168,9 +178,8 @@ export class PolicyModel {
       select(held, pod)
       this.#activate(held)
     }
-    for (const held of unselected) unselect(held, pod)
-    this.#isolate(pod)
-    for (const held of unselected) if (held.selected.size === 0) this.#deactivate(held)
+    this.#unselect(pod, unselected)
+    this.#unsettled.add(pod)
   }
 
   #dropLocal({ namespace, key }: PodFacts): void {
@@ -178,10 +187,16 @@ export class PolicyModel {
     const pod = ofNamespace?.get(key)
     if (!ofNamespace || !pod) return
     this.#release(pod)
+    this.#unsettled.delete(pod)
     ofNamespace.delete(key)
     if (ofNamespace.size === 0) this.#local.delete(namespace)
-    for (const held of [...pod.policies]) {
-      unselect(held, pod)
+    this.#unselect(pod, [...pod.policies])
+  }
+
+  #unselect(pod: LocalPod, policies: readonly HeldPolicy[]): void {
+    for (const held of policies) {
+      held.selected.delete(pod)
+      pod.policies.delete(held)
       if (held.selected.size === 0) this.#deactivate(held)
     }
   }
@@ -245,14 +260,19 @@ export class PolicyModel {
     }
   }
 
-  /** Gives the pod the isolations that its policies call for. */
-  #isolate(pod: LocalPod): void {
-    if (pod.facts.addresses.length === 0) return
+  /** Gives the pod the isolations that its policies call for. @returns whether that changed a rule */
+  #isolate(pod: LocalPod): boolean {
+    if (pod.facts.addresses.length === 0) return false
     const selecting = [...pod.policies].flatMap(({ active }) => active ?? []).sort((a, b) => a.id - b.id)
-    for (const direction of directions) {
-      const policies = selecting.filter(({ terms }) => terms[direction])
-      this.#count(this.#isolations.give(pod, direction, policies))
-    }
+    const given = directions.map((direction) =>
+      this.#isolations.give(
+        pod,
+        direction,
+        selecting.filter(({ terms }) => terms[direction]),
+      ),
+    )
+    this.#count(given.includes(true))
+    return given.includes(true)
   }
 
   #release(pod: LocalPod): void {
@@ -263,11 +283,6 @@ export class PolicyModel {
 function select(held: HeldPolicy, pod: LocalPod): void {
   held.selected.add(pod)
   pod.policies.add(held)
-}
-
-function unselect(held: HeldPolicy, pod: LocalPod): void {
-  held.selected.delete(pod)
-  pod.policies.delete(held)
 }
 
 function childMap<T>(of: Map<string, Map<string, T>>, key: string): Map<string, T> {

@@ -1,18 +1,15 @@
 /**
- * The addresses of the pods that a peer's selector selects (L3), pure: one group for all rules with the same selector. A group of a named port holds each pod's
- * address with the number that the port has in this pod. Elements are counted, because two pods may report one address for a moment.
+ * The addresses of the pods that a peer's selector selects (L3), pure: one group for all rules with the same selector. A group of named ports holds each pod's
+ * address with the numbers that the ports have in this pod. Elements are counted, because two pods may report one address for a moment.
  */
 import type { LabelMap } from '#api/machinery/labelSelector'
 import type { PeerSelector } from './compilePolicy.ts'
-import type { PodFacts, Protocol } from './facts.ts'
+import { type Family, familyOf, type PodFacts, type Protocol } from './facts.ts'
 
-export type Family = 'v4' | 'v6'
-
-export const familyOf = (address: string): Family => (address.includes(':') ? 'v6' : 'v4')
-
+/** The named ports of a rule with one protocol. */
 export interface GroupPort {
   readonly protocol: Protocol
-  readonly name: string
+  readonly names: ReadonlySet<string>
 }
 
 type Elements = ReadonlyMap<string, ''>
@@ -70,7 +67,8 @@ export class PeerGroup {
     return changed
   }
 
-  has(address: string, port: number): boolean {
+  /** @param port for a group of named ports */
+  has(address: string, port?: number): boolean {
     return this.#counts[familyOf(address)].has(this.port ? `${address} . ${port}` : address)
   }
 
@@ -87,11 +85,11 @@ export class PeerGroup {
       for (const address of addresses) yield [familyOf(address), address]
       return
     }
-    const numbers = new Set(ports.filter(({ name, protocol }) => name === wanted.name && protocol === wanted.protocol).map(({ port }) => port))
+    const numbers = new Set(ports.filter(({ name, protocol }) => wanted.names.has(name) && protocol === wanted.protocol).map(({ port }) => port))
     for (const address of addresses) for (const number of numbers) yield [familyOf(address), `${address} . ${number}`]
   }
 }
 
 export function groupKey({ key }: PeerSelector, port: GroupPort | undefined): string {
-  return port ? `${port.protocol} ${port.name} ${key}` : key
+  return port ? `${port.protocol} ${[...port.names].sort().join()} ${key}` : key
 }

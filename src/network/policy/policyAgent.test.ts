@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict'
-import fs from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Unstructured } from '#api/machinery/meta'
@@ -16,9 +13,10 @@ import { anObject, HistoryTransport } from '#testing/historyTransport'
 import { slimObject } from './changes.ts'
 import { createPolicyAgent, type PolicyAgent } from './policyAgent.ts'
 
-/** Keeps the scripts that nft is given, which it can refuse or hold up. */
+/** Keeps the scripts that nft is given, which it can refuse or hold up, and the arguments of conntrack. */
 class FakeNft implements Exec {
   readonly scripts: string[] = []
+  readonly forgotten: string[] = []
   refuses = false
   held: Promise<void> | undefined
   release = () => {}
@@ -30,7 +28,11 @@ class FakeNft implements Exec {
     })
   }
 
-  async run(_command: string, _args: readonly string[], { input }: ExecOptions = {}): Promise<ExecResult> {
+  async run(command: string, args: readonly string[], { input }: ExecOptions = {}): Promise<ExecResult> {
+    if (command === 'conntrack') {
+      this.forgotten.push(args.join(' '))
+      return { code: 1, stdout: '', stderr: 'conntrack v1.4.7: 0 flow entries have been deleted.', timedOut: false }
+    }
     this.scripts.push(String(input))
     await this.held
     return { code: this.refuses ? 1 : 0, stdout: '', stderr: '', timedOut: false }
@@ -77,10 +79,8 @@ const denyAll = anObject(
 )
 const policyPath = '/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/deny'
 
-/** Runs the agent of node `self` over an API and a kernel that the test plays. @param setting the content of the bridge settings */
-async function withAgent(run: (world: World) => Promise<void>, { prepare = (_: HistoryTransport) => {}, setting = '1' } = {}): Promise<void> {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'policy-agent-'))
-  if (setting !== '') for (const name of ['bridge-nf-call-iptables', 'bridge-nf-call-ip6tables']) await fs.writeFile(path.join(dir, name), `${setting}\n`)
+/** Runs the agent of node `self` over an API and a kernel that the test plays. */
+async function withAgent(run: (world: World) => Promise<void>, { prepare = (_: HistoryTransport) => {} } = {}): Promise<void> {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const nft = new FakeNft()
@@ -89,18 +89,21 @@ async function withAgent(run: (world: World) => Promise<void>, { prepare = (_: H
   const informers = createSharedInformerFactory(createClient(server), { clock, random: seededRandom(1), log: noLog }, { transform: slimObject })
   const stop = new AbortController()
   for (const name of ['a', 'b']) server.put(`/api/v1/namespaces/${name}`, anObject('Namespace', { name }))
+  for (const [name, podCIDR] of [
+    ['self', '10.1.0.0/24'],
+    ['other', '10.2.0.0/24'],
+  ] as const)
+    server.put(`/api/v1/nodes/${name}`, anObject('Node', { name }, { spec: { podCIDR } }))
   prepare(server)
-  const agent = createPolicyAgent({ informers, clock, log, metrics: noMetrics, exec: nft }, { nodeName: 'self', bridgeSettings: dir })
+  const agent = createPolicyAgent({ informers, clock, log, metrics: noMetrics, exec: nft }, { nodeName: 'self' })
   const running = Promise.all([agent.run(stop.signal), informers.run(stop.signal)])
   try {
     await run({ agent, server, clock, nft, errors, signal: stop.signal })
-    if (setting !== '') assert.equal((await fs.readFile(path.join(dir, 'bridge-nf-call-ip6tables'), 'utf8')).trim(), '1')
   } finally {
     stop.abort()
     nft.release()
     await clock.advance(1_000)
     await running
-    await fs.rm(dir, { recursive: true })
   }
 }
 
@@ -244,21 +247,96 @@ test('NPO-02 labels of a namespace and of a pod change what a policy allows', ()
     },
   ))
 
-test('NPO-02 the agent turns the filter of bridged packets on', () =>
+test('NPO-02 of the addresses that another node reports for its pods, those in its ranges count; pods of the own node are isolated in any range', () =>
   withAgent(
-    async ({ clock, nft, errors }) => {
+    async ({ server, clock, nft }) => {
       await until(clock, () => nft.scripts.length === 1)
-      assert.deepEqual(errors, [])
+      const first = nft.take()
+      assert.match(first, /pods-\d+-v4 \{ 10\.9\.0\.5 \}/)
+      assert.match(first, /ingress-v4 \{ 10\.9\.0\.5 : /)
+      server.put('/api/v1/nodes/late', anObject('Node', { name: 'late' }, { spec: { podCIDR: '10.3.0.0/24' } }))
+      await until(clock, () => nft.scripts.length === 1)
+      assert.match(nft.take(), /^add element inet skiff-policy pods-\d+-v4 \{ 10\.3\.0\.7 \}\n$/)
     },
-    { setting: '0' },
+    {
+      prepare: (server) => {
+        server.put(policyPath, denyAll)
+        server.put(pathOf('a/one'), podObject('a/one', '10.9.0.5'))
+        server.put(pathOf('a/remote'), podObject('a/remote', '10.1.0.77', { nodeName: 'other' }))
+        server.put(pathOf('a/late'), podObject('a/late', '10.3.0.7', { nodeName: 'late' }))
+      },
+    },
   ))
 
-test('NPO-02 a kernel without the filter of bridged packets is an error in the log, for each family', () =>
+test('NPO-02 the address that the kubelet announced for a pod stays isolated when another pod claims it in the API', () =>
+  withAgent(
+    async ({ agent, server, clock, nft, signal }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      server.put(pathOf('a/two'), podObject('a/two', '10.1.0.5', { labels: { app: 'other' } }))
+      await until(clock, () => nft.scripts.length === 2)
+      nft.take()
+      await settled(clock, agent.podNetworkReady(podObject('a/one', undefined) as unknown as Pod, ['10.1.0.5'], signal))
+      const [, chain] = /ingress-v4 \{ 10\.1\.0\.5 : jump (ingress-pods-\d+) \}/.exec(nft.take()) ?? []
+      assert.ok(chain)
+      server.put(pathOf('a/three'), podObject('a/three', '10.1.0.5', { labels: { app: 'third' } }))
+      await settled(clock, Promise.resolve())
+      assert.doesNotMatch(nft.take(), /element inet skiff-policy ingress-v4/)
+    },
+    {
+      prepare: (server) => {
+        const ofLabel = (app: string) => ({ podSelector: { matchLabels: { app } }, ingress: [] })
+        for (const app of ['web', 'other', 'third'])
+          server.put(policyPath.replace('deny', app), { ...denyAll, metadata: { namespace: 'a', name: app }, ...{ spec: ofLabel(app) } })
+      },
+    },
+  ))
+
+test('NPO-02 a policy with more selectors than the kernel takes sets isolates its pods and allows nothing; other policies apply', () =>
   withAgent(
     async ({ clock, nft, errors }) => {
       await until(clock, () => nft.scripts.length === 1)
-      assert.equal(errors.length, 2)
-      assert.match(errors[0] ?? '', /^Network policies are not enforced between pods of this node: IPv4: .*bridge-nf-call-iptables is missing/)
+      const script = nft.take()
+      assert.deepEqual(errors, ['A network policy is too large and allows nothing: it has 1001 selectors of peers and lists of named ports, more than 1000'])
+      assert.equal(script.match(/^add set /gm)?.length, 2)
+      assert.match(script, /ingress-v4 \{ 10\.1\.0\.5 : jump/)
+      assert.match(script, /add rule inet skiff-policy ingress-policy-\d+-a\/deny ip saddr @pods-\d+-v4 accept/)
+      assert.match(script, /add chain inet skiff-policy ingress-policy-\d+-a\/large\n/)
+      assert.doesNotMatch(script, /add rule inet skiff-policy ingress-policy-\d+-a\/large/)
     },
-    { setting: '' },
+    {
+      prepare: (server) => {
+        const from = Array.from({ length: 1001 }, (_, i) => ({ podSelector: { matchLabels: { i: `${i}` } } }))
+        server.put(policyPath, denyAll)
+        server.put(policyPath.replace('deny', 'large'), {
+          ...denyAll,
+          metadata: { namespace: 'a', name: 'large' },
+          ...{ spec: { podSelector: {}, ingress: [{ from }] } },
+        })
+        server.put(pathOf('a/one'), podObject('a/one', '10.1.0.5'))
+      },
+    },
+  ))
+
+test('NPO-02 the connections of an address are forgotten when its pod is gone or has ended', () =>
+  withAgent(
+    async ({ server, clock, nft, errors }) => {
+      await until(clock, () => nft.scripts.length === 1)
+      assert.deepEqual(nft.forgotten, [])
+      server.remove(pathOf('b/one'))
+      server.remove(pathOf('b/remote'))
+      await until(clock, () => nft.forgotten.length === 2)
+      assert.deepEqual(nft.forgotten.splice(0), ['-D --reply-src 10.1.0.5', '-D --orig-src 10.1.0.5'])
+      const ended = podObject('b/two', '10.1.0.6')
+      server.put(pathOf('b/two'), { ...ended, ...{ status: { phase: 'Succeeded', podIP: '10.1.0.6' } } })
+      await until(clock, () => nft.forgotten.length === 2)
+      assert.deepEqual(nft.forgotten, ['-D --reply-src 10.1.0.6', '-D --orig-src 10.1.0.6'])
+      assert.deepEqual(errors, [])
+    },
+    {
+      prepare: (server) => {
+        server.put(pathOf('b/one'), podObject('b/one', '10.1.0.5'))
+        server.put(pathOf('b/two'), podObject('b/two', '10.1.0.6'))
+        server.put(pathOf('b/remote'), podObject('b/remote', '10.2.0.5', { nodeName: 'other' }))
+      },
+    },
   ))

@@ -12,10 +12,10 @@ import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { createWakeUp } from '#base/wakeUp'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
+import { createConntrack } from '#host/conntrack'
 import type { Exec } from '#host/exec'
 import { createNftTable } from '#host/nftables'
 import { inTimeSlices, SharedTurns } from '#host/timeSlices'
-import { filterBridgedPackets } from './bridgeFilter.ts'
 import { followPolicyObjects, type PolicyChanges } from './changes.ts'
 import { PolicyModel } from './model.ts'
 import { createPolicyRenderer, policyTable } from './nftables.ts'
@@ -31,8 +31,6 @@ export interface PolicyAgentDeps {
 
 export interface PolicyAgentConfig {
   readonly nodeName: string
-  /** The folder of the kernel's bridge settings. Default: that of /proc. */
-  readonly bridgeSettings?: string | undefined
 }
 
 export interface PolicyAgent extends Component {
@@ -48,8 +46,10 @@ const retryMs = { initial: 500, max: 30_000 }
 
 export function createPolicyAgent(deps: PolicyAgentDeps, config: PolicyAgentConfig): PolicyAgent {
   const wakeUp = createWakeUp()
-  const changes = followPolicyObjects(deps.informers, wakeUp.ring)
-  const enforcement = new Enforcement(deps, config.nodeName, changes)
+  const changes = followPolicyObjects(deps.informers, config.nodeName, wakeUp.ring)
+  const flows = createFlowCleaner(deps)
+  const model = new PolicyModel((pod) => pod.nodeName === config.nodeName, flows.forget)
+  const enforcement = new Enforcement(deps, model, changes)
   return {
     name: 'network-policies',
     podNetworkReady: (pod, addresses, signal) => {
@@ -57,9 +57,7 @@ export function createPolicyAgent(deps: PolicyAgentDeps, config: PolicyAgentConf
       return enforcement.inForce(keyOf(pod), signal)
     },
     run: async (signal) => {
-      for (const obstacle of await filterBridgedPackets(config.bridgeSettings))
-        deps.log.error(new Error(obstacle), 'Network policies are not enforced between pods of this node')
-      try {
+      const enforce = async () => {
         await changes.synced(signal)
         wakeUp.ring()
         for (let failures = 0; !signal.aborted; ) {
@@ -70,8 +68,41 @@ export function createPolicyAgent(deps: PolicyAgentDeps, config: PolicyAgentConf
           await deps.clock.sleep(Math.min(retryMs.max, retryMs.initial * 2 ** (failures - 1)), signal)
           wakeUp.ring()
         }
+      }
+      try {
+        await Promise.all([enforce(), flows.run(signal)])
       } catch (error) {
         if (!signal.aborted) throw error
+      }
+    },
+  }
+}
+
+/**
+ * Makes the kernel forget the connections of an address that a pod no longer has: otherwise the packets of their clients would pass as replies when the
+ * address belongs to another pod.
+ */
+function createFlowCleaner({ exec, log }: PolicyAgentDeps) {
+  const conntrack = createConntrack(exec)
+  const released = new Set<string>()
+  const wakeUp = createWakeUp()
+  return {
+    forget: (address: string) => {
+      released.add(address)
+      wakeUp.ring()
+    },
+    run: async (signal: AbortSignal) => {
+      while (!signal.aborted) {
+        await wakeUp.wait(signal)
+        for (const address of released) {
+          if (signal.aborted) break
+          released.delete(address)
+          try {
+            for (const filter of [{ replySrc: address }, { origSrc: address }]) await conntrack.delete(filter)
+          } catch (error) {
+            log.error(error, 'Failed to delete the connections of a pod that is gone', { address })
+          }
+        }
       }
     },
   }
@@ -91,10 +122,10 @@ class Enforcement {
   /** The model's version that the kernel has; -1 before the first. */
   #applied = -1
 
-  constructor(deps: PolicyAgentDeps, nodeName: string, changes: PolicyChanges) {
+  constructor(deps: PolicyAgentDeps, model: PolicyModel, changes: PolicyChanges) {
     this.#deps = deps
     this.#changes = changes
-    this.#model = new PolicyModel((pod) => pod.nodeName === nodeName)
+    this.#model = model
     this.#table = createNftTable(deps.exec, 'inet', policyTable, this.#turns)
   }
 
@@ -103,7 +134,10 @@ class Enforcement {
     const { log, clock, metrics } = this.#deps
     const startedMs = clock.monotonicMs()
     await inTimeSlices(
-      this.#changes.takeIn(this.#model, (key) => this.#unapplied.add(key)),
+      this.#changes.takeIn(this.#model, {
+        touched: (podKey) => this.#unapplied.add(podKey),
+        obstacle: (networkPolicy, reason) => log.error(new Error(reason), 'A network policy is too large and allows nothing', { networkPolicy }),
+      }),
       this.#turns,
     )
     this.#release()

@@ -83,7 +83,8 @@ export function modelOf(policies: readonly NetworkPolicy[]): PolicyModel {
   const model = new PolicyModel(() => true)
   for (const name of ['x', 'y', 'z']) complete(model.updateNamespace(name, namespaceLabels(name)))
   for (const pod of testPods) complete(model.updatePod(pod.key, podFactsOf(podObject(pod))))
-  for (const policy of policies) complete(model.updatePolicy(`x/${policy.metadata.name}`, policy.metadata.namespace ?? '', compilePolicy(policy)))
+  for (const policy of policies) complete(model.updatePolicy(`x/${policy.metadata.name}`, policy.metadata.namespace ?? '', complete(compilePolicy(policy))))
+  complete(model.settle())
   return model
 }
 

@@ -127,8 +127,22 @@ const damages: readonly { readonly name: string; readonly damage: (file: Buffer)
   },
   {
     name: 'with keys out of order',
-    damage: edit(7, (page) => page.writeUInt32LE(page.readUInt32LE(16 + 4) - 16, 32 + 4)),
+    damage: (file) => {
+      const head = 7 * pageBytes + 32
+      file.write('a', head + file.readUInt32LE(head + 4))
+      return file
+    },
     message: /^page 7: the key of its element \d+ is not in order$/,
+  },
+  {
+    name: 'with two elements that share a value',
+    damage: edit(7, (page) => page.writeUInt32LE(page.readUInt32LE(16 + 12) + 4, 16 + 12)),
+    message: /^page 7: its element 1 begins within another one$/,
+  },
+  {
+    name: 'with an element within the heads of others',
+    damage: edit(7, (page) => page.writeUInt32LE(16, 16 + 4)),
+    message: /^page 7: its element 0 begins within another one$/,
   },
   {
     name: 'with a page in use that is free',
@@ -180,4 +194,28 @@ test('ETC-11 every file with one changed byte is refused or read, and nothing el
       assert.ok(error instanceof DamagedDatabase, `byte ${at}: ${error}`)
     }
   }
+})
+
+/** A file with one value of 20 pages, which are meta pages of a newer transaction: they stand where files with longer pages have their second meta page. */
+function forgedFile(): { readonly file: Buffer; readonly value: string } {
+  const forged = metaPage({ pageBytes: 16_384, root: 3, freelist: undefined, pages: 4, transaction: 1000 }).subarray(0, pageBytes)
+  // Behind the heads of the page and its element, and the key: the next page begins with a whole one.
+  const headBytes = 16 + 16 + 1
+  const value = Buffer.concat([Buffer.alloc(pageBytes - headBytes), ...Array.from({ length: 20 }, () => forged)]).toString('latin1')
+  const pages: Buffer[] = []
+  const writer = new DatabaseWriter((page) => pages.push(page))
+  writer.bucket(Buffer.from('key')).add(Buffer.from('a'), Buffer.from(value, 'latin1'))
+  const { head } = writer.end()
+  const file = Buffer.concat([head, ...pages])
+  assert.ok(readMeta(file.subarray(16_384))?.transaction === 1000)
+  return { file, value }
+}
+
+test('ETC-11 a value that looks like a newer meta page is not taken for one', () => {
+  const { file, value } = forgedFile()
+  const [bucket] = openDatabase(sourceOf(file)).buckets()
+  assert.deepEqual(
+    [...(bucket?.entries ?? [])].map((entry) => entry.value.toString('latin1')),
+    [value],
+  )
 })

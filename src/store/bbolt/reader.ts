@@ -49,8 +49,9 @@ export class DamagedDatabase extends Error {
   }
 }
 
-const smallestPageBytes = 1024
-const largestPageBytes = 65_536
+const pageSizes = [1024, 2048, 4096, 8192, 16_384, 32_768, 65_536]
+/** Bytes of a page from which its meta can be read. */
+const metaPageBytes = 1024
 /** A tree of full pages with the smallest elements has far fewer levels. */
 const mostLevels = 64
 /** Longest page with what follows it. An entry of etcd has a few megabytes at most. */
@@ -64,18 +65,22 @@ export function openDatabase(source: PageSource): Database {
   return new Reader(source, meta)
 }
 
-/** The second meta page lies behind the first page, whose size is unknown when the first one is damaged. */
+/**
+ * The newer one of the two meta pages. The first one says where the second one is; only where the first one is damaged, each place is tried. Elsewhere a page of
+ * a long value may look like a meta page.
+ */
 function newestMeta(source: PageSource): Meta {
-  const at = (position: number) => readMeta(source.read(position, Math.max(0, Math.min(smallestPageBytes, source.length - position))))
-  const found = [at(0)]
-  for (let bytes = smallestPageBytes; bytes <= largestPageBytes; bytes *= 2) if (bytes < source.length) found.push(at(bytes))
-  const valid = found.filter((meta) => meta !== undefined).sort((a, b) => b.transaction - a.transaction)
-  const [newest] = valid
+  const first = metaAt(source, 0)
+  const places = first ? [first.pageBytes] : pageSizes
+  const second = places.map((bytes) => metaAt(source, bytes)).find((meta, index) => meta?.pageBytes === places[index])
+  const newest = first && second ? (first.transaction > second.transaction ? first : second) : (first ?? second)
   if (!newest) throw new DamagedDatabase('neither of the two meta pages is valid: this is no bbolt database, or a damaged one')
-  const { pageBytes } = newest
-  if (pageBytes < smallestPageBytes || pageBytes > largestPageBytes || (pageBytes & (pageBytes - 1)) !== 0)
-    throw new DamagedDatabase(`pages of ${pageBytes} bytes are not supported`)
+  if (!pageSizes.includes(newest.pageBytes)) throw new DamagedDatabase(`pages of ${newest.pageBytes} bytes are not supported`)
   return newest
+}
+
+function metaAt({ length, read }: PageSource, position: number): Meta | undefined {
+  return position < length ? readMeta(read(position, Math.min(metaPageBytes, length - position))) : undefined
 }
 
 class Reader implements Database {
@@ -130,13 +135,10 @@ class Reader implements Database {
       yield* this.#leaf(bytes, id, from, to)
       return
     }
-    let before = from
-    for (let i = 0; i < head.count; i++) {
-      const key = branchKey(bytes, i, id)
-      checkOrder(key, before, to, i, id)
-      before = key
-      const next = i + 1 < head.count ? branchKey(bytes, i + 1, id) : to
-      yield* this.#tree(readId(bytes, pageHeadBytes + i * elementBytes + 8), level + 1, key, next)
+    const keys = branchKeys(bytes, head.count, id)
+    for (const [i, key] of keys.entries()) {
+      checkOrder(key, keys[i - 1] ?? from, to, i, id)
+      yield* this.#tree(readId(bytes, pageHeadBytes + i * elementBytes + 8), level + 1, key, keys[i + 1] ?? to)
     }
   }
 
@@ -145,10 +147,13 @@ class Reader implements Database {
     const { count, flags } = readPageHead(bytes)
     if (flags !== pageFlags.leaf) throw new DamagedDatabase(`it has the flags ${flags}, which no leaf has`, id)
     let before = from
+    let end = pageHeadBytes + count * elementBytes
     for (let i = 0; i < count; i++) {
       const at = elementAt(bytes, i, id)
       const keyBytes = bytes.readUInt32LE(at + 8)
-      const data = piece(bytes, at + bytes.readUInt32LE(at + 4), keyBytes + bytes.readUInt32LE(at + 12), id)
+      const start = at + bytes.readUInt32LE(at + 4)
+      const data = nextPiece(bytes, end, start, keyBytes + bytes.readUInt32LE(at + 12), i, id)
+      end = start + data.length
       const key = data.subarray(0, keyBytes)
       checkOrder(key, before, to, i, id)
       before = key
@@ -209,9 +214,23 @@ function elementAt(bytes: Buffer, index: number, id: number): number {
   return at
 }
 
-function branchKey(bytes: Buffer, index: number, id: number): Buffer {
-  const at = elementAt(bytes, index, id)
-  return piece(bytes, at + bytes.readUInt32LE(at), bytes.readUInt32LE(at + 4), id)
+function branchKeys(bytes: Buffer, count: number, id: number): Buffer[] {
+  const keys: Buffer[] = []
+  let end = pageHeadBytes + count * elementBytes
+  for (let i = 0; i < count; i++) {
+    const at = elementAt(bytes, i, id)
+    const start = at + bytes.readUInt32LE(at)
+    const key = nextPiece(bytes, end, start, bytes.readUInt32LE(at + 4), i, id)
+    end = start + key.length
+    keys.push(key)
+  }
+  return keys
+}
+
+/** What element `index` refers to. It begins behind what the elements before refer to, so that all together are no longer than the page. */
+function nextPiece(bytes: Buffer, from: number, at: number, length: number, index: number, id: number): Buffer {
+  if (at < from) throw new DamagedDatabase(`its element ${index} begins within another one`, id)
+  return piece(bytes, at, length, id)
 }
 
 function piece(bytes: Buffer, at: number, length: number, id: number): Buffer {

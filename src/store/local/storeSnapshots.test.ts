@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import fs from 'node:fs'
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { dirname, join, relative } from 'node:path'
+import { after, mock, test } from 'node:test'
+import { open } from 'lmdb'
 import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { openLmdbStore } from '../drivers/lmdb.ts'
@@ -104,24 +107,26 @@ test('ETC-13 a defragmentation during writes loses none of them, and leaves no o
   await again.close()
 })
 
-test('ETC-14 ETC-20 leases of 63 bits survive a restart, with their keys', async () => {
-  const folder = await newFolder()
-  const id = 2n ** 62n + 1n
-  const store = await openFile(folder)
-  assert.equal(await store.grantLease(60, id), id)
-  await put(store, 'leased', '1', id)
-  await put(store, 'leased-too', '1', id)
-  await store.close()
-  const again = await openFile(folder)
-  assert.deepEqual(again.lease(id)?.keys, ['leased', 'leased-too'])
-  assert.deepEqual((await again.transact({ compare: [{ key: 'leased', target: 'lease', op: '=', value: id }], success: [] })).succeeded, true)
-  assert.deepEqual((await again.transact({ compare: [{ key: 'leased', target: 'lease', op: '>', value: 7 }], success: [] })).succeeded, true)
-  await again.revokeLease(id)
-  await again.close()
-  const last = await openFile(folder)
-  assert.deepEqual([(await last.range('leased', 'm')).count, last.leaseIds()], [0, []])
-  await last.close()
-})
+// A number holds the second one exactly.
+for (const id of [2n ** 62n + 1n, 2n ** 62n]) {
+  test(`ETC-14 ETC-20 the lease ${id} of 63 bits survives a restart, with its keys`, async () => {
+    const folder = await newFolder()
+    const store = await openFile(folder)
+    assert.equal(await store.grantLease(60, id), id)
+    await put(store, 'leased', '1', id)
+    await put(store, 'leased-too', '1', id)
+    await store.close()
+    const again = await openFile(folder)
+    assert.deepEqual(again.lease(id)?.keys, ['leased', 'leased-too'])
+    assert.deepEqual((await again.transact({ compare: [{ key: 'leased', target: 'lease', op: '=', value: id }], success: [] })).succeeded, true)
+    assert.deepEqual((await again.transact({ compare: [{ key: 'leased', target: 'lease', op: '>', value: 7 }], success: [] })).succeeded, true)
+    await again.revokeLease(id)
+    await again.close()
+    const last = await openFile(folder)
+    assert.deepEqual([(await last.range('leased', 'm')).count, last.leaseIds()], [0, []])
+    await last.close()
+  })
+}
 
 test('ETC-20 a store that was imported with a compaction above every change continues after it, and serves nothing before', async () => {
   const folder = await newFolder()
@@ -148,4 +153,89 @@ test('ETC-20 a store that was imported with a compaction above every change cont
   assert.equal((await put(store, 'a', '2')).revision, 1001)
   assert.deepEqual(store.leaseIds(), [5])
   await store.close()
+})
+
+test('ETC-14 ETC-20 a lease of 63 bits that a crash left in the journal alone is there afterwards, with its keys', async () => {
+  const [folder, left] = [await newFolder(), await newFolder()]
+  const id = 2n ** 62n
+  const store = await openFile(folder)
+  await store.grantLease(60, id)
+  await put(store, 'leased', '1', id)
+  // What a crash here would leave.
+  for (const name of await readdir(folder)) await copyFile(join(folder, name), join(left, name))
+  await store.close()
+  const again = await openFile(left)
+  assert.deepEqual(again.lease(id)?.keys, ['leased'])
+  await again.close()
+})
+
+test('ETC-10 a store that a newer version wrote is refused and stays as it is, and one without a format is opened', async () => {
+  const folder = await newFolder()
+  const path = join(folder, 'data.mdb')
+  const store = await openFile(folder)
+  await put(store, 'a', '1')
+  await store.close()
+  const setFormat = async (
+    change: (facts: { put(key: string, value: number): Promise<boolean>; remove(key: string): Promise<boolean> }) => Promise<boolean>,
+  ) => {
+    const root = open({ path, noSubdir: true, maxDbs: 4 })
+    await change(root.openDB<number, string>({ name: 'facts' }))
+    await root.close()
+  }
+  await setFormat((facts) => facts.put('format', 3))
+  const before = await readFile(path)
+  await assert.rejects(openFile(folder), {
+    message: `the store ${path} has the data format 3, and this version of Skiff reads formats up to 2: open it with the version that wrote it, or a newer one`,
+  })
+  assert.deepEqual(await readFile(path), before)
+  await setFormat((facts) => facts.remove('format'))
+  const again = await openFile(folder)
+  assert.equal((await again.range('a')).count, 1)
+  await put(again, 'b', '1')
+  await again.close()
+  const root = open({ path, noSubdir: true, maxDbs: 4, readOnly: true })
+  assert.equal(root.openDB<number, string>({ name: 'facts' }).get('format'), 2)
+  await root.close()
+})
+
+for (const { name, content } of [
+  { name: 'text', content: 'apiVersion: v1\n'.repeat(1000) },
+  { name: 'short', content: 'x' },
+]) {
+  test(`ETC-10 a file of a store that is ${name} is refused by name`, async () => {
+    const folder = await newFolder()
+    await writeFile(join(folder, 'data.mdb'), content)
+    await assert.rejects(openFile(folder), /data\.mdb is no store of Skiff, or its beginning is damaged/)
+    assert.equal(await readFile(join(folder, 'data.mdb'), 'utf8'), content)
+  })
+}
+
+test('ETC-13 the copy of a defragmentation is open to its owner alone, and on the disk before it becomes the store', async () => {
+  const folder = await newFolder()
+  const store = await openFile(folder)
+  await put(store, 'a', '1')
+  const steps: string[] = []
+  const { open: openFileHandle, rename } = fs.promises
+  mock.method(fs.promises, 'open', async (...args: Parameters<typeof openFileHandle>) => {
+    const handle = await openFileHandle(...args)
+    const { sync } = handle
+    handle.sync = async () => {
+      steps.push(`sync ${relative(folder, String(args[0]))}`)
+      await sync.call(handle)
+    }
+    return handle
+  })
+  mock.method(fs.promises, 'rename', async (from: string, to: string) => {
+    steps.push(`rename to ${relative(folder, to)}, mode ${((await fs.promises.stat(dirname(from))).mode & 0o777).toString(8)} around it`)
+    await rename(from, to)
+  })
+  syncBuiltinESMExports()
+  try {
+    await store.defragment()
+  } finally {
+    mock.restoreAll()
+    syncBuiltinESMExports()
+    await store.close()
+  }
+  assert.deepEqual(steps, ['sync data.mdb-copy/data.mdb', 'rename to data.mdb-lock, mode 700 around it', 'rename to data.mdb, mode 700 around it'])
 })

@@ -91,7 +91,7 @@ export class StoreSnapshots {
     }
   }
 
-  /** etcd keeps the newest version at the compaction, and a deletion only when it is the compaction's own revision. This store keeps a little more. */
+  /** etcd keeps the newest version at the compaction, and a deletion only when it is the compaction's own revision. The rest may not be removed yet. */
   #isKept(version: Version, compacted: Revision): boolean {
     if (version.modRevision > compacted) return true
     return isSame(this.#engine.newestUpTo(version.key, compacted), version) && (!isTombstone(version) || version.modRevision === compacted)

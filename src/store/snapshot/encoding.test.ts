@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { decodeKeyValue, decodeLease, decodeRevisionKey, encodeKeyValue, encodeLease, revisionKey } from './encoding.ts'
+import { decodeKeyValue, decodeLease, decodeRevisionKey, encodeKeyValue, encodeLease, revisionKey, uint64 } from './encoding.ts'
 
 const change = { key: 'a', value: new Uint8Array(0), createRevision: 2, modRevision: 2, version: 1, lease: 0, sub: 0 }
 
@@ -32,8 +32,22 @@ test('ETC-20 a lease is decoded as it was encoded', () => {
   for (const lease of [
     { id: 7, ttlSeconds: 60 },
     { id: 2n ** 62n + 3n, ttlSeconds: 9_000_000_000 },
+    { id: -5, ttlSeconds: 60 },
+    { id: -(2n ** 62n), ttlSeconds: 60 },
   ])
     assert.deepEqual(decodeLease(encodeLease(lease)), lease)
+})
+
+test('ETC-20 the key of a lease with a negative id is its two’s complement', () => {
+  assert.deepEqual(
+    [uint64(-5), uint64(-5n)].map((key) => key.toString('hex')),
+    ['fffffffffffffffb', 'fffffffffffffffb'],
+  )
+})
+
+test('ETC-20 a message that ends within an unknown field is refused', () => {
+  // Field 15 with eight bytes, of which three are there.
+  assert.throws(() => decodeLease(Buffer.from([0x79, 1, 2, 3])), /ends 5 bytes too early/)
 })
 
 const keys: readonly { readonly name: string; readonly key: Buffer; readonly want: unknown }[] = [

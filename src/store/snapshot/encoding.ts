@@ -40,10 +40,10 @@ export function decodeRevisionKey(key: Buffer): RevisionKey | undefined {
   return Number.isSafeInteger(main) && Number.isSafeInteger(sub) ? { main, sub, isTombstone } : undefined
 }
 
-/** A whole number from 0 on, in eight bytes, the highest first. */
+/** A whole number in eight bytes, the highest first; a negative one as its two's complement. */
 export function uint64(value: number | bigint): Buffer {
   const bytes = Buffer.allocUnsafe(8)
-  if (typeof value === 'bigint') bytes.writeBigUInt64BE(value)
+  if (typeof value === 'bigint' || value < 0) bytes.writeBigUInt64BE(BigInt.asUintN(64, BigInt(value)))
   else writeUInt64(bytes, value, 0)
   return bytes
 }
@@ -89,9 +89,9 @@ export function encodeLease({ id, ttlSeconds }: { readonly id: LeaseId; readonly
 const fieldBytes = (length: number) => 1 + varintBytes(length) + length
 
 function varintBytes(value: number | bigint): number {
-  if (typeof value === 'bigint') {
+  if (typeof value === 'bigint' || value < 0) {
     let bytes = 1
-    for (let rest = BigInt.asUintN(64, value) >> 7n; rest > 0n; rest >>= 7n) bytes++
+    for (let rest = BigInt.asUintN(64, BigInt(value)) >> 7n; rest > 0n; rest >>= 7n) bytes++
     return bytes
   }
   let bytes = 1
@@ -102,8 +102,8 @@ function varintBytes(value: number | bigint): number {
 function writeHead(out: Buffer, tag: number, value: number | bigint, from: number): number {
   let at = from
   out[at++] = tag
-  if (typeof value === 'bigint') {
-    let rest = BigInt.asUintN(64, value)
+  if (typeof value === 'bigint' || value < 0) {
+    let rest = BigInt.asUintN(64, BigInt(value))
     for (; rest > 0x7fn; rest >>= 7n) out[at++] = Number(rest & 0x7fn) | 0x80
     out[at++] = Number(rest)
     return at
@@ -116,30 +116,37 @@ function writeHead(out: Buffer, tag: number, value: number | bigint, from: numbe
 
 /** A change without its place in the history. @throws Error when the message is damaged */
 export function decodeKeyValue(bytes: Buffer): KeyValue {
-  const reader = new ProtoReader(bytes)
   const found = { key: '', value: noBytes, createRevision: 0, modRevision: 0, version: 0, lease: 0 as LeaseId }
-  while (reader.hasMore) {
-    const tag = reader.uint32()
+  readFields(bytes, (tag, reader) => {
     if (tag === 0x0a) found.key = reader.bytes().toString('latin1')
     else if (tag === 0x10) found.createRevision = reader.int64()
     else if (tag === 0x18) found.modRevision = reader.int64()
     else if (tag === 0x20) found.version = reader.int64()
     else if (tag === 0x2a) found.value = new Uint8Array(reader.bytes())
     else if (tag === 0x30) found.lease = leaseIdOf(reader.int64Text())
-    else reader.skip(tag & 7)
-  }
+    else return false
+    return true
+  })
   return found
 }
 
 /** @throws Error when the message is damaged */
 export function decodeLease(bytes: Buffer): { readonly id: LeaseId; readonly ttlSeconds: number } {
+  const found = { id: 0 as LeaseId, ttlSeconds: 0 }
+  readFields(bytes, (tag, reader) => {
+    if (tag === 0x08) found.id = leaseIdOf(reader.int64Text())
+    else if (tag === 0x10) found.ttlSeconds = reader.int64()
+    else return false
+    return true
+  })
+  return found
+}
+
+/** @param read reads the field with the tag; false: it is unknown, and skipped */
+function readFields(bytes: Buffer, read: (tag: number, reader: ProtoReader) => boolean): void {
   const reader = new ProtoReader(bytes)
-  let [id, ttlSeconds]: [LeaseId, number] = [0, 0]
   while (reader.hasMore) {
     const tag = reader.uint32()
-    if (tag === 0x08) id = leaseIdOf(reader.int64Text())
-    else if (tag === 0x10) ttlSeconds = reader.int64()
-    else reader.skip(tag & 7)
+    if (!read(tag, reader)) reader.skip(tag & 7)
   }
-  return { id, ttlSeconds }
 }

@@ -34,8 +34,13 @@ export class NoSnapshot extends Error {
   }
 }
 
-/** Entries after which a reader of {@link readSnapshot} gets its turn. */
+/** What a record of the embedded store has room for. */
+const mostSub = 2 ** 31 - 1
+const mostVersions = 2 ** 32 - 1
+
+/** Entries, and bytes of them, after which a reader of {@link readSnapshot} gets its turn. */
 const slice = 500
+const sliceBytes = 4 << 20
 
 /**
  * Reads everything once, and calls `onChanges` with the changes in order. The newest revision is not among them where only a raised revision has it.
@@ -48,6 +53,7 @@ export async function readSnapshot(source: PageSource, onChanges: (changes: read
   const live = new Set<string>()
   let [hash, revision, authEntries, hasKeys] = [0, 0, 0, false]
   let changes: StoredChange[] = []
+  let bytes = 0
   const take = (entry: Entry) => {
     const change = changeOf(entry)
     revision = change.modRevision
@@ -55,6 +61,7 @@ export async function readSnapshot(source: PageSource, onChanges: (changes: read
     else live.add(change.key)
     // etcdutl raises the revision with an entry that has no key.
     if (change.key !== '') changes.push(change)
+    bytes += entry.value.length
   }
   for (const { name, entries } of database.buckets()) {
     hash = crc32c(Buffer.from(name, 'latin1'), hash)
@@ -65,9 +72,10 @@ export async function readSnapshot(source: PageSource, onChanges: (changes: read
       else if (name === 'lease') leases.push(decoded('a lease', () => decodeLease(entry.value)))
       else if (name === 'meta') meta.set(entry.key.toString('latin1'), entry.value)
       else if (name === 'authUsers' || name === 'authRoles') authEntries++
-      if (changes.length < slice) continue
+      if (changes.length < slice && bytes < sliceBytes) continue
       await onChanges(changes)
       changes = []
+      bytes = 0
     }
   }
   await onChanges(changes)
@@ -86,6 +94,8 @@ function changeOf({ key, value }: Entry): StoredChange {
   const at = decodeRevisionKey(key)
   if (!at) throw new NoSnapshot(`the bucket "key" holds the key ${key.toString('hex')}, which is no revision`)
   const found = decoded(`revision ${at.main}`, () => decodeKeyValue(value))
+  if (at.sub > mostSub || found.version > mostVersions)
+    throw new NoSnapshot(`revision ${at.main} has more changes, or its key more versions, than a store counts`)
   if (at.isTombstone) return { ...found, createRevision: 0, version: 0, lease: 0, modRevision: at.main, sub: at.sub }
   return { ...found, modRevision: at.main, sub: at.sub, version: found.key === '' ? found.version : Math.max(1, found.version) }
 }

@@ -1,24 +1,34 @@
 /** Reads of the past (X5): kubectl through the read-only server, versions of an object, differences between revisions, who may read, and compacted history. */
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import https from 'node:https'
+import os from 'node:os'
+import path from 'node:path'
 import test, { after, before } from 'node:test'
 import type { RevisionHistory } from '#api/debug/revisions'
+import { StatusError } from '#api/machinery/status'
 import { createSecurity } from '#apiserver/security'
 import { seededRandom } from '#base/random'
+import type { CommandContext } from '#cli/command'
+import type { CommandError } from '#cli/exitCodes'
+import { asCommandError, pointOf, withConnection } from '#cli/past/connection'
 import { differences } from '#cli/past/differences'
 import { describeChanges } from '#cli/past/fieldChanges'
 import { kindNamed, listableKinds, nameOf, objectsAt } from '#cli/past/objects'
 import { type PastServer, servePast } from '#cli/past/pastServer'
 import { managerOf, versionsOf } from '#cli/past/versions'
 import { clusterRoleBindings, clusterRoles, configMaps, namespaces, secrets } from '#client/builtIn'
+import type { PluginRunner } from '#client/execCredential'
 import { createHttpTransport, type HttpTransport } from '#client/httpTransport'
-import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import type { ApiRequest } from '#client/transport'
+import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
 import { testCertificates } from '#testing/testCertificates'
 import { type TestKubectl, testKubectl, withoutKubectl } from '../../support/kubectl.ts'
 import { testServiceAccountKey } from '../controllers/cluster.ts'
 
 let api: TestApiServer
+let listener: TestListener
 let transport: HttpTransport
 let certificate: Awaited<ReturnType<typeof testCertificates>>
 /** Maps a and b as they were before b was deleted and a changed. */
@@ -31,7 +41,8 @@ before(async () => {
       return { authorizers, postStartHooks }
     },
   })
-  const { url, ca, token } = await api.listen()
+  listener = await api.listen()
+  const { url, ca, token } = listener
   transport = createHttpTransport({ server: url, tls: { ca }, bearerToken: token, clock: realClock })
   certificate = await testCertificates()
   const maps = api.client.of(configMaps)
@@ -137,6 +148,54 @@ test('X5 the revisions of the server are for users with its path, and deny other
   const user = api.clientAs({ name: 'carol', groups: ['system:authenticated'] })
   await assert.rejects(user.transport.request({ method: 'GET', path: '/skiff/revisions' }), /forbidden: User "carol" cannot get path "\/skiff\/revisions"/)
 })
+
+/** A kubeconfig whose user gets the token from a program. */
+async function withPlugin<T>(work: (context: CommandContext, flags: { readonly kubeconfig: string }) => Promise<T>): Promise<T> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'skiff-past-'))
+  const kubeconfig = path.join(directory, 'kubeconfig')
+  const { url, ca, token } = listener
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: 'credentials', interactiveMode: 'Never' }
+  writeFileSync(
+    kubeconfig,
+    JSON.stringify({
+      clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
+      users: [{ name: 'u', user: { exec } }],
+      contexts: [{ name: 'one', context: { cluster: 'c', user: 'u', namespace: 'case' } }],
+      'current-context': 'one',
+    }),
+  )
+  const answer = JSON.stringify({ apiVersion: exec.apiVersion, kind: 'ExecCredential', status: { token } })
+  const plugins: PluginRunner = { interactive: false, run: async (command) => (command === 'credentials' ? answer : assert.fail(command)) }
+  try {
+    return await work({ clock: realClock, env: {}, home: directory, local: { plugins } } as unknown as CommandContext, { kubeconfig })
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+test('X5 a kubeconfig with a credential plugin is read as its user, and now is the newest revision, whatever the clock of the user says', async () => {
+  const newest = await api.store.latestRevision()
+  await withPlugin((context, flags) =>
+    withConnection(context, flags, async (connection) => {
+      assert.equal(connection.namespace, 'case')
+      assert.equal((await pointOf(connection, 'now', Date.parse('2001-01-01T00:00:00Z'))).revision, newest)
+      await assert.rejects(pointOf(connection, '-10h', Date.now()), /there is no history of -10h: the oldest is of 20\S+Z \(revision \d+\)/)
+      await assert.rejects(pointOf(connection, String(newest + 1), Date.now()), /the newest revision is/)
+    }),
+  )
+})
+
+test('X5 a user without the path of the revisions reads at a revision, and the error for a time says so', async () => {
+  const user = { ...transport, request: async (request: ApiRequest) => (request.path === '/skiff/revisions' ? forbidden() : transport.request(request)) }
+  const connection = { transport: user, namespace: 'case', cluster: undefined }
+  assert.deepEqual(await pointOf(connection, '5', Date.now()), { revision: 5, text: '5' })
+  const error = asCommandError(await pointOf(connection, '-1m', Date.now()).catch((refusal: unknown) => refusal), connection)
+  assert.match((error as CommandError).hint ?? '', /name revisions: skiff at REVISION/)
+})
+
+function forbidden(): never {
+  throw new StatusError('Forbidden', 'forbidden: User "carol" cannot get path "/skiff/revisions"')
+}
 
 async function versions(name: string, limit = 50) {
   const { revision: newest } = (await transport.request({ method: 'GET', path: '/skiff/revisions' })).body as RevisionHistory

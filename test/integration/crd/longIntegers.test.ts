@@ -2,6 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { JSONSchemaProps } from '#api/gen/types/apiextensions.v1'
+import type { Unstructured } from '#api/machinery/meta'
+import { createClient } from '#client/clientOverTransport'
+import { createHttpTransport } from '#client/httpTransport'
 import { createMemoryStore } from '#store/drivers/memory'
 import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
 import { lastingStore } from '#testing/changedStore'
@@ -189,6 +192,28 @@ test('CRD-05 OpenAPI shows a default that no double holds in all of its forms, a
   await until('OpenAPI v2 with the default', async () => shows(await send('GET', '/openapi/v2')))
   const protobuf = await send('GET', '/openapi/v2', undefined, 'application/json', 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf')
   assert.ok(protobuf.includes(long))
+})
+
+test('CGO-06 a client with exactIntegers lists, watches and updates custom resources with all digits', async () => {
+  const { url, ca, token } = listener
+  const transport = createHttpTransport({ server: url, tls: { ca }, bearerToken: token, clock: realClock, exactIntegers: true })
+  const stop = new AbortController()
+  try {
+    const ledgersOf = createClient(transport).of<Unstructured>({ group, version: 'v1', resource: 'ledgers', kind: 'Ledger', namespaced: true })
+    const { items, metadata } = await ledgersOf.list({ namespace: 'default', fieldSelector: 'metadata.name=kept' })
+    const kept = items[0] as Unstructured
+    assert.equal((kept.spec as { count: unknown }).count, BigInt(long))
+    const { resourceVersion } = metadata
+    const updated = await ledgersOf.update({ ...kept, metadata: { ...kept.metadata, labels: { updated: 'yes' } } })
+    assert.deepEqual(updated.spec, kept.spec)
+    for await (const [event] of ledgersOf.watch({ namespace: 'default', resourceVersion: resourceVersion as string, signal: stop.signal })) {
+      assert.deepEqual(event?.object.spec, kept.spec)
+      break
+    }
+  } finally {
+    stop.abort()
+    await transport.close()
+  }
 })
 
 test('CRD-01 a server that reads int64 values from the store answers with their digits', async () => {

@@ -184,3 +184,11 @@ test('a journal that cannot be written any more is left out', async () => {
   assert.deepEqual(durable.map(nameOf), [1, 2, 3])
   assert.equal(state.number, 2, 'the entry that may or may not be there is not read again')
 })
+
+test('ETC-10 a journal with a change of an unknown kind is refused: its change is no compaction', () => {
+  const entry = Buffer.alloc(21)
+  for (const kind of [4, 0x84]) {
+    entry.writeUInt8(kind, 0)
+    assert.throws(() => decodeChanges(entry), /unknown kind \d+: open it with the version of Skiff that wrote it/)
+  }
+})

@@ -8,11 +8,11 @@ import type { Revision } from '../../store.ts'
 import type { Backend, BackendChange } from '../backend.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
 import type { Journal } from './journal.ts'
-import { decodeRecord, encodeRecord } from './record.ts'
+import { decodeRecord, recordLength, writeRecord } from './record.ts'
 
-/** A change with the encoded record of its versions. */
 export interface RecordedChange {
   readonly change: BackendChange
+  /** The versions of the change, where they are encoded already. */
   readonly record: Buffer | undefined
 }
 
@@ -31,10 +31,6 @@ export interface JournaledOptions {
   /** Whether the disk may be too full for the backend to take what the journal holds. */
   isShortOfSpace(): boolean
   readonly log: Logger
-}
-
-export function recorded(change: BackendChange): RecordedChange {
-  return { change, record: change.type === 'revision' ? encodeRecord(change.versions) : undefined }
 }
 
 export function journaledBackend(inner: CheckpointedBackend, journal: Journal, options: JournaledOptions): Backend {
@@ -120,8 +116,7 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, o
   return {
     gather: () => new Promise((resolve) => setImmediate(resolve)),
     async append(changes) {
-      const entries = changes.map(recorded)
-      const payload = encodeChanges(entries)
+      const { payload, entries } = encodeChanges(changes)
       if (!(await makeRoom(payload))) return appendDirectly(changes)
       try {
         last = await journal.append(payload)
@@ -169,27 +164,37 @@ const changeHead = 21
 /** The bit of the kind that says that the lease is an i64: etcd's own ids have 63 bits. */
 const longLease = 0x80
 
-/** Per change, little endian: u8 kind, f64 revision or lease, f64 seconds of a lease, u32 length of the record, record. */
-function encodeChanges(changes: readonly RecordedChange[]): Buffer {
-  const out = Buffer.allocUnsafe(changes.reduce((sum, { record }) => sum + changeHead + (record?.length ?? 0), 0))
+/** Per change, little endian: u8 kind, f64 revision or lease, f64 seconds of a lease, u32 length of the record, record. The records of the entries are parts of the payload. */
+function encodeChanges(changes: readonly BackendChange[]): { readonly payload: Buffer; readonly entries: readonly RecordedChange[] } {
+  const lengths = changes.map((change) => (change.type === 'revision' ? recordLength(change.versions) : 0))
+  const payload = Buffer.allocUnsafeSlow(lengths.reduce((sum, length) => sum + changeHead + length, 0))
+  const entries: RecordedChange[] = []
   let at = 0
-  for (const { change, record } of changes) {
-    const subject = 'revision' in change ? change.revision : change.id
-    at = out.writeUInt8(kinds.indexOf(change.type) + (typeof subject === 'bigint' ? longLease : 0), at)
-    at = typeof subject === 'bigint' ? out.writeBigInt64LE(subject, at) : out.writeDoubleLE(subject, at)
-    at = out.writeDoubleLE(change.type === 'grantLease' ? change.ttlSeconds : 0, at)
-    at = out.writeUInt32LE(record?.length ?? 0, at)
-    if (record) at += record.copy(out, at)
+  for (const [index, change] of changes.entries()) {
+    at = writeChangeHead(payload, at, change, lengths[index] as number)
+    const start = at
+    if (change.type === 'revision') at = writeRecord(payload, at, change.versions)
+    entries.push({ change, record: change.type === 'revision' ? payload.subarray(start, at) : undefined })
   }
-  return out
+  return { payload, entries }
 }
 
-/** The changes of a journal entry. */
+/** @returns where it ends in `out` */
+function writeChangeHead(out: Buffer, start: number, change: BackendChange, recordBytes: number): number {
+  const subject = 'revision' in change ? change.revision : change.id
+  let at = out.writeUInt8(kinds.indexOf(change.type) + (typeof subject === 'bigint' ? longLease : 0), start)
+  at = typeof subject === 'bigint' ? out.writeBigInt64LE(subject, at) : out.writeDoubleLE(subject, at)
+  at = out.writeDoubleLE(change.type === 'grantLease' ? change.ttlSeconds : 0, at)
+  return out.writeUInt32LE(recordBytes, at)
+}
+
+/** The changes of a journal entry. @throws Error when a newer version wrote it */
 export function decodeChanges(payload: Buffer): RecordedChange[] {
   const changes: RecordedChange[] = []
   for (let at = 0; at < payload.length; ) {
     const first = payload.readUInt8(at)
     const type = kinds[first % longLease]
+    if (!type) throw new Error(`the journal of the store has a change of the unknown kind ${first}: open it with the version of Skiff that wrote it`)
     const number = payload.readDoubleLE(at + 1)
     const id = first >= longLease ? payload.readBigInt64LE(at + 1) : number
     const ttlSeconds = payload.readDoubleLE(at + 9)

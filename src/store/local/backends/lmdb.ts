@@ -5,10 +5,10 @@
  */
 import { randomInt } from 'node:crypto'
 import { closeSync, existsSync, fchmodSync, fstatSync, openSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Database, type Key, open, type RootDatabase } from 'lmdb'
+import { type Database, type Key, open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '#base/clock'
 import { append } from '#base/extremes'
 import type { Logger } from '#base/log'
@@ -18,8 +18,9 @@ import type { Backend, BackendChange, BackendState } from '../backend.ts'
 import { isTombstone, type Version } from '../mvcc/keyHistory.ts'
 import { freeBytes, hasReserve } from './fileReserve.ts'
 import { Journal, syncFolder } from './journal.ts'
-import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange, recorded } from './journaledBackend.ts'
-import { changesIn, decodeRecord, encodeRecord } from './record.ts'
+import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange } from './journaledBackend.ts'
+import { changesIn, decodeRecord, encodeRecord, recordLength } from './record.ts'
+import { checkFormat, checkIsLmdb, newestFormat } from './storeFormat.ts'
 
 export interface LmdbBackendOptions {
   /** The file. Its folder must exist; a lock file and the journal (`-journal`) are created in it. */
@@ -97,12 +98,28 @@ async function moveJournal({ facts }: Files, lmdb: CheckpointedBackend, journal:
   return { number: last, last, pending: [] }
 }
 
-/** Opens or creates the file. @throws StoreError 'unavailable' */
+/** Opens or creates the file. @throws StoreError 'unavailable'; Error when this version cannot read the file */
 export function openFiles(path: string): Files {
+  const files = openAll(path)
+  try {
+    checkFormat(path, files.facts.get('format'))
+    return files
+  } catch (error) {
+    void files.root.close()
+    throw error
+  }
+}
+
+function openAll(path: string): Files {
   try {
     for (const file of [path, `${path}-lock`]) makePrivate(file)
+  } catch (cause) {
+    throw storeError('unavailable', { cause })
+  }
+  checkIsLmdb(path)
+  try {
     // Without turn batching every promise of a write is ours: the batch's own would be rejected unheard when the disk is full.
-    const root = open({ path, noSubdir: true, maxDbs: 4, eventTurnBatching: false })
+    const root = openLmdb({ path, noSubdir: true, maxDbs: 4, eventTurnBatching: false })
     return {
       path,
       root,
@@ -128,7 +145,7 @@ function makePrivate(file: string): void {
 /** @param pending changes that LMDB does not have yet */
 function readState({ records, leases, facts }: Files, pending: readonly RecordedChange[]): BackendState {
   const versions: Version[] = []
-  const ttls = new Map([...leases.getRange()].map(({ key, value }) => [key as LeaseId, value]))
+  const ttls = new Map([...leases.getRange()].map(({ key, value }) => [idOf(key), value]))
   let compactRevision = facts.get('compactRevision') ?? 0
   const addRecord = (record: Buffer, revision: number) =>
     append(
@@ -169,31 +186,38 @@ function lmdbBackend(opened: Files): LmdbBackend {
   /** Asked for only where there is a quota, and then once per flush. */
   let totalBytes: number | undefined
   let failed = false
+  let format = files.facts.get('format')
   const durable = async (writes: readonly Promise<boolean>[]) => {
     failed = true
     await flushed(files.root, writes)
     failed = false
     totalBytes = undefined
+    format = newestFormat
   }
   const hasRoom = (bytes: number) => hasReserve(path, usedBytes(files), bytes)
   const needRoom = (bytes: number) => {
     if (!hasRoom(bytes + commitBytes)) throw storeError('noSpace')
   }
+  /** Before the first change in this version's format. Opening writes nothing, so that a full disk does not prevent it. */
+  const formatFirst = () => (format === newestFormat ? [] : [writeFormat(files)])
   return {
     hasRoom,
     async append(changes) {
-      const entries = changes.map(recorded)
+      const entries = changes.map((change) => ({ change, record: undefined }))
       needRoom(pageBytes(entries) + (changes.some(isPut) ? deletionBytes : 0))
-      await durable(entries.map((entry) => write(files, entry)))
+      await durable([...formatFirst(), ...entries.map((entry) => write(files, entry))])
     },
     async checkpoint(changes, number) {
       needRoom(pageBytes(changes))
       const writes: Promise<boolean>[] = []
-      for (const [index, change] of changes.entries()) {
-        const written = write(files, change)
+      const hand = (written: Promise<boolean>) => {
         // A failure while others are still handed over is reported by `durable`, at the end.
         written.catch(() => {})
         writes.push(written)
+      }
+      formatFirst().forEach(hand)
+      for (const [index, change] of changes.entries()) {
+        hand(write(files, change))
         if (index % slice === slice - 1) await new Promise((resolve) => setImmediate(resolve))
       }
       // After all of them: LMDB keeps the order.
@@ -222,6 +246,8 @@ function lmdbBackend(opened: Files): LmdbBackend {
       const before = files
       files = await copyWithoutFreePages(before)
       totalBytes = undefined
+      await removeFolder(copyFolderOf(path))
+      syncFolder(dirname(path))
       await closeFiles(before)
     },
     totalBytes() {
@@ -244,7 +270,8 @@ function usedBytes({ root }: Files): number {
 }
 
 /** The most that LMDB's pages take for the records: one that is a little longer than half a page fills a whole one. */
-const pageBytes = (changes: readonly RecordedChange[]) => changes.reduce((sum, { record }) => sum + 2 * (record?.length ?? 0), 0)
+const pageBytes = (changes: readonly RecordedChange[]) =>
+  changes.reduce((sum, { change }) => sum + (change.type === 'revision' ? 2 * recordLength(change.versions) : 0), 0)
 
 function isPut(change: BackendChange): boolean {
   return change.type === 'grantLease' || (change.type === 'revision' && !change.versions.every(isTombstone))
@@ -256,25 +283,36 @@ export async function closeFiles({ root }: Files): Promise<void> {
   await root.close()
 }
 
-/** The copy is the store's file as soon as it is complete; reads use the old one until then. */
+/** LMDB makes a copy that all users may read, so it gets a folder of its own. */
+const copyFolderOf = (path: string) => `${path}-copy`
+const removeFolder = (path: string) => rm(path, { recursive: true, force: true })
+
+/** The copy is the store's file as soon as it is complete and on the disk; reads use the old one until then. */
 async function copyWithoutFreePages({ path, root }: Files): Promise<Files> {
-  const copy = `${path}-copy`
-  await removeCopy(copy)
+  const folder = copyFolderOf(path)
+  const copy = join(folder, basename(path))
+  let files: Files | undefined
   try {
+    await removeFolder(folder)
+    await mkdir(folder, { mode: 0o700 })
     await root.backup(copy, true)
-    const files = openFiles(copy)
-    // LMDB keeps its files open, so that they can be renamed.
-    await Promise.all(['', '-lock'].map((part) => rename(`${copy}${part}`, `${path}${part}`)))
-    syncFolder(dirname(path))
-    return { ...files, path }
+    await syncFile(copy)
+    files = openFiles(copy)
+    // LMDB keeps its files open, so that they can be renamed. The store's own file comes last: after it nothing can fail.
+    await rename(`${copy}-lock`, `${path}-lock`)
+    await rename(copy, path)
   } catch (cause) {
-    await removeCopy(copy)
+    if (files) await closeFiles(files)
+    await removeFolder(folder)
     throw storeError(isNoSpace(cause) ? 'noSpace' : 'unavailable', { cause })
   }
+  return { ...files, path }
 }
 
-async function removeCopy(copy: string): Promise<void> {
-  await Promise.all(['', '-lock'].map((part) => rm(`${copy}${part}`, { force: true })))
+/** LMDB writes a copy without waiting for the disk. */
+async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r')
+  await file.sync().finally(() => file.close())
 }
 
 /**
@@ -311,12 +349,19 @@ function isNoSpace(error: unknown): boolean {
 /** LMDB's binding takes bigints as keys, which its types leave out. */
 const keyOf = (id: LeaseId) => id as Key
 
+/** The binding gives a bigint back as a number where a double holds it exactly, and the id of the lease is a bigint there. */
+const idOf = (key: Key): LeaseId => (typeof key === 'number' && !Number.isSafeInteger(key) ? BigInt(key) : (key as LeaseId))
+
 /** Hands one change to LMDB, which commits in the order of the calls. */
 export function write({ records, leases, facts }: Files, { change, record }: RecordedChange): Promise<boolean> {
   if (change.type === 'revision') return records.put(change.revision, record ?? encodeRecord(change.versions))
   if (change.type === 'grantLease') return leases.put(keyOf(change.id), change.ttlSeconds)
   if (change.type === 'revokeLease') return leases.remove(keyOf(change.id))
   return facts.put('compactRevision', change.revision)
+}
+
+export function writeFormat({ facts }: Files): Promise<boolean> {
+  return facts.put('format', newestFormat)
 }
 
 /** A record whose changes are not all forgotten is written again with the rest. */

@@ -1,8 +1,8 @@
-/** Makes the file of an embedded store from a snapshot (L2): revision by revision, so that memory holds some thousand changes. */
+/** Makes the file of an embedded store from a snapshot (L2): revision by revision, so that memory holds some thousand changes, and some megabytes of them. */
 import { closeSync, openSync } from 'node:fs'
 import type { LeaseId, Revision } from '../../store.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
-import { closeFiles, flushed, openFiles, write } from './lmdb.ts'
+import { closeFiles, flushed, openFiles, write, writeFormat } from './lmdb.ts'
 import { encodeRecord } from './record.ts'
 
 export interface ImportedFacts {
@@ -19,14 +19,16 @@ export interface StoreImport {
   close(): Promise<void>
 }
 
-/** Writes handed to LMDB before it is waited for. */
+/** Writes, and bytes of them, handed to LMDB before it is waited for. */
 const batch = 2000
+const batchBytes = 16 << 20
 
 /** @param path of a file that does not exist. @throws StoreError 'unavailable' or 'noSpace', from all methods */
 export function importStore(path: string): StoreImport {
   closeSync(openSync(path, 'wx', 0o600))
   const files = openFiles(path)
   let writes: Promise<boolean>[] = []
+  let bytes = 0
   /** Changes of the newest revision, of which more may come. */
   let open: Version[] = []
   const put = (written: Promise<boolean>) => {
@@ -37,11 +39,16 @@ export function importStore(path: string): StoreImport {
   const flush = async () => {
     const waiting = writes
     writes = []
+    bytes = 0
     await flushed(files.root, waiting)
   }
   const endRevision = () => {
     const [first] = open
-    if (first) put(files.records.put(first.modRevision, encodeRecord(open)))
+    if (first) {
+      const record = encodeRecord(open)
+      put(files.records.put(first.modRevision, record))
+      bytes += record.length
+    }
     open = []
   }
   return {
@@ -49,12 +56,13 @@ export function importStore(path: string): StoreImport {
       for (const change of changes) {
         if (open[0]?.modRevision !== change.modRevision) endRevision()
         open.push(change)
-        if (writes.length >= batch) await flush()
+        if (writes.length >= batch || bytes >= batchBytes) await flush()
       }
     },
     async end({ leases, compactRevision }) {
       endRevision()
       for (const { id, ttlSeconds } of leases) put(write(files, { change: { type: 'grantLease', id, ttlSeconds }, record: undefined }))
+      put(writeFormat(files))
       if (compactRevision > 0) put(write(files, { change: { type: 'compact', revision: compactRevision }, record: undefined }))
       await flush()
     },

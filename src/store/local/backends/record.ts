@@ -11,10 +11,21 @@ const changeHead = 32
 const longLease = 2 ** 31
 
 export function encodeRecord(versions: readonly Version[]): Buffer {
+  const record = Buffer.allocUnsafeSlow(recordLength(versions))
+  writeRecord(record, 0, versions)
+  return record
+}
+
+/** In bytes. */
+export function recordLength(versions: readonly Version[]): number {
   let length = head
   for (const { key, value } of versions) length += changeHead + key.length + (value?.length ?? 0)
-  const out = Buffer.allocUnsafeSlow(length)
-  let at = out.writeUInt32LE(versions.length, 0)
+  return length
+}
+
+/** @returns where the record ends in `out` */
+export function writeRecord(out: Buffer, start: number, versions: readonly Version[]): number {
+  let at = out.writeUInt32LE(versions.length, start)
   for (const { key, sub, version, createRevision, lease, value } of versions) {
     at = out.writeUInt32LE(typeof lease === 'bigint' ? sub + longLease : sub, at)
     at = out.writeUInt32LE(version, at)
@@ -28,7 +39,7 @@ export function encodeRecord(versions: readonly Version[]): Buffer {
       at += value.length
     }
   }
-  return out
+  return at
 }
 
 export function changesIn(record: Buffer): number {

@@ -43,6 +43,8 @@ export class MvccEngine {
   #replacing: { revision: Revision; key: string }[] = []
   /** Number of leading entries that compaction has processed. */
   #replacingStart = 0
+  /** Tombstones of the compaction's own revision, which the next compaction removes. */
+  #ownTombstones: { revision: Revision; key: string }[] = []
   readonly #load: (version: Version) => Uint8Array | undefined
   #written: Revision = 1
   #durable: Revision = 1
@@ -169,13 +171,17 @@ export class MvccEngine {
     if (revision <= this.#compacted) throw storeError('compacted', { revision: this.#compacted })
     if (revision > this.#durable) throw storeError('futureRevision')
     this.#compacted = revision
+    if (this.#ownTombstones.length === 0) return
+    this.#replacing = [...this.#ownTombstones, ...this.#replacing.slice(this.#replacingStart)]
+    this.#replacingStart = 0
+    this.#ownTombstones = []
   }
 
   /** Forgets the garbage of at most `limit` replacements and returns it, oldest first; undefined when nothing is left. A key's tombstone never leaves before its values. */
   compactSome(limit: number): Version[] | undefined {
     const start = this.#replacingStart
     let end = start
-    while (end - start < limit && (this.#replacing[end]?.revision ?? Number.POSITIVE_INFINITY) < this.#compacted) end++
+    while (end - start < limit && (this.#replacing[end]?.revision ?? Number.POSITIVE_INFINITY) <= this.#compacted) end++
     if (end === start) {
       this.#replacing = this.#replacing.slice(start)
       this.#replacingStart = 0
@@ -184,11 +190,13 @@ export class MvccEngine {
     this.#replacingStart = end
     const last = this.#replacing[end - 1]?.revision ?? 0
     const forgotten: Version[] = []
-    for (const { key } of this.#replacing.slice(start, end)) {
-      const history = this.#histories.get(key)
+    for (const entry of this.#replacing.slice(start, end)) {
+      const history = this.#histories.get(entry.key)
       if (!history) continue
       append(forgotten, compactHistory(history, Math.min(last + 1, this.#compacted)))
-      if (history.length === 0) this.#histories.delete(key)
+      const oldest = history[0]
+      if (!oldest) this.#histories.delete(entry.key)
+      else if (isTombstone(oldest) && oldest.modRevision === entry.revision) this.#ownTombstones.push(entry)
     }
     for (const version of forgotten) this.#totalBytes -= version.bytes
     return forgotten.sort((a, b) => a.modRevision - b.modRevision || a.sub - b.sub)

@@ -5,10 +5,10 @@
  * Worked example. put@2 put@4 delete@6 put@9:
  *   versions   2(v1)  4(v2)  6(tombstone)  9(v1)
  *   at 5 → 4   at 6, 7, 8 → tombstone, so absent   at 1 → nothing   at 9 and later → 9
- *   compact(5): 2 goes (4 already replaced it before 5)              → 4 6 9
- *   compact(6): the same: 4 was the state just before 6              → 4 6 9
- *   compact(7): 4 goes, and the tombstone too: nothing before 7 is visible at 7 or later → 9
- * A version is garbage for compact(R) once something replaced it *before* R: the event at R itself, and what it replaced, stay readable.
+ *   compact(4): 2 goes                                              → 4 6 9
+ *   compact(6): 4 goes too; the deletion is the revision's own event → 6 9
+ *   compact(7): the tombstone goes too: nothing before 7 is visible at 7 or later → 9
+ * A version is garbage for compact(R) once something replaced it at or before R, and a tombstone once it is before R.
  */
 import type { KeyValue, LeaseId, Revision } from '../../store.ts'
 
@@ -68,10 +68,10 @@ export function firstFrom(history: KeyHistory, revision: Revision): number {
 
 /** Removes from the history what compact(revision) forgets, and returns it, oldest first. An emptied history means that the key is forgotten. */
 export function compactHistory(history: KeyHistory, revision: Revision): Version[] {
-  let keep = firstFrom(history, revision) - 1
-  if (keep < 0) return []
-  if (isTombstone(history[keep] as Version)) keep++
-  return history.splice(0, keep)
+  const keep = firstAfter(history, revision) - 1
+  const kept = history[keep]
+  if (!kept) return []
+  return history.splice(0, isTombstone(kept) && kept.modRevision < revision ? keep + 1 : keep)
 }
 
 /** `value` empty for tombstones and where only the key is wanted. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { seededRandom } from '#base/random'
+import type { Op } from '../../store.ts'
 import { MvccEngine } from './engine.ts'
 import { compactHistory, type KeyHistory, type Version, versionAt, versionBefore } from './keyHistory.ts'
 import { WatcherIndex } from './watcherIndex.ts'
@@ -31,9 +32,9 @@ test('ETC-04 a history answers for every revision', () => {
 
 for (const { at, forgotten } of [
   { at: 2, forgotten: [] },
-  { at: 4, forgotten: [] },
+  { at: 4, forgotten: [2] },
   { at: 5, forgotten: [2] },
-  { at: 6, forgotten: [2] },
+  { at: 6, forgotten: [2, 4] },
   { at: 7, forgotten: [2, 4, 6] },
   { at: 9, forgotten: [2, 4, 6] },
   { at: 10, forgotten: [2, 4, 6] },
@@ -47,6 +48,47 @@ for (const { at, forgotten } of [
       forgotten,
     )
     for (let revision = at; revision < 12; revision++) assert.equal(versionAt(history, revision), versionAt(before, revision))
+  })
+}
+
+for (let seed = 1; seed <= 20; seed++) {
+  test(`ETC-12 a compaction leaves what etcd's leaves, after others and after a restart (seed ${seed})`, () => {
+    const random = seededRandom(seed)
+    const all: Version[] = []
+    let compacted = 0
+    const kept = () => all.filter((one) => one.modRevision > compacted || isLeft(one))
+    // What etcd 3.6 leaves of a key at and before the compaction: its newest change, and a deletion only at the compaction itself.
+    const isLeft = (one: Version) => {
+      const newest = all.filter(({ key, modRevision }) => key === one.key && modRevision <= compacted).at(-1)
+      return newest === one && (one.version > 0 || one.modRevision === compacted)
+    }
+    let engine = new MvccEngine(() => undefined)
+    for (let round = 0; round < 30; round++) {
+      for (let at = random.int(12); at >= 0; at--) {
+        const key = String.fromCharCode(97 + random.int(6))
+        const success: Op[] =
+          random.int(3) === 0 ? [{ type: 'delete', from: key, to: random.int(2) ? 'z' : undefined }] : [{ type: 'put', key, value: new Uint8Array(1) }]
+        const { versions } = engine.write({ compare: [], success }, () => {})
+        engine.commit(versions)
+        all.push(...versions)
+      }
+      if (random.int(4) === 0) {
+        // A restart finds what was left.
+        engine = new MvccEngine(() => undefined)
+        for (const one of kept()) engine.restore(one)
+        engine.advanceTo(all.at(-1)?.modRevision ?? 1)
+        if (compacted > 0) engine.startCompaction(compacted)
+        while (engine.compactSome(2)) {}
+      }
+      const target = engine.durableRevision - random.int(4)
+      if (target <= compacted) continue
+      compacted = target
+      engine.startCompaction(compacted)
+      // A new compaction may begin before the one before has ended.
+      if (random.int(5) === 0) continue
+      while (engine.compactSome(2)) {}
+      assert.deepEqual(engine.changes('', '\0', 1, engine.durableRevision), kept())
+    }
   })
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reads what a client sends while its tunnel waits for the backend (L3): node reports a closed connection only after all input has been read.
+ * Reads what a client sends while its tunnel waits for the backend (L1): node reports a closed connection only after all input has been read.
  */
 import type { Duplex } from 'node:stream'
 
