@@ -132,15 +132,6 @@ async function run(words: string[], overrides: Partial<ClusterManager> = {}, nam
   return { calls, stdout: stdout.join(''), stderr: stderr.join(''), error, kubeconfig, interruptions }
 }
 
-test('status names the disk of a cluster that is short of space', async () => {
-  const states = [2 ** 20, 10 * 2 ** 20, 2 ** 30].map((freeBytes) => ({ ...running, freeBytes }))
-  const texts = await Promise.all(states.map(async (state) => (await run(['status'], { status: async () => state })).stdout))
-  assert.deepEqual(
-    texts.map((text) => /^The disk of \S+ (.*?): (.*?) are free/m.exec(text)?.slice(1)),
-    [['is full', '1.0 MiB'], ['is nearly full', '10 MiB'], undefined],
-  )
-})
-
 test('up merges the kubeconfig and ends with three commands to try, and with a source of kubectl when the PATH has none', async () => {
   const { calls, stderr, kubeconfig, interruptions } = await run(['up', 'b', '--nodes', '2', '--simulated-nodes', '3'])
   assert.deepEqual(calls, ['up b {"nodes":2,"simulatedNodes":3}', 'remember b .kube/config'])
