@@ -109,6 +109,8 @@ export interface ClusterStatus {
   readonly directory: string
   /** A snapshot was restored into it, and it was not started since: nothing else of it is there. */
   readonly restored?: boolean
+  /** Free on the disk of the directory. */
+  readonly freeBytes: number
 }
 
 export interface EtcdMemberDetails {

@@ -3,7 +3,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { constants, mkdirSync, statSync } from 'node:fs'
-import { access, chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { access, chmod, mkdir, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** True when the error says that the file is not there. */
@@ -38,6 +38,12 @@ export async function sizeOf(path: string): Promise<number> {
     if (isMissing(error)) return 0
     throw error
   }
+}
+
+/** Bytes that are free on the disk of a directory. */
+export async function freeBytesOf(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory)
+  return bavail * bsize
 }
 
 /** Entry names, or none when there is no such directory. */
@@ -149,6 +155,26 @@ export async function writeFileAtomic(path: string, content: string | Uint8Array
     await rm(temporary, { force: true })
     // The error of a write names no file.
     throw error instanceof Error && !('path' in error) ? Object.assign(error, { path }) : error
+  }
+}
+
+/**
+ * The same for a short JSON text, also on a full disk where the file is there: it is overwritten in place, by one write, padded with spaces to the old length.
+ * A crash of the host during that write may damage the file.
+ */
+export async function writeSmallJson(path: string, json: string, mode: number): Promise<void> {
+  try {
+    await writeFileAtomic(path, json, mode)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !(await exists(path))) throw error
+    const file = await open(path, 'r+')
+    try {
+      const text = Buffer.from(json.padEnd((await file.stat()).size))
+      await file.write(text, 0, text.length, 0)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
   }
 }
 

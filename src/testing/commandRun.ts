@@ -21,6 +21,7 @@ export const running: ClusterStatus = {
   etcd: [],
   pids: [{ role: 'server', pid: 42 }],
   restarts: [],
+  freeBytes: 2 ** 30,
   directory: '/var/lib/skiff/clusters/a',
 }
 

@@ -1,5 +1,5 @@
 /**
- * The disk below a cluster's directory runs full: the server runs without its log, `start` says what is wrong, and `delete` works. A file system in memory,
+ * The disk below a cluster's directory runs full: the server runs without its log, and starts again after a crash; `start` says what is wrong, and `delete` works. A file system in memory,
  * a simulated cluster, the built program.
  */
 import assert from 'node:assert/strict'
@@ -84,6 +84,43 @@ test('a server whose log cannot be written drops lines and counts them, runs on,
     },
     (text) => /^\d+ lines before this one could not be written$/m.test(text),
   )
+})
+
+test('a server that is killed on a full disk starts again and serves reads, and status names the disk', options, async () => {
+  await cluster.must(['create', 'configmap', 'kept', '--from-literal=a=b'])
+  fill()
+  const killed = serverPid()
+  process.kill(killed, 'SIGKILL')
+  await eventually(
+    'a read from the next server',
+    30_000,
+    async () => {
+      fill()
+      return cluster.kubectl(['get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}'])
+    },
+    ({ stdout }) => stdout === 'b' && serverPid() !== killed,
+  )
+  const status = await cluster.skiff(['status', name])
+  assert.match(status.stdout, /^The disk of \S+ is full: 0\.0 MiB are free/m)
+  fs.rmSync(filler())
+})
+
+test('start says within seconds that the disk is full, when the supervisor cannot start the server there', options, async () => {
+  const { pid: supervisor } = JSON.parse(fs.readFileSync(inCluster('supervisor.pid'), 'utf8')) as { pid: number }
+  process.kill(supervisor, 'SIGSTOP')
+  try {
+    process.kill(serverPid(), 'SIGKILL')
+    fill()
+    // The command locks the cluster by a file.
+    fs.truncateSync(filler(), fs.statSync(filler()).size - 40_960)
+    const started = await cluster.skiff(['start', name])
+    assert.match(started.stderr, /^error: the disk of \S+ is full: the server cannot start$/m)
+    assert.equal(started.code, 6)
+  } finally {
+    fs.rmSync(filler())
+    process.kill(supervisor, 'SIGCONT')
+  }
+  assert.equal((await cluster.skiff(['start', name])).code, 0)
 })
 
 test('start on a full disk says so, and delete works there', options, async () => {

@@ -1,4 +1,4 @@
-/** The embedded store on a full disk: writes are refused as noSpace, no acknowledged write is lost, reads and deletions succeed. */
+/** The embedded store on a full disk: writes are refused as noSpace, no acknowledged write is lost, reads, deletions and another start succeed. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -10,7 +10,9 @@ const mayMount = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']
 
 /** The smaller one has no room for a journal; on the larger one the store leaves its journal out when little is left. */
 for (const size of ['8m', '40m'])
-  test(`a full disk of ${size} refuses writes and loses nothing`, { skip: mayMount ? false : 'needs root, for a small disk of its own' }, () => {
+  test(`a full disk of ${size} refuses writes, loses nothing, and lets the store open`, {
+    skip: mayMount ? false : 'needs root, for a small disk of its own',
+  }, () => {
     const folder = mkdtempSync(join(tmpdir(), 'skiff-full-'))
     try {
       const script = `mount -t tmpfs -o size=${size} tmpfs "$1" && exec "$2" --import tsx "$3" "$1/store.lmdb"`
@@ -21,7 +23,10 @@ for (const size of ['8m', '40m'])
         someWritten: true,
         revisionIsTheLastAcknowledged: true,
         allReadable: true,
+        laterRefusals: ['noSpace'],
         sameAfterOpening: true,
+        afterACrash: { count: 5, refusal: 'noSpace' },
+        withRoomAgain: 7,
       })
     } finally {
       rmSync(folder, { recursive: true, force: true })

@@ -68,6 +68,7 @@ function describe(found: ClusterStatus): string {
   const processes = found.pids.map((one) => [one.role, String(one.pid), one.node ?? ''])
   return [
     `name:      ${found.name}\nstate:     ${stateOf(found)}\nserver:    ${found.server}\ndirectory: ${found.directory}\n${historyLine(found)}`,
+    ...(found.freeBytes < shortOfSpaceBytes ? [shortOfSpace(found)] : []),
     ...(found.running && !found.supervised
       ? [`The supervisor does not run: nothing starts the server again when it ends. Bring it back with: skiff start ${found.name}\n`]
       : []),
@@ -78,6 +79,17 @@ function describe(found: ClusterStatus): string {
     ...(found.restarts.length > 0 ? [restartTable(found)] : []),
   ].join('\n')
 }
+
+/** The embedded store wants a little less for its largest writes. */
+const shortOfSpaceBytes = 16 * 2 ** 20
+
+function shortOfSpace({ directory, freeBytes }: ClusterStatus): string {
+  const state = freeBytes < fullBytes ? 'is full' : 'is nearly full'
+  return `The disk of ${directory} ${state}: ${formatMebibytes(freeBytes)} are free. The server refuses writes that have no room there, and a stopped one may not start. Make room on that disk.\n`
+}
+
+/** What the embedded store leaves to other files. */
+const fullBytes = 2 * 2 ** 20
 
 const serverRow = ({ name, running, ready, url, leads }: ServerStatus) => [name, ready ? 'Ready' : running ? 'NotReady' : 'Stopped', url, leads.join(', ')]
 

@@ -1,6 +1,6 @@
 /** The processes that a server has started and that run now (L5), in a file for commands that show the cluster. */
 import type { ProcessStatus } from '#cli/clusterManager'
-import { writeFileAtomic } from '#host/files'
+import { writeSmallJson } from '#host/files'
 import { startTimeOf } from '#host/processes'
 
 export interface ProcessList {
@@ -15,7 +15,7 @@ export function createProcessList(file: string): ProcessList {
   let last: Promise<void> = Promise.resolve()
   const write = async () => {
     const list = await Promise.all([...alive.values()].map(async (one) => ({ ...one, startTime: (await startTimeOf(one.pid)) ?? '' })))
-    await writeFileAtomic(file, JSON.stringify(list), 0o600)
+    await writeSmallJson(file, JSON.stringify(list), 0o600)
   }
   return {
     set: (key, running) => {

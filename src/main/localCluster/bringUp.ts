@@ -5,7 +5,7 @@ import type { ClusterStatus, UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
 import type { Progress } from '#cli/progress'
 import { asCommandError } from '#cli/systemErrors'
-import { sizeOf } from '#host/files'
+import { freeBytesOf, sizeOf } from '#host/files'
 import { etcdMemberPaths } from '../etcd/members.ts'
 import { checkEtcd, etcdSize, planEtcd } from '../etcd/planEtcd.ts'
 import { vnodeStartedMs } from '../vnode/vnode.ts'
@@ -85,11 +85,12 @@ interface Start {
   readonly progress: Progress
 }
 
-async function start({ deps, paths, state, progress }: Start, options: UpOptions): Promise<void> {
+async function start(starting: Start, options: UpOptions): Promise<void> {
+  const { deps, paths, state, progress } = starting
   const pki = await progress.step('Certificates', () => loadPki(deps, paths, state))
   if (state.network) await writeTag(markOf(deps.home, state.name, state.id))
   await ensureClusterNetwork(deps, state)
-  const ended = endsOfServers(state, await readRestarts(paths))
+  const before = { ended: endsOfServers(state, await readRestarts(paths)), startedMs: deps.clock.monotonicMs() }
   await ensureSupervisor(deps, paths, state, options.verbosity ?? state.verbosity)
   const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
   const servers = isReplicated(state)
@@ -105,7 +106,7 @@ async function start({ deps, paths, state, progress }: Start, options: UpOptions
       probe.until(
         'an answer of /readyz',
         isReplicated(state) ? serversReadyMs : serverReadyMs,
-        () => serversReady(paths, state, [...servers.map((server) => server.probe), probe], ended),
+        () => serversReady(starting, [...servers.map((server) => server.probe), probe], before),
         async () => (await notReadyServers(servers)).join(''),
       ),
     )
@@ -195,19 +196,36 @@ function endsOfServers(state: ClusterState, restarts: RestartRecord): number {
   return serversOf(state).reduce((sum, { name }) => sum + (restarts[name]?.count ?? 0), 0)
 }
 
-/** @param ended how often servers had ended before this start */
-async function serversReady(paths: ClusterPaths, state: ClusterState, probes: readonly ApiProbe[], ended: number): Promise<true | undefined> {
+/** @param before how often servers had ended before this start, and when it began */
+async function serversReady(
+  { paths, state, deps: { clock } }: Start,
+  probes: readonly ApiProbe[],
+  before: { readonly ended: number; readonly startedMs: number },
+): Promise<true | undefined> {
   const answers = await Promise.all(probes.map((probe) => probe.get('/readyz')))
   if (answers.every((answer) => answer?.status === 200)) return true
   const restarts = await readRestarts(paths)
-  if (endsOfServers(state, restarts) > ended) {
+  if (endsOfServers(state, restarts) > before.ended) {
     const [last] = serversOf(state)
       .flatMap(({ name }) => (restarts[name] ? [{ name, ...restarts[name] }] : []))
       .sort((a, b) => b.lastMs - a.lastMs)
     throw new ServerEnded(`${last?.name === 'server' ? 'the server' : last?.name} ended while it started: ${last?.ending}`)
   }
+  if (!(await runsServer(paths, state)) && (await freeBytesOf(paths.dir)) < leastFreeBytes && clock.monotonicMs() > before.startedMs + fullDiskMs)
+    throw fullDisk(paths)
   if (!(await runningProcess(paths.supervisorPid))) throw new ServerEnded('the supervisor, which starts the server, ended')
   return undefined
+}
+
+/** Pid files and logs need it. */
+const leastFreeBytes = 1 << 16
+/** The supervisor has tried several times to start the server by then. */
+const fullDiskMs = 5000
+
+function fullDisk({ dir }: ClusterPaths): CommandError {
+  return new CommandError('unmetPrerequisite', `the disk of ${dir} is full: the server cannot start`, {
+    hint: 'make room on that disk; the server starts by itself then',
+  })
 }
 
 /** Empty for a single server, which needs no name. */

@@ -2,7 +2,7 @@
 import type { RevisionHistory } from '#api/debug/revisions'
 import { parseTime } from '#base/time'
 import type { ClusterStatus, ProcessStatus } from '#cli/clusterManager'
-import { readTextIfExists } from '#host/files'
+import { freeBytesOf, readTextIfExists } from '#host/files'
 import { childrenOf, isRunning } from '#host/processes'
 import { membersHealth } from '../etcd/health.ts'
 import { clientUrlOf, etcdMemberPaths } from '../etcd/members.ts'
@@ -63,6 +63,7 @@ export async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, stat
       history: answering ? await historyOf(probe) : undefined,
       restarts: Object.entries(await readRestarts(paths)).map(([what, one]) => ({ what, ...one })),
       directory: paths.dir,
+      freeBytes: await freeBytesOf(paths.dir),
     }
   } finally {
     probe.close()

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import type { Clock } from '#base/clock'
-import { readTextIfExists, writeFileAtomic } from '#host/files'
+import { readTextIfExists, writeSmallJson } from '#host/files'
 import { isRunning, type ProcessRef, signalIfThere, startTimeOf, waitForEnd } from '#host/processes'
 
 /** A process of a pid file. */
@@ -45,7 +45,7 @@ export async function spawnDetached(command: readonly string[], { logFile, pidFi
 /** Writes a process into a pid file; one that has ended already is not found in it. */
 export async function rememberProcess(pidFile: string, pid: number, clock: Clock): Promise<void> {
   const written: WrittenProcess = { pid, startTime: (await startTimeOf(pid)) ?? '', startedMs: clock.now() }
-  await writeFileAtomic(pidFile, JSON.stringify(written), 0o600)
+  await writeSmallJson(pidFile, JSON.stringify(written), 0o600)
 }
 
 /** The process of a pid file, if it still runs. */

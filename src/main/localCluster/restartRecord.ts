@@ -5,7 +5,7 @@
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { formatTime } from '#base/time'
-import { readTextIfExists, writeFileAtomic } from '#host/files'
+import { readTextIfExists, writeFileAtomic, writeSmallJson } from '#host/files'
 import { withLockFile } from '#host/lockFile'
 import type { ClusterPaths } from './clusterState.ts'
 
@@ -47,7 +47,7 @@ export async function recordRestart(paths: ClusterPaths, report: CrashReport, cl
 async function write(paths: ClusterPaths, { what, ending, atMs, lines }: CrashReport): Promise<void> {
   const before = await readRestarts(paths)
   const count = (before[what]?.count ?? 0) + 1
-  await writeFileAtomic(paths.restarts, JSON.stringify({ ...before, [what]: { count, lastMs: atMs, ending } satisfies Restarts }), 0o600)
+  await writeSmallJson(paths.restarts, JSON.stringify({ ...before, [what]: { count, lastMs: atMs, ending } satisfies Restarts }), 0o600)
   const entry = [`${formatTime(atMs)} ${what} ended: ${ending} (${count} in all)`, ...lines.map((line) => `    ${line}`), ''].join('\n')
   const text = ((await readTextIfExists(paths.crashes)) ?? '') + entry
   await writeFileAtomic(paths.crashes, newest(text), 0o600)

@@ -13,6 +13,7 @@ import { startTimeOf } from '#host/processes'
 import { targetOf } from '#store/drivers/etcd/member'
 import { snapshotOf } from '#store/drivers/etcd/snapshotStream'
 import { digestOf, hasTrailer, trailerBytes, writeAll, writeDatabase } from '#store/snapshot/snapshotFile'
+import { isStoreError } from '#store/storeError'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { openLocalStore, storeFile } from '../apiserver/openStore.ts'
 import { serverOptions } from '../apiserver/options/index.ts'
@@ -48,7 +49,9 @@ export async function saveSnapshot(saving: Saving, file: string): Promise<number
   } catch (error) {
     await handle.close().catch(() => {})
     await rm(part, { force: true })
-    throw error
+    if (isStoreError(error, 'noSpace')) throw new CommandError('unmetPrerequisite', `the disk of ${saving.paths.store} is full`, { cause: error })
+    // The error of a write names no file.
+    throw error instanceof Error && 'syscall' in error && !('path' in error) ? Object.assign(error, { path: file }) : error
   }
 }
 

@@ -79,7 +79,11 @@ export class MvccStore implements LocalStore {
       // A restored snapshot may be compacted at a revision that no key has.
       this.#engine.advanceTo(state.compactRevision)
       this.#engine.startCompaction(state.compactRevision)
-      await this.#forgetGarbage()
+      await this.#forgetGarbage().catch((error: unknown) => {
+        if (!isStoreError(error, 'noSpace')) throw error
+        // The next start removes it.
+        this.#options.log.warn('The disk is full: old versions of objects stay on it')
+      })
     }
     return this
   }

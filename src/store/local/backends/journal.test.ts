@@ -116,7 +116,7 @@ for (let seed = 1; seed <= 20; seed++) {
     const { backend, durable, state } = memoryBackend()
     let isShort = false
     const journal = open(path)
-    const journaled = journaledBackend(backend, journal, { number: 0, isShortOfSpace: () => isShort, log: noLog })
+    const journaled = journaledBackend(backend, journal, { number: 0, last: 0, pending: [], isShortOfSpace: () => isShort, log: noLog })
     let acknowledged = 0
     for (let step = 1; step <= 200; step++) {
       if (random.next() < 0.03) isShort = !isShort
@@ -149,7 +149,7 @@ for (let seed = 1; seed <= 20; seed++) {
 test('ETC-10 a full journal refuses writes while the backend cannot take its entries, loses nothing acknowledged, and accepts writes once there is space', async () => {
   const path = newPath()
   const { backend, durable, state } = memoryBackend()
-  const journaled = journaledBackend(backend, open(path), { number: 0, isShortOfSpace: () => false, log: noLog })
+  const journaled = journaledBackend(backend, open(path), { number: 0, last: 0, pending: [], isShortOfSpace: () => false, log: noLog })
   state.isFull = true
   let acknowledged = 0
   await assert.rejects(
@@ -176,7 +176,7 @@ test('a journal that cannot be written any more is left out', async () => {
   const path = newPath()
   const { backend, durable, state } = memoryBackend()
   const journal = open(path)
-  const journaled = journaledBackend(backend, journal, { number: 0, isShortOfSpace: () => false, log: noLog })
+  const journaled = journaledBackend(backend, journal, { number: 0, last: 0, pending: [], isShortOfSpace: () => false, log: noLog })
   await journaled.append([lease(1)])
   journal.close()
   await journaled.append([lease(2)])

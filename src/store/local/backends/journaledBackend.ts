@@ -24,24 +24,29 @@ export interface CheckpointedBackend extends Backend {
 export interface JournaledOptions {
   /** The number of the last entry that the backend has. */
   readonly number: number
+  /** The number of the last entry in the journal. */
+  readonly last: number
+  /** The changes of the entries after `number`: the disk was too full to move them. */
+  readonly pending: readonly RecordedChange[]
   /** Whether the disk may be too full for the backend to take what the journal holds. */
   isShortOfSpace(): boolean
   readonly log: Logger
 }
 
-export function journaledBackend(inner: CheckpointedBackend, journal: Journal, { number, isShortOfSpace, log }: JournaledOptions): Backend {
+export function journaledBackend(inner: CheckpointedBackend, journal: Journal, options: JournaledOptions): Backend {
+  const { isShortOfSpace, log } = options
   /** Changes in the journal that are not yet moved to the backend. */
   let pending: RecordedChange[] = []
   /** Records of changes that are not yet moved or are being moved. */
   const records = new Map<Revision, Buffer>()
   let recordBytes = 0
-  let last = number
-  /** Number of the last entry that the backend has. */
-  let moved = number
+  let last = options.last
+  let moved = options.number
   /** The last entry of the segment that is not written now. */
-  let boundary = number
+  let boundary = last
   let moving: Promise<void> | undefined
-  let isDirect = false
+  /** Until the first write knows how full the disk is. */
+  let isDirect = true
   let isBroken = false
 
   const move = (): Promise<void> => {
@@ -85,7 +90,8 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, {
 
   /** Returns false when the backend must take the changes directly. */
   const makeRoom = async (payload: Buffer): Promise<boolean> => {
-    if (isDirect) isDirect = isShortOfSpace()
+    // A direct write first moves what is pending, and empties the journal.
+    if (isDirect) isDirect = moved < last || isShortOfSpace()
     if (isBroken || isDirect || payload.length > journal.longest) return false
     if (journal.fits(payload)) return true
     isDirect = isShortOfSpace()
@@ -106,6 +112,7 @@ export function journaledBackend(inner: CheckpointedBackend, journal: Journal, {
     append(pending, changes)
   }
 
+  keep(options.pending)
   return {
     gather: () => new Promise((resolve) => setImmediate(resolve)),
     async append(changes) {

@@ -4,20 +4,22 @@
  * Only copy-on-write LMDB with synced commits is crash-safe: never noSync, mapAsync or useWritemap.
  */
 import { randomInt } from 'node:crypto'
-import { closeSync, existsSync, fchmodSync, fstatSync, openSync, statfsSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fchmodSync, fstatSync, openSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Database, type Key, open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '#base/clock'
+import { append } from '#base/extremes'
 import type { Logger } from '#base/log'
 import type { LeaseId } from '../../store.ts'
-import { storeError } from '../../storeError.ts'
-import type { Backend, BackendState } from '../backend.ts'
-import type { Version } from '../mvcc/keyHistory.ts'
+import { isStoreError, storeError } from '../../storeError.ts'
+import type { Backend, BackendChange, BackendState } from '../backend.ts'
+import { isTombstone, type Version } from '../mvcc/keyHistory.ts'
+import { freeBytes, hasReserve } from './fileReserve.ts'
 import { Journal, syncFolder } from './journal.ts'
 import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange } from './journaledBackend.ts'
-import { changesIn, decodeRecord, encodeRecord } from './record.ts'
+import { changesIn, decodeRecord, encodeRecord, recordLength } from './record.ts'
 import { checkFormat, checkIsLmdb, newestFormat } from './storeFormat.ts'
 
 export interface LmdbBackendOptions {
@@ -42,15 +44,22 @@ export async function openLmdbBackend({ path, clock, log }: LmdbBackendOptions):
   const files = openFiles(path)
   const lmdb = lmdbBackend(files)
   const journal = await openJournal(files, clock)
-  const number = await moveJournal(files, lmdb, journal)
-  const isShortOfSpace = () => freeBytes(path) < leastFreeBytes
-  return { backend: journal ? journaledBackend(lmdb, journal, { number, isShortOfSpace, log }) : lmdb, state: readState(files) }
+  if (!journal) return { backend: lmdb, state: readState(files, []) }
+  const left = await moveJournal(files, lmdb, journal, log)
+  const state = readState(files, left.pending)
+  return { backend: journaledBackend(lmdb, journal, { ...left, isShortOfSpace: () => !lmdb.hasRoom(journalReserveBytes), log }), state }
 }
 
 const ownerOnly = 0o600
 const segmentBytes = 2 << 20
-/** LMDB takes what both segments hold with this much, even if it must copy as much again. */
+/** A new store has a journal where the disk has this much. */
 const leastFreeBytes = 8 * segmentBytes
+/** LMDB takes what both segments hold with this much: twice their bytes, because a record may fill only half a page, and the rest of a commit. */
+const journalReserveBytes = 5 * segmentBytes
+/** What a commit writes besides the records: inner pages of the trees, the list of free pages. */
+const commitBytes = 1 << 18
+/** Puts leave this much, so that deletions work on a full disk. */
+const deletionBytes = 1 << 20
 
 /** Undefined: there is none, and no space for one. */
 async function openJournal({ path, facts }: Files, clock: Clock): Promise<Journal | undefined> {
@@ -69,24 +78,24 @@ async function openJournal({ path, facts }: Files, clock: Clock): Promise<Journa
   }
 }
 
-/** What a crash left in the journal alone. Returns the number of the last entry that LMDB has now. */
-async function moveJournal({ facts }: Files, lmdb: CheckpointedBackend, journal: Journal | undefined): Promise<number> {
+/**
+ * Moves what a crash left in the journal alone. Where the disk is too full for that, it stays pending.
+ * Returns the number of the last entry that LMDB has, and the changes after it with the number of the last one.
+ */
+async function moveJournal({ facts }: Files, lmdb: CheckpointedBackend, journal: Journal, log: Logger) {
   const known = facts.get('journalNumber') ?? 0
-  const entries = journal?.after(known) ?? []
+  const entries = journal.after(known)
   const last = entries.at(-1)?.number ?? known
-  if (entries.length > 0) {
-    await lmdb.checkpoint(
-      entries.flatMap(({ payload }) => decodeChanges(payload)),
-      last,
-    )
+  const pending = entries.flatMap(({ payload }) => decodeChanges(payload))
+  try {
+    if (entries.length > 0) await lmdb.checkpoint(pending, last)
+  } catch (error) {
+    if (!isStoreError(error, 'noSpace')) throw error
+    log.warn('The disk is full: what is in the journal stays there, and writes are refused', { changes: pending.length })
+    return { number: known, last, pending }
   }
-  journal?.startAfter(last)
-  return last
-}
-
-function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(dirname(path))
-  return bavail * bsize
+  journal.startAfter(last)
+  return { number: last, last, pending: [] }
 }
 
 /** Opens or creates the file. @throws StoreError 'unavailable'; Error when this version cannot read the file */
@@ -133,14 +142,24 @@ function makePrivate(file: string): void {
   }
 }
 
-function readState({ records, leases, facts }: Files): BackendState {
+/** @param pending changes that LMDB does not have yet */
+function readState({ records, leases, facts }: Files, pending: readonly RecordedChange[]): BackendState {
   const versions: Version[] = []
-  for (const { key, value } of records.getRange()) for (const version of decodeRecord(value, key, () => false)) versions.push(version)
-  return {
-    versions,
-    leases: [...leases.getRange()].map(({ key, value }) => ({ id: idOf(key), ttlSeconds: value })),
-    compactRevision: facts.get('compactRevision') ?? 0,
+  const ttls = new Map([...leases.getRange()].map(({ key, value }) => [idOf(key), value]))
+  let compactRevision = facts.get('compactRevision') ?? 0
+  const addRecord = (record: Buffer, revision: number) =>
+    append(
+      versions,
+      decodeRecord(record, revision, () => false),
+    )
+  for (const { key, value } of records.getRange()) addRecord(value, key)
+  for (const { change, record } of pending) {
+    if (change.type === 'revision') addRecord(record ?? encodeRecord(change.versions), change.revision)
+    else if (change.type === 'grantLease') ttls.set(change.id, change.ttlSeconds)
+    else if (change.type === 'revokeLease') ttls.delete(change.id)
+    else compactRevision = change.revision
   }
+  return { versions, leases: [...ttls].map(([id, ttlSeconds]) => ({ id, ttlSeconds })), compactRevision }
 }
 
 /**
@@ -155,7 +174,12 @@ const readBytes = 1 << 18
 /** Changes of a checkpoint handed to LMDB in one turn of the event loop. */
 const slice = 128
 
-function lmdbBackend(opened: Files): CheckpointedBackend {
+interface LmdbBackend extends CheckpointedBackend {
+  /** Whether LMDB can write this many bytes more. */
+  hasRoom(bytes: number): boolean
+}
+
+function lmdbBackend(opened: Files): LmdbBackend {
   /** Other ones after a defragmentation. */
   let files = opened
   const { path } = opened
@@ -170,11 +194,21 @@ function lmdbBackend(opened: Files): CheckpointedBackend {
     totalBytes = undefined
     format = newestFormat
   }
+  const hasRoom = (bytes: number) => hasReserve(path, usedBytes(files), bytes)
+  const needRoom = (bytes: number) => {
+    if (!hasRoom(bytes + commitBytes)) throw storeError('noSpace')
+  }
   /** Before the first change in this version's format. Opening writes nothing, so that a full disk does not prevent it. */
   const formatFirst = () => (format === newestFormat ? [] : [writeFormat(files)])
   return {
-    append: (changes) => durable([...formatFirst(), ...changes.map((change) => write(files, { change, record: undefined }))]),
+    hasRoom,
+    async append(changes) {
+      const entries = changes.map((change) => ({ change, record: undefined }))
+      needRoom(pageBytes(entries) + (changes.some(isPut) ? deletionBytes : 0))
+      await durable([...formatFirst(), ...entries.map((entry) => write(files, entry))])
+    },
     async checkpoint(changes, number) {
+      needRoom(pageBytes(changes))
       const writes: Promise<boolean>[] = []
       const hand = (written: Promise<boolean>) => {
         // A failure while others are still handed over is reported by `durable`, at the end.
@@ -190,7 +224,10 @@ function lmdbBackend(opened: Files): CheckpointedBackend {
       writes.push(files.facts.put('journalNumber', number))
       await durable(writes)
     },
-    forget: (versions) => forget(files, versions),
+    async forget(versions) {
+      needRoom(0)
+      await forget(files, versions)
+    },
     load({ modRevision, sub }) {
       const record = files.records.getBinary(modRevision)
       return record && decodeRecord(record, modRevision, (one) => one === sub).find((version) => version.sub === sub)?.value
@@ -214,7 +251,7 @@ function lmdbBackend(opened: Files): CheckpointedBackend {
       await closeFiles(before)
     },
     totalBytes() {
-      totalBytes ??= statSync(path).size
+      totalBytes ??= usedBytes(files)
       return totalBytes
     },
     async close() {
@@ -224,6 +261,20 @@ function lmdbBackend(opened: Files): CheckpointedBackend {
       else await closing
     },
   }
+}
+
+/** The bytes of the pages in use and of free pages between them. */
+function usedBytes({ root }: Files): number {
+  const { lastPageNumber, root: tree } = root.getStats() as { readonly lastPageNumber: number; readonly root: { readonly pageSize: number } }
+  return (lastPageNumber + 1) * tree.pageSize
+}
+
+/** The most that LMDB's pages take for the records: one that is a little longer than half a page fills a whole one. */
+const pageBytes = (changes: readonly RecordedChange[]) =>
+  changes.reduce((sum, { change }) => sum + (change.type === 'revision' ? 2 * recordLength(change.versions) : 0), 0)
+
+function isPut(change: BackendChange): boolean {
+  return change.type === 'grantLease' || (change.type === 'revision' && !change.versions.every(isTombstone))
 }
 
 /** Closes the file when no worker of the binding uses it. */
