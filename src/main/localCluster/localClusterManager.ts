@@ -8,7 +8,7 @@ import { messageOf } from '#base/messageOf'
 import type { ClusterManager, ClusterStatus, Removal } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
 import type { Progress } from '#cli/progress'
-import { exists, listIfExists } from '#host/files'
+import { exists, freeBytesOf, listIfExists } from '#host/files'
 import { backupsOf } from '../apiserver/rotatingFile.ts'
 import { forgetLeaves } from '../pki/pki.ts'
 import { controlNetwork, nodeNetwork } from '../vnode/clusterNetwork.ts'
@@ -129,9 +129,9 @@ interface StateToRemove {
   readonly unread?: string
 }
 
-function restoredStatus(name: string, directory: string): ClusterStatus {
+async function restoredStatus(name: string, directory: string): Promise<ClusterStatus> {
   const none = { nodes: [], servers: [], etcd: [], pids: [], restarts: [] }
-  return { name, server: '', running: false, supervised: false, ready: false, ...none, directory, restored: true }
+  return { name, server: '', running: false, supervised: false, ready: false, ...none, directory, freeBytes: await freeBytesOf(directory), restored: true }
 }
 
 /** When the description cannot be read, a state made from the cluster's name and place: its marks on the host follow from those. */
