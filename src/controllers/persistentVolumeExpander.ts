@@ -1,5 +1,6 @@
 /**
- * Starts the expansion of a claim that requests more storage (L3). No plugin in this process resizes volumes, so it only reports the driver that must.
+ * Hands the expansion of a claim to the CSI resizer (L3): records an Event and, for migrated volumes, sets the resizer's annotation. No plugin in this process
+ * resizes volumes.
  * The external resizers and the kubelet write conditions and sizes. Upstream: pkg/controller/volume/expand (v1.36).
  */
 import type { PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
@@ -58,9 +59,9 @@ function createExpander(context: ControllerContext) {
     const { namespace, name = '', annotations } = claim.metadata
     const resizer = driverInsteadOf(plugin)
     if (annotations?.[volumeAnnotations.storageResizer] === resizer) return
-    const named = { metadata: { annotations: { [volumeAnnotations.storageResizer]: resizer } } }
+    const patch = { metadata: { annotations: { [volumeAnnotations.storageResizer]: resizer } } }
     try {
-      await client.of(persistentVolumeClaims).patch({ namespace, name }, 'merge', named, { subresource: 'status', signal })
+      await client.of(persistentVolumeClaims).patch({ namespace, name }, 'merge', patch, { subresource: 'status', signal })
     } catch (error) {
       const message = `error setting resizer annotation to pvc ${keyOf(claim)}, with error ${messageOf(error)}`
       events.event(claim, 'Warning', 'ExternalExpanding', message)

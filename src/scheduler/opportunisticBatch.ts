@@ -1,6 +1,6 @@
 /**
  * Reuses the ranking of nodes for the next pod of the same kind (L3): when the best node is full after one pod, the next best one is tried before all
- * nodes are filtered and scored again. Only for consecutive pods, and for half a second: what changed meanwhile shows in the filters of that node.
+ * nodes are filtered and scored again. Valid only for the next consecutive pod and for half a second; the filters run again on that node, so that newer changes are noticed.
  * Upstream: pkg/scheduler/framework/runtime/batch.go, framework.go SignPod (v1.36).
  */
 import { Heap } from '#base/heap'
@@ -49,7 +49,7 @@ interface Ranking {
   readonly madeMs: number
 }
 
-/** Signs a pod with a text that pods of one kind share, or undefined for a pod like no other. Returns undefined when a plugin of the profile cannot sign pods. */
+/** Returns a function that computes a pod's signature: equal for interchangeable pods, undefined for one that cannot be batched. Undefined when a plugin cannot sign. */
 export function batchSigner({ points }: Profile): ((pod: PodInfo) => string | undefined) | undefined {
   const plugins = new Map<string, SchedulerPlugin>()
   for (const plugin of [...points.preFilter, ...points.filter, ...points.preScore, ...points.score]) plugins.set(plugin.name, plugin)

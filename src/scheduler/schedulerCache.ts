@@ -1,5 +1,5 @@
 /**
- * What the scheduler knows of nodes and placed pods (L3), with the pods it has just placed counted before the API confirms them.
+ * The scheduler's view of nodes and placed pods (L3), with the pods it has just placed counted before the API confirms them.
  * One view serves every cycle, without copies: a decision is taken in one go and nothing changes the cache in the middle of it. What a change
  * costs depends on the change, never on the number of nodes. Upstream: pkg/scheduler/backend/cache.
  */
@@ -10,15 +10,15 @@ import { type PodInfo, podInfo, withPod } from './framework/podInfo.ts'
 import type { PlacementIndex, Snapshot } from './framework/snapshot.ts'
 import { interleaveZones } from './nodeTree.ts'
 
-interface Placed {
+export interface Placed {
   readonly info: PodInfo
   readonly node: string
   readonly assumed: boolean
 }
 
 export class SchedulerCache implements Snapshot {
-  /** Known nodes, and unknown nodes that have pods. */
   readonly #nodes = new Map<string, NodeInfo>()
+  /** Nodes that have pods, and are not in the API. */
   readonly #unknown = new Map<string, NodeInfo>()
   /** Where each counted pod is; assumed ones are not confirmed by the API yet. */
   readonly #placed = new Map<string, Placed>()
@@ -27,7 +27,7 @@ export class SchedulerCache implements Snapshot {
   readonly #indexes: PlacementIndex[] = []
   readonly nodesWithAffinityPods = new Set<NodeInfo>()
   readonly nodesWithRequiredAntiAffinityPods = new Set<NodeInfo>()
-  /** Slots of nodes that are gone; they are used again, so that arrays by slot stay as long as there were nodes at once. */
+  /** Slots of removed nodes, reused so that arrays indexed by slot stay as short as the peak number of nodes. */
   readonly #freeSlots: number[] = []
   #usedSlots = 0
   #listed: readonly NodeInfo[] | undefined
@@ -101,24 +101,27 @@ export class SchedulerCache implements Snapshot {
 
   /** Takes an assumption back: the binding failed. A pod that the API has confirmed stays. @returns whether there was one */
   forget(key: string, uid: string | undefined): boolean {
-    const there = this.#placed.get(key)
-    if (!there?.assumed || there.info.pod.metadata.uid !== uid) return false
+    if (!this.isAssumed(key, uid)) return false
     this.#remove(key)
     return true
   }
 
   isPlaced(key: string, uid: string | undefined): boolean {
-    return this.#placed.get(key)?.info.pod.metadata.uid === uid
+    return this.#placedAs(key, uid) !== undefined
   }
 
   /** Where a pod is counted, by its key. */
-  placementOf(key: string): { readonly info: PodInfo; readonly node: string; readonly assumed: boolean } | undefined {
+  placementOf(key: string): Placed | undefined {
     return this.#placed.get(key)
   }
 
   isAssumed(key: string, uid: string | undefined): boolean {
+    return this.#placedAs(key, uid)?.assumed === true
+  }
+
+  #placedAs(key: string, uid: string | undefined): Placed | undefined {
     const there = this.#placed.get(key)
-    return there?.assumed === true && there.info.pod.metadata.uid === uid
+    return there?.info.pod.metadata.uid === uid ? there : undefined
   }
 
   /** A pod that the API shows on a node. */
@@ -219,7 +222,7 @@ export class SchedulerCache implements Snapshot {
   }
 }
 
-/** The affinity of a pod with a node never changes, so its compiled terms are taken over. */
+/** True for two states of one pod: the compiled affinity terms can be reused. */
 function isSamePod(info: PodInfo | undefined, { metadata }: Frozen<Pod>): boolean {
   return info !== undefined && metadata.uid !== undefined && info.pod.metadata.uid === metadata.uid
 }

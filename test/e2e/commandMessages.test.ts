@@ -139,7 +139,7 @@ test('a cluster of a newer data format is refused with what can open it', option
   const result = await skiff(['start', 'newer'])
   assertSays(
     result,
-    /^error: cluster "newer" has the data format 1000, and this version of Skiff reads formats up to 1\nhint: .*npx skiff@latest start newer$/m,
+    /^error: cluster "newer" has the data format 1000, and this version of Skiff reads formats up to 2\nhint: .*npx skiff@latest start newer$/m,
   )
   assert.equal(result.code, 6)
   assert.equal((await skiff(['delete', 'newer'])).code, 1)

@@ -1,6 +1,6 @@
 /**
- * Reads cron schedules (L1): five fields of numbers, names, lists, ranges and steps, or an @descriptor. When they are due is the cron job
- * controller's work. Faults are worded as upstream's, which the API server passes on. Upstream: github.com/robfig/cron/v3 ParseStandard.
+ * Reads cron schedules (L1): five fields of numbers, names, lists, ranges and steps, or an @descriptor. The CronJob controller
+ * computes when they are due. Faults are worded as upstream's, which the API server passes on. Upstream: github.com/robfig/cron/v3 ParseStandard.
  */
 import { bareMap, ownValue } from '#base/bareMap'
 
@@ -10,7 +10,7 @@ export interface CronSchedule {
   readonly days: ReadonlySet<number>
   readonly months: ReadonlySet<number>
   readonly weekdays: ReadonlySet<number>
-  /** Of day and weekday, one that is `*` leaves the choice to the other; otherwise either will do. */
+  /** True when the field is `*`. If neither field is, a day matches when either field does. */
   readonly anyDay: boolean
   readonly anyWeekday: boolean
   /** `@every`: an interval in place of fields. */
@@ -82,7 +82,7 @@ function parseFields(text: string): CronSchedule {
   }
 }
 
-/** `*`, but not every other day: a step is a choice. */
+// True for `*`, also with a step of 1; a larger step restricts the days.
 const isAny = (field: string): boolean => field.split(',').some((part) => /^[*?](\/1)?$/.test(part))
 
 function parseField(text: string, bounds: Bounds): Set<number> {

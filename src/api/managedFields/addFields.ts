@@ -8,8 +8,8 @@ import { difference, isEmpty, union } from './fieldSet.ts'
 import type { TrackedWrite } from './trackedWrite.ts'
 
 /**
- * @param left the claims after the write's losses
- * @param before the claims before them: the manager's own claim loses only what was removed
+ * @param left the claims after dropFields
+ * @param before the claims before dropFields; the manager's own claim loses only removed fields
  */
 export function addFields(left: readonly Claim[], before: readonly Claim[], write: TrackedWrite, { changed, removed }: Comparison): readonly Claim[] {
   if (isEmpty(changed)) return left

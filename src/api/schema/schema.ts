@@ -1,5 +1,5 @@
 /**
- * The compiled schema (L1): one structure for built-in kinds and, later, CRDs. Decoding, strict field validation, pruning, defaulting,
+ * The compiled schema (L1): one structure for built-in kinds and CRDs. Decoding, strict field validation, pruning, defaulting,
  * strategic merge, server-side apply, protobuf, OpenAPI and `kubectl explain` are each written once, against it.
  * Nodes may be recursive (JSONSchemaProps), so element and field schemas are reached through the node, resolved on first use.
  */
@@ -7,7 +7,7 @@
 /** The JSON shape a value must have. */
 export type SchemaType = 'object' | 'map' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'any'
 
-/** What a scalar (or any) means beyond its JSON type. `int-or-string` and `quantity` accept numbers and strings. */
+/** The meaning of a scalar (or any) beyond its JSON type. `int-or-string` and `quantity` accept numbers and strings. */
 export type SchemaFormat =
   | 'int32'
   | 'int64'
@@ -46,9 +46,9 @@ export interface Schema {
   readonly nullable?: boolean | undefined
   /** CRDs: the value is an object with apiVersion, kind and metadata of its own. */
   readonly embeddedResource?: boolean | undefined
-  /** CRDs: what a null item of a list or value of a map becomes; the defaults of fields are in {@link Field}. */
+  /** CRDs: the value that replaces a null item of a list or value of a map; the defaults of fields are in {@link Field}. */
   readonly elementDefault?: unknown
-  /** Type object of a built-in kind: what stands for fields that are left out. */
+  /** Type object of a built-in kind: the values of omitted fields. */
   readonly zeros?: readonly ZeroField[] | undefined
 }
 
@@ -66,7 +66,7 @@ export interface Field {
   readonly protobuf?: { readonly number: number; readonly type: string; readonly within?: readonly number[] | undefined } | undefined
 }
 
-/** A field that upstream always has: a scalar to set, or the struct to make. */
+/** A field that upstream always has: either a scalar, or a struct to create. */
 export interface ZeroField {
   readonly name: string
   readonly scalar: string | number | boolean

@@ -10,7 +10,7 @@ import { audienceAgnostic, type TokenAuthenticator } from './tokenAuthenticator.
 
 export type StaticTokens = ReadonlyMap<string, UserInfo>
 
-/** @throws Error that names the file, for a line of fewer than three fields or with bare quotes */
+/** @throws Error that names the file for a record of fewer than three fields, and the line for a stray quote */
 export function parseTokenFile(text: string, path: string, log: Logger): StaticTokens {
   const tokens = new Map<string, UserInfo>()
   parseCsv(text).forEach((record, at) => {

@@ -69,7 +69,7 @@ async function silentBackend() {
 
 const withinMs = 5_000
 
-test('API-29 the connection to a backend ends, the client leaves during the dial', async () => {
+test('API-29 the connection to the backend is closed, the client disconnects during the dial', async () => {
   const { server, accepted, connect } = await silentBackend()
   const client = new SlowClient()
   const refused = assert.rejects(connect(client, Buffer.alloc(0), realClock), /the client went away/)
@@ -84,7 +84,7 @@ test('API-29 the connection to a backend ends, the client leaves during the dial
   server.close()
 })
 
-test('API-29 the dial is not begun, the client is gone already', async () => {
+test('API-29 no dial starts for a client that is already gone', async () => {
   const { server, connect } = await silentBackend()
   const client = new SlowClient()
   client.destroy()
@@ -128,7 +128,7 @@ async function eagerClient(sent: number) {
 }
 
 for (const sent of [0, 100_000]) {
-  test(`API-29 a client that leaves before the backend answers is noticed at once, it has sent ${sent} bytes`, async () => {
+  test(`API-29 a client that leaves before the backend answers, after sending ${sent} bytes, is noticed at once`, async () => {
     const { client, joined, close } = await eagerClient(sent)
     const late = realClock.sleep(withinMs).then(() => Promise.reject(new Error('it is not noticed')))
     late.catch(() => {})
@@ -147,7 +147,7 @@ test('API-29 a client that sends without end before the backend answers is ended
   close()
 })
 
-test('API-29 what a client sends before the backend answers reaches the backend after its answer', async () => {
+test('API-29 bytes that are sent before the backend answers are forwarded after its answer', async () => {
   const { accepted, joined, close } = await eagerClient(100_000)
   let received = 0
   const all = new Promise<void>((resolve) => {

@@ -19,7 +19,6 @@ export interface DeleteOptionsBody {
   ignoreStoreReadErrorWithClusterBreakingPotential?: boolean | undefined
 }
 
-/** From the body where there is one, else from the query. */
 export async function deleteOptions(scope: Scope): Promise<{ options: DeleteOptionsBody; request: Omit<DeleteRequest, 'name'> }> {
   const { request } = scope
   const parsed = parseBody(await readyBody(scope, await request.readBody(maxBodyBytes)), false)
@@ -35,7 +34,7 @@ export async function deleteOptions(scope: Scope): Promise<{ options: DeleteOpti
 const ignoreReadError = 'ignoreStoreReadErrorWithClusterBreakingPotential'
 const excludedByUnsafe = ['dryRun', 'propagationPolicy', 'orphanDependents', 'gracePeriodSeconds', 'preconditions'] as const
 
-/** Options for deleting a collection. @throws Status Invalid */
+/** Refuses the unsafe option when a collection is deleted. @throws Status Invalid */
 export function refuseUnsafe(options: DeleteOptionsBody): void {
   if (!options[ignoreReadError]) return
   throw invalidOption(
@@ -67,7 +66,7 @@ export function checkedDeletion(options: DeleteOptionsBody): Omit<DeleteRequest,
     const body = `Invalid value: ${JSON.stringify(propagationPolicy)}: orphanDependents and deletionPropagation cannot be both set`
     throw invalidOption('DeleteOptions', 'propagationPolicy', 'FieldValueInvalid', body)
   }
-  // A negative period means the kind's least one, as upstream.
+  // A negative period counts as one second, as upstream.
   const grace = gracePeriodSeconds !== undefined && gracePeriodSeconds < 0 ? 1 : gracePeriodSeconds
   return { gracePeriodSeconds: grace, propagationPolicy, orphanDependents, preconditions, options: { ...options } }
 }

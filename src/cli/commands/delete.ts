@@ -22,10 +22,11 @@ export const deleteCluster: CliCommand = {
       .option('--kubeconfig <file>', 'a kubeconfig to remove the entry from, in addition to those that "up" wrote')
       .option('-q, --quiet', 'print nothing but errors')
       .action(async (name: string | undefined, flags: DeleteFlags) => {
+        if (flags.all && name !== undefined) throw new CommandError('usage', `delete ${name} --all: expected a name or --all, not both`)
         const names = flags.all ? await context.clusters.names() : [name === undefined ? await unnamed(context) : checkName(name)]
         const left: string[] = []
         for (const cluster of names) left.push(...(await deleteOne(context, cluster, flags)).map((line) => `cluster "${cluster}": ${line}`))
-        if (left.length > 0) throw new CommandError('internal', 'something may be left of what was deleted', { details: left })
+        if (left.length > 0) throw new CommandError('internal', 'some parts could not be removed', { details: left })
       })
   },
 }
@@ -43,7 +44,7 @@ async function unnamed(context: CommandContext): Promise<string> {
 async function deleteOne(context: CommandContext, name: string, flags: DeleteFlags): Promise<readonly string[]> {
   const progress = progressFor(context, flags.quiet ?? false)
   if (!(await context.clusters.exists(name))) {
-    const stale = await removeStale(context, flags, (context) => context === contextName(name))
+    const stale = await removeStale(context, flags, (entry) => entry === contextName(name))
     progress.note(
       `There is no cluster "${name}": ${stale.length === 0 ? 'nothing to delete' : `${flags.dryRun ? 'would remove' : 'removed'} its ${stale.join()}`}`,
     )
@@ -64,7 +65,7 @@ async function deleteOne(context: CommandContext, name: string, flags: DeleteFla
   return left
 }
 
-/** Takes the entries of clusters that are gone out of the kubeconfig. @returns one line each */
+/** Removes the contexts of deleted clusters from the kubeconfig; with `dryRun` only lists them. @returns one line each */
 export async function removeStale(
   { clusters, clock, env, home }: CommandContext,
   { kubeconfig, dryRun = false }: Pick<DeleteFlags, 'kubeconfig' | 'dryRun'>,

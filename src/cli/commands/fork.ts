@@ -59,9 +59,9 @@ async function nodesAt({ transport }: PastConnection, revision: number): Promise
 }
 
 function describe(name: string, revision: number, { created, there, left, kindsLeft, failed }: ForkReport): string {
-  const reasons = [...left].map(([reason, count]) => `${count} ${reason}`)
+  const reasons = [...left].map(([reason, count]) => `${count} × ${reason}`)
   return [
-    `Cluster "${name}" has ${created} objects of revision ${revision}; ${there} more of that name were its own already.`,
+    `Cluster "${name}" has ${created} objects of revision ${revision}; ${there} more already existed in it.`,
     ...(reasons.length > 0 ? [`Left out: ${reasons.join(', ')}.`] : []),
     `Left out kinds: ${kindsLeft.join(', ')}.`,
     ...(failed.length > 0 ? [`Refused by the new cluster:`, ...failed.map((line) => `  ${printable(line)}`)] : []),

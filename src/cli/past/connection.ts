@@ -89,7 +89,7 @@ export function asCommandError(error: unknown, { cluster }: PastConnection): unk
 
 export function keepMore(cluster: string | undefined): string {
   const [stop, start] = cluster === undefined ? ['skiff stop', 'skiff start'] : [`skiff stop ${cluster}`, `skiff start ${cluster}`]
-  return `keep more history with --history: ${stop}; ${start} --history 24h`
+  return `keep more history with --history: ${stop}; ${start} --history DURATION`
 }
 
 const revisionsPath = '/skiff/revisions'

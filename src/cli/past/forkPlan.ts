@@ -79,10 +79,10 @@ export function reasonToLeave(kind: Kind, object: PastObject): string | undefine
   const name = nameOf(kind)
   if (object.metadata.deletionTimestamp) return 'being deleted'
   if (webhookKinds.has(name)) return 'calling programs outside of the fork'
-  if (name === 'configmaps' && object.metadata.name === 'kube-root-ca.crt') return 'trust of the old cluster'
+  if (name === 'configmaps' && object.metadata.name === 'kube-root-ca.crt') return 'authority of the old cluster'
   if (name === 'secrets' && /^(kubernetes\.io\/service-account-token|bootstrap\.kubernetes\.io\/token)$/.test(String(object.type)))
     return 'credentials of the old cluster'
-  if (name === 'services' && keyIs(object, 'default', 'kubernetes')) return 'the API of the old cluster'
+  if (name === 'services' && keyIs(object, 'default', 'kubernetes')) return "Service of the old cluster's API"
   if (name === 'jobs.batch' && conditionsOf(object).some(({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True'))
     return 'finished'
   if (name !== 'pods') return undefined

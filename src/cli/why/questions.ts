@@ -1,11 +1,11 @@
-/** The requests of `skiff why` to a cluster (L4): as its administrator, in JSON. A refusal becomes an error with the server's message. */
+/** The requests that `skiff why` and `skiff net` send, with the administrator's credentials (L4). A refusal becomes an error with the server's message. */
 import type { APIResource, APIResourceList, Status } from '#api/gen/types/meta.v1'
 import { CommandError } from '../exitCodes.ts'
 
 /** One question: a GET, or with a body a POST. */
 export type Ask = (path: string, body?: unknown) => Promise<{ readonly status: number; readonly body: string } | undefined>
 
-/** @throws CommandError when nothing answers, or not with success */
+/** @throws CommandError when the server does not answer or answers with an error status */
 export async function askFor<T>(ask: Ask, path: string, body?: unknown): Promise<T> {
   const answer = await ask(path, body)
   if (!answer) throw new CommandError('unmetPrerequisite', 'the cluster does not answer', { hint: 'start it with: skiff start' })
@@ -38,7 +38,7 @@ export async function servedResources(ask: Ask): Promise<{ readonly served: read
   const { groups = [] } = await askFor<GroupList>(ask, '/apis')
   const versions = [
     { group: '', path: '/api/v1' },
-    ...groups.map(({ name, preferredVersion }) => ({ group: name, path: `/apis/${preferredVersion?.groupVersion}` })),
+    ...groups.flatMap(({ name, preferredVersion }) => (preferredVersion ? [{ group: name, path: `/apis/${preferredVersion.groupVersion}` }] : [])),
   ]
   const silent: string[] = []
   const served: ServedResource[] = []

@@ -32,24 +32,23 @@ export function daemonPod(set: Frozen<DaemonSet>, nodeName: string, hash: string
   const generation = set.metadata.annotations?.['deprecated.daemonset.template.generation']
   pod.metadata.labels = { ...pod.metadata.labels, [revisionHashLabel]: hash, ...(generation ? { [templateGenerationLabel]: generation } : {}) }
   const spec = pod.spec
-  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [{}]
   const field = { key: 'metadata.name', operator: 'In', values: [nodeName] }
   spec.affinity = {
     ...spec.affinity,
     nodeAffinity: {
       ...spec.affinity?.nodeAffinity,
-      // Only the node counts from here on: that the other terms hold has been checked.
-      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms.slice(0, 1).map(() => ({ matchFields: [field] })) },
+      // The other terms were checked when the node was selected.
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchFields: [field] }] },
     },
   }
   spec.tolerations = daemonTolerations(spec.tolerations, spec.hostNetwork === true)
   return pod
 }
 
-function daemonTolerations(there: readonly Frozen<Toleration>[] | undefined, hostNetwork: boolean): Toleration[] {
+function daemonTolerations(given: readonly Frozen<Toleration>[] | undefined, hostNetwork: boolean): Toleration[] {
   const added = hostNetwork ? [...ownTolerations, exists('node.kubernetes.io/network-unavailable', 'NoSchedule')] : ownTolerations
   const same = (a: Frozen<Toleration>, b: Frozen<Toleration>) => a.key === b.key && a.effect === b.effect && a.operator === b.operator && a.value === b.value
-  const own = (there ?? []).map((toleration) => deepCopy<Toleration>(toleration))
+  const own = (given ?? []).map((toleration) => deepCopy<Toleration>(toleration))
   return [...own, ...added.filter((one) => !own.some((other) => same(one, other))).map((one) => ({ ...one }))]
 }
 
@@ -87,7 +86,7 @@ export type PodsByNode = ReadonlyMap<string, readonly Frozen<Pod>[]>
 /** Plans the missing and surplus pods of each node, without updates. */
 export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Node>[], byNode: PodsByNode, hash: string, nowMs: number): DaemonPlan {
   const plan: DaemonPlan = { createOn: [], remove: [], ended: [] }
-  const surge = rollingLimits(set, 1).maxSurge > 0
+  const allowsSurge = rollingLimits(set, 1).maxSurge > 0
   for (const node of nodes) {
     const { name = '' } = node.metadata
     const pods = byNode.get(name) ?? []
@@ -100,7 +99,7 @@ export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Nod
         present.filter(isPodTerminal).map((pod) => ({ pod, node: name })),
       )
       const running = present.filter((pod) => !isPodTerminal(pod)).sort(scheduledOldestFirst)
-      append(plan.remove, surge ? beyondSurge(set, running, hash, nowMs) : running.slice(1))
+      append(plan.remove, allowsSurge ? beyondSurge(set, running, hash, nowMs) : running.slice(1))
     } else
       append(
         plan.remove,
@@ -117,7 +116,7 @@ export function planPlacement(set: Frozen<DaemonSet>, nodes: readonly Frozen<Nod
   return plan
 }
 
-/** While surging the oldest of each template may share a node, but only for as long as the old one serves and the new one does not. */
+/** During a surge a node keeps the oldest pod of the old and of the new template, until the new one is available or the old one is not ready. */
 function beyondSurge(set: Frozen<DaemonSet>, running: readonly Frozen<Pod>[], hash: string, nowMs: number): Frozen<Pod>[] {
   const fresh = running.find((pod) => isOfHash(pod, hash))
   const old = running.find((pod) => !isOfHash(pod, hash))
@@ -212,7 +211,7 @@ export function daemonSetStatus(set: Frozen<DaemonSet>, nodes: readonly Frozen<N
   }
 }
 
-/** When the next pod that is ready now will count as available. */
+/** Milliseconds until the next ready pod counts as available. */
 export function msUntilNextAvailable(set: Frozen<DaemonSet>, byNode: PodsByNode, nowMs: number): number | undefined {
   const { minReadySeconds = 0 } = set.spec
   const waits = minReadySeconds === 0 ? [] : [...byNode.values()].flat().flatMap((pod) => msUntilAvailable(pod, minReadySeconds, nowMs) || [])

@@ -1,6 +1,6 @@
 /**
- * Answers that depend on a pod's container ports alone (L3), worked out once for all pods that have the same: a Service may have ten thousand ports,
- * and select thousands of pods of one template. Upstream works them out for each pod.
+ * Caches a result that depends only on a pod's container ports (L3): a Service may have ten thousand ports and select thousands of pods of one template.
+ * Upstream computes it for each pod.
  */
 import type { Pod } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'

@@ -1,7 +1,7 @@
 /**
- * Carries out the removals that the node's own Node is annotated with (L3): removes the directories, some side by side and each for a slice of time, and takes
- * the annotations off. What an earlier kubelet left unfinished is removed, too. removalQueue.ts decides about the order. A simulated node has no directories
- * and takes the annotations off at once.
+ * Removes the directories of deleted local-path volumes, which the controller requests by annotations on the Node (L3), and clears the annotations. Several
+ * removals run in parallel, each for a slice of time. What an earlier kubelet left unfinished is removed, too. removalQueue.ts decides about the order. A
+ * simulated node has no directories and clears the annotations at once.
  */
 
 import type { Node } from '#api/gen/types/core.v1'
@@ -32,7 +32,7 @@ const reportRetryMs = 5_000
 
 export function createLocalPathRemovals(context: KubeletContext, volumes: Pick<VolumeManager, 'inTurn'>): LocalPathRemovals {
   const { clock } = context
-  const bell = createWakeUp()
+  const wakeUp = createWakeUp()
   const queue = new RemovalQueue()
   const running = new Set<Promise<void>>()
   const reports = createReports(context, queue)
@@ -42,7 +42,7 @@ export function createLocalPathRemovals(context: KubeletContext, volumes: Pick<V
   const start = (work: Promise<void>): void => {
     const ended = work.finally(() => {
       running.delete(ended)
-      bell.ring()
+      wakeUp.ring()
     })
     running.add(ended)
   }
@@ -55,8 +55,8 @@ export function createLocalPathRemovals(context: KubeletContext, volumes: Pick<V
       return 'failed'
     })
     const nowMs = clock.monotonicMs()
-    // Later failures are silent.
-    if (queue.put(name, outcome, nowMs - begunMs, nowMs) && !signal.aborted) complain(context, name, current, problem)
+    // Only the first failure in a row is reported.
+    if (queue.put(name, outcome, nowMs - begunMs, nowMs) && !signal.aborted) recordFailure(context, name, current, problem)
     if (outcome === 'removed') leftBehind.delete(name)
   }
 
@@ -78,14 +78,14 @@ export function createLocalPathRemovals(context: KubeletContext, volumes: Pick<V
     noticed: (node) => {
       const isConcerned = requestedRemovals(node).length + (current ? requestedRemovals(current).length : 0) > 0
       current = node
-      if (isConcerned) bell.ring()
+      if (isConcerned) wakeUp.ring()
     },
     run: async (signal) => {
       leftBehind = await findLeftBehind(context)
       while (!signal.aborted) {
         const dueMs = startDue(signal)
-        const timer = dueMs === undefined ? undefined : clock.timer(Math.max(0, dueMs - clock.monotonicMs()), bell.ring)
-        await bell.wait(signal)
+        const timer = dueMs === undefined ? undefined : clock.timer(Math.max(0, dueMs - clock.monotonicMs()), wakeUp.ring)
+        await wakeUp.wait(signal)
         timer?.cancel()
       }
       await Promise.all(running)
@@ -116,7 +116,7 @@ async function removeSlice({ host, config }: KubeletContext, volumes: Pick<Volum
   return removeLocalPath({ host, rootDirectory: config.rootDirectory }, name, { signal, sliceMs, exclusive })
 }
 
-function complain({ config, log, recorder }: KubeletContext, name: string, node: Frozen<Node> | undefined, problem: string): void {
+function recordFailure({ config, log, recorder }: KubeletContext, name: string, node: Frozen<Node> | undefined, problem: string): void {
   log.warn('Failed to remove the directory of a deleted volume', { volume: name, error: problem })
   const reference = { kind: 'Node', name: config.nodeName, uid: node?.metadata.uid ?? config.nodeName }
   recorder.event(reference, 'Warning', 'VolumeFailedDelete', `failed to delete volume ${name}: ${problem}`)

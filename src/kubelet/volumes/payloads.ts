@@ -10,7 +10,7 @@ export const defaultFileMode = 0o644
 
 type Items = readonly Frozen<KeyToPath>[] | undefined
 
-/** Picks keys and gives them paths; all keys under their own names without items. @throws Error for a key that is not there. */
+/** Selects keys and maps them to paths; without items, every key is a file of its own name. @throws Error for a missing key */
 export function selectItems(
   source: 'configmap' | 'secret',
   data: ReadonlyMap<string, Uint8Array>,
@@ -40,7 +40,7 @@ export function secretData(secret: Frozen<Secret> | undefined): Map<string, Uint
   return new Map(Object.entries(secret?.data ?? {}).map(([key, text]) => [key, Buffer.from(text, 'base64')]))
 }
 
-/** What the files of one volume may hold together: the same object or field can be asked for thousands of times. */
+/** Limit for the files of one volume together: one volume may project the same key thousands of times. */
 const maxVolumeBytes = 64 * 1024 * 1024
 
 /** Collects the files of a volume by path; a later one of the same path replaces the one before. */

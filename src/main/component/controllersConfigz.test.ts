@@ -1,4 +1,4 @@
-/** What /configz says of the controllers: what the flags said, under upstream's names. */
+/** /configz shows the values of the controllers' flags under upstream's names. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readOptions } from '../apiserver/options/readOptions.ts'
@@ -27,7 +27,7 @@ test('OBS-09 CTL-22 /configz names each controller’s settings as upstream does
   assert.equal(told.SAController?.ConcurrentSATokenSyncs, 5)
 })
 
-test('CTL-22 more endpoints than a slice may have, and no period at all, are refused', async () => {
+test('CTL-22 --max-endpoints-per-slice above 1000 and a zero sync period are refused', async () => {
   const faults = (...args: string[]) =>
     shown(args).then(
       () => assert.fail('taken'),

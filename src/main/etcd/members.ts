@@ -23,11 +23,11 @@ export interface EtcdMemberPlan {
 }
 
 export interface EtcdPlan {
-  /** Tells clusters apart whose members could reach each other by mistake. */
+  /** Keeps members from joining another cluster that they can reach by mistake. */
   readonly token: string
   readonly members: readonly EtcdMemberPlan[]
   /**
-   * The number in the name of the next member. The supervisor and the folders know members by their names: one of a removed member is not given again.
+   * The number in the name of the next member. The supervisor and the folders know members by their names, so the number of a removed member is not reused.
    * Absent in a plan of an earlier version.
    */
   readonly nextNumber?: number | undefined
@@ -38,8 +38,8 @@ export function nextNumberOf({ members, nextNumber = 1 }: Pick<EtcdPlan, 'member
 }
 
 /**
- * The members that a server asks: those of its start.
- * @param startedMs when it started; absent in a pid file of an earlier version, and taken as after every addition
+ * The members that a server uses: those that existed when it started.
+ * @param startedMs absent in pid files of earlier versions: all members count
  */
 export function membersAskedBy({ members }: Pick<EtcdPlan, 'members'>, { startedMs = Infinity }: { readonly startedMs?: number }): EtcdMemberPlan[] {
   return members.filter(({ addedMs }) => addedMs === undefined || addedMs < startedMs)

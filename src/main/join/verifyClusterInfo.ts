@@ -24,15 +24,15 @@ export interface TrustedCluster {
 /** @throws CommandError usage */
 export function parseToken(text: string): BootstrapToken {
   const [, id, secret] = /^([a-z0-9]{6})\.([a-z0-9]{16})$/.exec(text) ?? []
-  // The text is not shown: it may be a secret with a slip in it.
+  // The text is not shown: it may be a secret with a typo in it.
   if (id === undefined || secret === undefined) throw new CommandError('usage', '--token: expected 6 characters, a dot and 16 characters of a-z and 0-9')
   return { id, secret }
 }
 
-/** Which authorities of a signed description count: those with one of these public keys (hexadecimal SHA-256), or any, which only a flag of its own says. */
+/** Accepted authorities: those whose public key has one of these SHA-256 hashes (hexadecimal), or any (--discovery-token-unsafe-skip-ca-verification). */
 export type AcceptedAuthorities = { readonly publicKeyHashes: readonly [string, ...string[]] } | 'any'
 
-/** @param pins values of --discovery-token-ca-cert-hash @throws CommandError usage for another form, and for neither a pin nor the wish to go without */
+/** @param pins values of --discovery-token-ca-cert-hash @throws CommandError usage when a pin is malformed, or there is none and verification is not skipped */
 export function acceptedAuthorities(pins: readonly string[], skipsVerification: boolean): AcceptedAuthorities {
   const [first, ...others] = pins.map(parsePin)
   if (first !== undefined) return { publicKeyHashes: [first, ...others] }
@@ -101,7 +101,7 @@ function clusterOf(kubeconfig: string): DescribedCluster {
     const { clusters } = parseYaml(kubeconfig) as { clusters: readonly { cluster: { server: string; 'certificate-authority-data': string } }[] }
     const { server, 'certificate-authority-data': ca } = clusters[0]?.cluster ?? {}
     const { protocol, href } = new URL(server ?? '')
-    if (protocol !== 'https:') throw new Error(`${href} is no https URL`)
+    if (protocol !== 'https:') throw new Error(`${href} is not an https URL`)
     const authorities = certificateBlocks(Buffer.from(ca ?? '', 'base64').toString()).map((certificate) => ({ certificate, hash: publicKeyHash(certificate) }))
     if (authorities.length === 0) throw new Error('it names no certificate authority')
     return { server: href.replace(/\/$/, ''), authorities }

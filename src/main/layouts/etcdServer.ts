@@ -21,13 +21,13 @@ import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 const groups = { etcd: etcdServing, logs } as const
 
-/** Resolves with the exit code when the signal has stopped it, or at once when the flags cannot be used. */
+/** Resolves with the exit code after the signal has stopped the server, or immediately for invalid flags. */
 export function runEtcdServer(args: readonly string[], signal: AbortSignal): Promise<number> {
   const about = 'The store of Skiff as an etcd server (API v3, one member), in the foreground.'
   return runInForeground({ command: 'etcd serve', about, needs: '', groups, run: serve }, args, signal)
 }
 
-/** More than a request, as etcd allows for its encoding. Upstream: grpcOverheadBytes. */
+/** Added to the request limit for gRPC's framing. Upstream: grpcOverheadBytes. */
 const overheadBytes = 512 * 1024
 
 async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof groups>, signal: AbortSignal): Promise<void> {
@@ -50,7 +50,8 @@ async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof grou
       })
       servers.push(server)
       tools.log.info('Serving client traffic', { address: `${server.host}:${server.port}`, isSecure })
-      if (!isSecure && !/^(127\.|::1$)/.test(host)) tools.log.warn('Clients of this address need no certificate, and read and write every key', { host })
+      if (!(isSecure && options.tls?.clientCa) && !/^(127\.|::1$)/.test(host))
+        tools.log.warn('Clients of this address need no certificate, and read and write every key', { host })
     }
     const compactors = options.autoCompaction ? [autoCompaction({ store, clock: tools.clock, log: tools.log }, options.autoCompaction)] : []
     await runTogether(compactors, tools, signal)
@@ -61,7 +62,7 @@ async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof grou
   }
 }
 
-/** The same after each start; below 2^53, so that it is exact in JavaScript. */
+/** Derived from the text, so that it is equal after a restart with the same flags; below 2^53, so that it is exact in JavaScript. */
 function idOf(text: string): number {
   return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, 13), 16)
 }

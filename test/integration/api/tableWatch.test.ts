@@ -30,7 +30,7 @@ async function overHttp(query: string, count: number): Promise<Event[]> {
   return lines.map((line) => JSON.parse(line) as Event)
 }
 
-test('API-17 a watch of tables tells the columns once per stream, to each watcher', async () => {
+test('API-17 a watch of tables sends the columns once per stream, to each watcher', async () => {
   const { body } = await api.client.transport.request({ method: 'GET', path })
   const { resourceVersion } = (body as { metadata: { resourceVersion: string } }).metadata
   for (const name of ['a', 'b', 'c']) await create(name)
@@ -44,7 +44,7 @@ test('API-17 a watch of tables tells the columns once per stream, to each watche
   assert.deepEqual(both.map(shown), [want, want])
 })
 
-test('API-17 in the same process, too, and over several batches', async () => {
+test('API-17 a watch of tables in the same process sends the columns once, over several batches', async () => {
   const { body } = await api.client.transport.request({ method: 'GET', path })
   const { resourceVersion } = (body as { metadata: { resourceVersion: string } }).metadata
   const leaving = new AbortController()

@@ -50,7 +50,7 @@ async function read(address: string, accept = 'application/json'): Promise<{ sta
   return { status: answer.status, etag: String(answer.headers.etag), value: answer.status === 200 ? JSON.parse(text) : text }
 }
 
-test('CRD-05 discovery, plain and aggregated, has a resource when it is served', async () => {
+test('CRD-05 discovery, plain and aggregated, lists a resource once it is served', async () => {
   const early = await read('/apis', 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList')
   assert.ok(!early.value.items.some((item: Any) => item.metadata.name === group))
   await establish(api.client, body)
@@ -130,7 +130,7 @@ test("CRD-05 OpenAPI v3 has the definition's schema", async () => {
   assert.deepEqual([post.operationId, Object.keys(post.requestBody.content)], ['createExampleComV1NamespacedThing', ['application/json', 'application/yaml']])
 })
 
-test('CRD-05 OpenAPI v2 leaves out what its readers cannot take', async () => {
+test("CRD-05 OpenAPI v2 omits parts of schemas that kubectl's parser rejects", async () => {
   const { value: document } = await read('/openapi/v2')
   assert.deepEqual(document.definitions[name].properties.spec, {
     type: 'object',
@@ -152,7 +152,7 @@ test('CRD-05 OpenAPI v2 leaves out what its readers cannot take', async () => {
   assert.ok(document.paths[`/apis/${group}/v1/things`])
 })
 
-test('CRD-05 documents change with the definition, and only those it is part of', async () => {
+test('CRD-05 a changed definition changes only the documents that contain it', async () => {
   const before = (await read('/openapi/v3')).value.paths
   const crd = await plain(api.client).request('GET', `${crdPath}/things.${group}`)
   const changed = structuredClone(crd)

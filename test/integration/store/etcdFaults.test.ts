@@ -44,7 +44,7 @@ function follow(from: string, to: string, startRevision: number, signal: AbortSi
   return { seen, done: run() }
 }
 
-test('ETC-20 members die and stop one after the other: no acknowledged write is lost, and a watch has no gap', { skip, timeout: 180_000 }, async () => {
+test('ETC-20 no acknowledged write is lost and a watch has no gap, members are killed and suspended in turn', { skip, timeout: 180_000 }, async () => {
   const stop = new AbortController()
   const first = (await store.latestRevision()) + 1
   const watch = follow('/registry/', '/registry0', first, stop.signal)

@@ -248,7 +248,7 @@ function protobufOf(object: object, schema: Schema | undefined): Buffer {
   try {
     return Buffer.from(encodeProtobuf(object as { apiVersion: string; kind: string }, schema as Schema))
   } catch {
-    // What the schema cannot encode arrives as an envelope of something else.
+    // An object that the schema cannot encode is sent as protobuf's magic followed by JSON.
     return Buffer.concat([Buffer.from('k8s\0'), jsonOf(object)])
   }
 }

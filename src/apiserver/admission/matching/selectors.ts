@@ -33,7 +33,7 @@ export interface Selectable extends Pick<AdmissionAttributes, 'resource' | 'subr
   readonly object?: Frozen<KubeObject> | undefined
 }
 
-/** `namespace`: see requestNamespace. */
+/** @param namespace the result of requestNamespace */
 export function select(selectors: Selectors, subject: Selectable, namespace: string, reader: ObjectReader): Selected {
   const inNamespace = selectNamespace(selectors.namespace, subject, namespace, reader)
   if (inNamespace === false) return false

@@ -1,5 +1,6 @@
 /**
- * AlwaysPullImages (L3): images are pulled for every pod, so that a pod cannot use an image that only others had the right to pull. Off by default.
+ * AlwaysPullImages (L3): sets imagePullPolicy Always on every pod, so that a pod cannot use an image that only others had the right to pull. Off by default.
+ * Unlike upstream, also on containers for debugging: they would be the way around it.
  * Upstream: plugin/pkg/admission/alwayspullimages.
  */
 import type { Container, EphemeralContainer, Pod, PodSpec } from '#api/gen/types/core.v1'

@@ -61,7 +61,7 @@ test('RES-03 limits and usage are those of the status; a limit that the controll
   assert.throws(() => check({ hard: { pods: '5', 'count/pods': '5' }, used: { pods: '4' } }), /status unknown for quota: q, resources: count\/pods,pods$/)
 })
 
-test('a quota on cpu or memory requires these values in each container', () => {
+test('RES-03 a quota on cpu or memory requires these values in each container', () => {
   const { admit } = world({ 'limits.memory': '1Gi', cpu: '4' })
   assert.equal(admit(pod('p')), 'pods "p" is forbidden: failed quota: q: must specify cpu for: c; limits.memory for: c')
   const big = pod('p', { requests: { cpu: '1' }, limits: { memory: '2Gi' } })
@@ -86,7 +86,7 @@ test('RES-03 a pod during a resize is charged the larger of its actual and desir
   assert.equal(admit(pod('p', { requests: { cpu: '1' }, limits: { cpu: '3' } })), undefined)
 })
 
-test('RES-03 a pod during a resize as a whole is charged its spec.resources, whatever its status says', () => {
+test('RES-03 a pod-level resize is charged spec.resources, whatever the status says', () => {
   const { admit, holds } = world({ 'requests.cpu': '4' })
   const status = { resources: { requests: { cpu: '3' } }, allocatedResources: { cpu: '3' } }
   holds({ ...pod('shrinking', {}, { resources: { requests: { cpu: '1' } } }), status } as KubeObject)
@@ -104,7 +104,7 @@ test('RES-03 a pod that gets a deadline moves into the scope Terminating, if the
   assert.equal(admit(pod('other', {}, { activeDeadlineSeconds: 30 }), { ...update, oldObject: after as never }), undefined)
 })
 
-test('scopes pick their pods; ended pods hold nothing; other kinds are counted by name', () => {
+test('RES-03 scopes pick their pods; ended pods hold nothing; other kinds are counted by name', () => {
   const bestEffort = world({ pods: '0' }, { scopes: ['BestEffort'] })
   assert.match(bestEffort.admit(pod('p')) ?? '', /exceeded quota/)
   assert.equal(bestEffort.admit(pod('p', { requests: { cpu: '1' } })), undefined)
@@ -118,7 +118,7 @@ test('scopes pick their pods; ended pods hold nothing; other kinds are counted b
   )
 })
 
-test('an update pays only for what it adds', () => {
+test('RES-03 an update pays only for what it adds', () => {
   const { admit, holds } = world({ 'requests.storage': '10Gi' })
   const claim = (storage: string) => ({ metadata: { name: 'c', namespace: 'n' }, spec: { resources: { requests: { storage } } } }) as unknown as KubeObject
   holds(claim('6Gi'), 'persistentvolumeclaims')
@@ -151,7 +151,7 @@ const operations: readonly { readonly name: string; readonly resource: string; r
   { name: 'an event', resource: 'events', some: {}, counts: false },
 ]
 for (const { name, resource, some, counts } of operations) {
-  test(`RES-03 quotas look at ${name}: ${counts}`, () => {
+  test(`RES-03 quotas ${counts ? 'count' : 'do not count'} ${name}`, () => {
     const { admit } = world({ 'requests.cpu': '1', 'count/events': '0' })
     const small = pod('p', { requests: { cpu: '500m' } })
     const refused = admit(pod('p', { requests: { cpu: '2' } }), { oldObject: small as never, ...some }, resource)
@@ -172,7 +172,7 @@ const handled: readonly (readonly [resource: string, subresource: string, want: 
   ['resourceclaims.resource.k8s.io', 'status', false],
 ]
 for (const [name, subresource, want] of handled) {
-  test(`RES-03 quotas look at an update of ${name}${subresource && `/${subresource}`}: ${want}`, () => {
+  test(`RES-03 quotas ${want ? 'count' : 'do not count'} an update of ${name}${subresource && `/${subresource}`}`, () => {
     const [resource = '', ...group] = name.split('.')
     const object = { metadata: { name: 'o', namespace: 'n' }, spec: {} }
     const attributes = { namespace: 'n', resource: { group: group.join('.'), version: 'v1', resource }, subresource, object, oldObject: object }
@@ -181,7 +181,7 @@ for (const [name, subresource, want] of handled) {
   })
 }
 
-test('RES-03 an update waits for its turn at the quotas only if it adds to one, or is refused', () => {
+test("RES-03 an update that adds usage or is refused waits for the quotas' lock; another does not", () => {
   const claim = (storage: string) => ({ metadata: { name: 'c' }, spec: { resources: { requests: { storage } } } }) as unknown as KubeObject
   const attributes = (storage: string, operation = 'UPDATE') => {
     const resource = { group: '', version: 'v1', resource: 'persistentvolumeclaims' }
@@ -197,7 +197,7 @@ test('RES-03 an update waits for its turn at the quotas only if it adds to one, 
   assert.deepEqual([addsNothing(attributes('6Gi'), quota({}), []), addsNothing(attributes('6Gi', 'CREATE'), counted, [])], [false, false])
 })
 
-test('devices of claims are counted by their class, of alternatives the dearest', () => {
+test('RES-03 devices are counted per class; a list of alternatives counts its largest', () => {
   const { admit } = world({ 'gpu.deviceclass.resource.k8s.io/devices': '40' })
   const claim = (...requests: object[]) => ({ metadata: { name: 'c' }, spec: { devices: { requests } } }) as unknown as KubeObject
   const gpu = (count?: number) => ({ deviceClassName: 'gpu', allocationMode: 'ExactCount', ...(count ? { count } : {}) })
@@ -250,7 +250,7 @@ const needs: readonly (readonly [
   ['storage of no class', undefined, {}, storage, claim(undefined), undefined],
 ]
 for (const [name, hard, spec, limited, object, want] of needs) {
-  test(`RES-03 what is limited needs a quota: ${name}`, () => {
+  test(`RES-03 a limited resource requires a covering quota: ${name}`, () => {
     const resource = object.metadata.name === 'c' ? 'persistentvolumeclaims' : 'pods'
     const text = world(hard, spec, limited).admit(object, {}, resource)
     if (want === undefined) assert.equal(text, undefined)

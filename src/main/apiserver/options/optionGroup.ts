@@ -1,5 +1,5 @@
 /**
- * The flags below one heading of kube-apiserver's --help, and the settings made of them (L5). A group is one file and one line in index.ts.
+ * One heading of a program's --help: its flags, and the settings made of them (L5). A group is one file and one line in index.ts.
  * Upstream: the option structs of k8s.io/apiserver/pkg/server/options and pkg/kubeapiserver/options.
  */
 import type { ConfigFile } from '#apiserver/core/configFile'
@@ -8,7 +8,7 @@ import type { Flags, FlagValues } from './flags.ts'
 export interface OptionContext {
   /** A file that a flag names; it is followed where the setting can be reloaded. */
   file(path: string): ConfigFile
-  /** Whether the flag stands on the command line, with its default or another value. Absent: no flag does. */
+  /** True when the flag was given, even with its default value. Absent: no flags were given. */
   isGiven?(flag: string): boolean
 }
 
@@ -20,7 +20,7 @@ export interface OptionGroup<F extends Flags, Settings> {
   settings(values: FlagValues<F>, context: OptionContext): Promise<Settings> | Settings
 }
 
-/** Gives a group its types. */
+/** Infers the group's types. */
 export function optionGroup<const F extends Flags, Settings>(group: OptionGroup<F, Settings>): OptionGroup<F, Settings> {
   return group
 }

@@ -9,15 +9,15 @@ import { optionGroup } from '../../apiserver/options/optionGroup.ts'
 
 export interface SchedulerSettings {
   readonly configuration: KubeSchedulerConfiguration
-  /** Those of the configuration's plugin files. */
+  /** Loaded from the configuration's plugin files. */
   readonly plugins: readonly PluginDefinition[]
-  /** Flags that say the same as the file count for nothing then, but those of leader election. */
+  /** --config was given: the file overrides the matching flags, except those of leader election. */
   readonly isFromFile: boolean
 }
 
 export const schedulerOptions = optionGroup({
   name: 'Misc',
-  flags: { config: text('A file of kind KubeSchedulerConfiguration; the flags for the connection and profiles then count for nothing') },
+  flags: { config: text('A file of kind KubeSchedulerConfiguration; the flags for the connection and profiles are then ignored') },
   async settings({ config: file }, context): Promise<SchedulerSettings> {
     const content = await readNamed(file, context)
     if (content === undefined) return { configuration: defaultSchedulerConfiguration, plugins: [], isFromFile: false }
