@@ -144,6 +144,7 @@ const refusals: { words: string[]; names?: string[]; exit: CommandError['exit'];
   { words: ['up', '--runtime', 'docker'], exit: 'usage', text: /expected auto, containerd, simulated/ },
   { words: ['status', 'nope'], exit: 'notFound', text: /there is no cluster "nope"/ },
   { words: ['delete'], names: ['a', 'b'], exit: 'usage', text: /there is no cluster "skiff"; the clusters are a, b/ },
+  { words: ['delete', 'a', '--all'], exit: 'usage', text: /expected a name or --all, not both/ },
   { words: ['net', 'policy', 'web', '--from', 'a', '--to', 'b'], exit: 'usage', text: /--from or --to, not both/ },
   { words: ['net', 'policy', 'web', '--port', '80'], exit: 'usage', text: /expected the other end too/ },
   { words: ['net', 'policy', 'web', '-o', 'yaml'], exit: 'usage', text: /expected json/ },
