@@ -44,6 +44,9 @@ export async function dialRemoteCommand(url: string, options: RemoteCommandOptio
   resize?.resume()
   const close = () => connection.close()
   dial.signal?.addEventListener('abort', close, { once: true })
+  const result = text(error).then(resultOfStatus)
+  // It fails when the connection is closed, which the caller may have done without waiting for it.
+  result.catch(() => {})
   return {
     stdin,
     stdout,
@@ -51,7 +54,7 @@ export async function dialRemoteCommand(url: string, options: RemoteCommandOptio
     resize: (size) => {
       if (resize) writeLatest(resize, `${JSON.stringify({ Width: size.width, Height: size.height })}\n`)
     },
-    result: text(error).then(resultOfStatus),
+    result,
     close,
   }
 }
@@ -85,8 +88,9 @@ export async function dialPortForward(url: string, dial: DialOptions = {}) {
       const requestid = String(requests++)
       const error = await openStream(connection, { streamtype: 'error', port: String(port), requestid })
       error.end()
-      const data = await openStream(connection, { streamtype: 'data', port: String(port), requestid })
-      return { data, error: text(error) }
+      const message = text(error)
+      message.catch(() => {})
+      return { data: await openStream(connection, { streamtype: 'data', port: String(port), requestid }), error: message }
     },
     close: () => connection.close(),
   }

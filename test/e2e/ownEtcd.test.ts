@@ -122,7 +122,8 @@ test('ETC-09 the last member that the running server asks is not removed, and no
   const refused = await cluster.skiff(['etcd', 'member', 'remove', 'etcd-3', '-q'])
   assert.match(refused.stderr, /asks only member "etcd-3"/)
   assert.equal((await cluster.skiff(['etcd', 'member', 'remove', 'etcd-4', '-q'])).code, 0)
-  assert.equal((await cluster.skiff(['etcd', 'member', 'add', '-q'])).stdout, 'etcd-5\n')
+  const added = await cluster.skiff(['etcd', 'member', 'add', '-q'])
+  assert.equal(added.stdout, 'etcd-5\n', added.stderr)
   await cluster.must(['get', 'configmap', 'second'])
 })
 

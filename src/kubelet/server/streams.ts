@@ -76,16 +76,17 @@ async function serve(
 ): Promise<void> {
   if ('serve' in target) return target.serve(session)
   const remote = await dialRemoteCommand(target.url, options, { ...(await through(view, target.url)), signal: session.signal })
-  const copies: Promise<unknown>[] = []
-  if (remote.stdout && session.stdout) copies.push(pipeline(remote.stdout, session.stdout, { end: false }))
-  if (remote.stderr && session.stderr) copies.push(pipeline(remote.stderr, session.stderr, { end: false }))
+  const copied = Promise.allSettled([
+    remote.stdout && session.stdout && pipeline(remote.stdout, session.stdout, { end: false }),
+    remote.stderr && session.stderr && pipeline(remote.stderr, session.stderr, { end: false }),
+  ])
   // Standard input ends with the client's stream or with the command; the session does not wait for it.
   if (remote.stdin && session.stdin) pipeline(session.stdin, remote.stdin).catch(() => {})
   const resizes = session.resizes
   if (resizes) void forwardResizes(resizes, remote.resize).catch(() => {})
   try {
     const result = await remote.result
-    await Promise.allSettled(copies)
+    await copied
     await session.finish(result)
   } finally {
     remote.close()

@@ -117,14 +117,16 @@ export function addMember(
   })
 }
 
-/** etcd refuses changes until its members have been connected for five seconds. */
+/** What etcd says while its members have not been connected for five seconds, or have no leader: the change has not begun. */
+const notYet = /unhealthy cluster|no leader|raft proposal dropped/
+
 async function whenHealthy<T>({ clock }: LocalClusterDeps, change: () => Promise<T>): Promise<T> {
   const deadline = clock.monotonicMs() + healthyMs
   for (;;) {
     try {
       return await change()
     } catch (error) {
-      if (!messageOf(error).includes('unhealthy cluster') || clock.monotonicMs() > deadline) throw error
+      if (!notYet.test(messageOf(error)) || clock.monotonicMs() > deadline) throw error
     }
     await clock.sleep(pollMs)
   }
