@@ -3,7 +3,7 @@
  * document, indices with leading zeros. Upstream: gopkg.in/evanphx/json-patch.v4, apiserver/pkg/endpoints/handlers/patch.go (v1.36).
  */
 
-import { deepCopy } from '#base/frozen'
+import { deepCopy, deepCopyInSteps } from '#base/frozen'
 import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import { getOwn, isObject, type JsonObject, jsonEqual, setOwn } from '../machinery/objects.ts'
 import { badRequest, StatusError } from '../machinery/status.ts'
@@ -63,13 +63,14 @@ const operationCharacters = 512
 
 /** {@link applyJsonPatch} for a caller that lets others have their turn whenever it pauses: a patch that does little never does. */
 export function* jsonPatchSteps(document: unknown, patch: readonly JsonPatchOperation[]): Generator<undefined, unknown> {
-  const holder: Holder = { root: { document: deepCopy(document) }, lists: new EditedLists() }
+  const holder: Holder = { root: { document: yield* deepCopyInSteps(document) }, lists: new EditedLists() }
   const state = { copied: 0 }
   try {
     let done = 0
     for (const operation of patch) {
       const before = state.copied
-      applyOperation(holder, operation, state)
+      if (operation.op === 'copy') yield* copy(holder, operation, state)
+      else applyOperation(holder, operation)
       done += operationCharacters + state.copied - before
       if (done < stepCharacters) continue
       done = 0
@@ -77,6 +78,7 @@ export function* jsonPatchSteps(document: unknown, patch: readonly JsonPatchOper
     }
     if (state.copied > stepCharacters) yield
     holder.lists.settle(holder.root)
+    if (state.copied > stepCharacters) yield
   } catch (error) {
     if (!(error instanceof PatchFault)) throw error
     throw new StatusError('Invalid', 'the server rejected our request due to an error in our request', { details: {}, cause: error })
@@ -97,9 +99,28 @@ function isDeeperThan(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((part) => isDeeperThan(part, levels - 1))
 }
 
-function applyOperation(holder: Holder, operation: JsonPatchOperation, state: { copied: number }): void {
-  const { op, path } = operation
+function pathOf({ op, path }: JsonPatchOperation): string {
   if (typeof path !== 'string') throw new PatchFault(`${op} operation does not apply: missing path`)
+  return path
+}
+
+function* copy(holder: Holder, operation: JsonPatchOperation, state: { copied: number }): Generator<undefined, void> {
+  const path = pathOf(operation)
+  const value = get(holder, 'copy', required(operation, 'from') as string)
+  holder.lists.settle(value)
+  state.copied += stringifyExactly(value)?.length ?? 0
+  if (state.copied > maxCopyBytes) {
+    throw new StatusError(
+      'RequestEntityTooLarge',
+      `Unable to complete the copy, the accumulated size increase of copy is ${state.copied}, exceeding the limit ${maxCopyBytes}`,
+    )
+  }
+  add(holder, 'copy', path, yield* deepCopyInSteps(value))
+}
+
+function applyOperation(holder: Holder, operation: JsonPatchOperation): void {
+  const { op } = operation
+  const path = pathOf(operation)
   switch (op) {
     case 'add':
       add(holder, 'add', path, required(operation, 'value'))
@@ -116,19 +137,6 @@ function applyOperation(holder: Holder, operation: JsonPatchOperation, state: { 
       const value = get(holder, 'move', from)
       remove(holder, 'move', from)
       add(holder, 'move', path, value)
-      break
-    }
-    case 'copy': {
-      const value = get(holder, 'copy', required(operation, 'from') as string)
-      holder.lists.settle(value)
-      state.copied += stringifyExactly(value)?.length ?? 0
-      if (state.copied > maxCopyBytes) {
-        throw new StatusError(
-          'RequestEntityTooLarge',
-          `Unable to complete the copy, the accumulated size increase of copy is ${state.copied}, exceeding the limit ${maxCopyBytes}`,
-        )
-      }
-      add(holder, 'copy', path, deepCopy(value))
       break
     }
     case 'test': {
