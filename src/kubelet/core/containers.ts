@@ -78,6 +78,14 @@ export const configSourceAnnotation = 'kubernetes.io/config.source'
 export const configHashAnnotation = 'kubernetes.io/config.hash'
 export const configMirrorAnnotation = 'kubernetes.io/config.mirror'
 
+/** Containers from which on work over all of a pod's takes tens of milliseconds. */
+const manyContainers = 500
+
+/** Lets others have their turn before work over all containers of a pod that has many. */
+export async function turnIfLarge({ spec }: FrozenPod): Promise<void> {
+  if (spec.containers.length + (spec.initContainers?.length ?? 0) >= manyContainers) await new Promise((resolve) => setImmediate(resolve))
+}
+
 export function isStaticPod(pod: FrozenPod): boolean {
   const source = pod.metadata.annotations?.[configSourceAnnotation]
   return source !== undefined && source !== 'api'

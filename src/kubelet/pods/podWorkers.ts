@@ -236,7 +236,7 @@ function isWorthReporting(pod: FrozenPod, { containers }: PodRuntimeStatus): boo
 async function terminate(machinery: PodMachinery, worker: Worker): Promise<void> {
   const { context, statuses, probes } = machinery
   const uid = worker.pod.metadata.uid ?? ''
-  const status = await readPod(machinery, uid, worker.memory)
+  const status = await readPod(machinery, worker.pod, worker.memory)
   if (!worker.removed && isWorthReporting(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, false))
   probes.stopLivenessAndStartup(uid)
   const kills: Promise<void>[] = []
@@ -253,7 +253,7 @@ async function terminate(machinery: PodMachinery, worker: Worker): Promise<void>
     worker.shortenGracePeriod = undefined
     await Promise.allSettled(kills)
   }
-  const after = await readPod(machinery, uid, worker.memory)
+  const after = await readPod(machinery, worker.pod, worker.memory)
   if (after.containers.some((record) => record.state === 'running')) throw new Error('containers are still running')
   // Before the end is reported: the scheduler then gives the resources to other pods.
   await context.resources.release(uid)
@@ -264,7 +264,7 @@ async function finish(machinery: PodMachinery, worker: Worker): Promise<void> {
   const { context, statuses, probes } = machinery
   const uid = worker.pod.metadata.uid ?? ''
   if (!worker.removed) {
-    const status = await readPod(machinery, uid, worker.memory)
+    const status = await readPod(machinery, worker.pod, worker.memory)
     if (isWorthReporting(worker.pod, status)) statuses.set(worker.pod, currentStatus(machinery, worker.pod, status, worker.memory, true))
     // Sends the terminal phase, which was held back while containers could run.
     statuses.resend(uid)

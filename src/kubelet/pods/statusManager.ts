@@ -10,7 +10,7 @@ import { deepCopy } from '#base/frozen'
 import { messageOf } from '#base/messageOf'
 import { pods } from '#client/builtIn'
 import type { FrozenPod } from '../core/containers.ts'
-import { isTerminalPhase } from '../core/containers.ts'
+import { isTerminalPhase, turnIfLarge } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { equal } from '../core/equal.ts'
 import { isKubeletCondition } from './podStatus.ts'
@@ -148,6 +148,7 @@ export function createStatusManager(context: KubeletContext, deps: StatusManager
         entry.sentTo = target.metadata.uid
       }
       const { namespace, name = '', uid } = target.metadata
+      await turnIfLarge(entry.pod)
       const status = statusFor(entry, entry.sent)
       const patch = statusPatch(entry.sent, status)
       if (!patch) continue

@@ -13,7 +13,7 @@ import { rpcErrorText } from '#grpc/grpcError'
 import type { Allocations } from '../allocation/allocations.ts'
 import type { BackOff } from '../core/backOff.ts'
 import { effectiveResources } from '../core/cgroupResources.ts'
-import { type ContainerKind, type FrozenContainer, type FrozenPod, formatPod, isTerminalPhase } from '../core/containers.ts'
+import { type ContainerKind, type FrozenContainer, type FrozenPod, formatPod, isTerminalPhase, turnIfLarge } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { formatElapsed } from '../core/formatElapsed.ts'
 import { podReference } from '../core/podReference.ts'
@@ -98,7 +98,9 @@ export class RuntimeStatusError extends Error {
 }
 
 /** What runs of the pod, with the last words of what has ended. @throws RuntimeStatusError */
-export async function readPod({ context, events }: PodMachinery, uid: string, memory: PodMemory): Promise<PodRuntimeStatus> {
+export async function readPod({ context, events }: PodMachinery, pod: FrozenPod, memory: PodMemory): Promise<PodRuntimeStatus> {
+  const uid = pod.metadata.uid ?? ''
+  await turnIfLarge(pod)
   memory.isOutdated = false
   const isNew = !memory.isKnown && !events.mayHold(uid)
   memory.isKnown = true
@@ -150,11 +152,10 @@ function deadlineInMs(pod: FrozenPod, startTime: string | undefined, nowMs: numb
 /** One step towards what the pod's spec asks for, as far as the node has given it. */
 export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory: PodMemory, signal: AbortSignal): Promise<SyncOutcome> {
   const { context, statuses, probes } = machinery
-  const uid = asked.metadata.uid ?? ''
   if (!(await isAdmitted(machinery, asked, memory))) return { terminal: true, againInMs: undefined }
   await machinery.allocations.resize(asked)
   const pod = machinery.allocations.allocatedPod(asked)
-  const before = await readPod(machinery, uid, memory)
+  const before = await readPod(machinery, pod, memory)
   probes.update(pod, before)
   const status = currentStatus(machinery, pod, before, memory, false)
   const deadlineMs = deadlineInMs(pod, status.startTime, context.clock.now())
@@ -182,7 +183,7 @@ export async function syncPod(machinery: PodMachinery, asked: FrozenPod, memory:
   // A step without actions need not read the runtime again: its events report other changes.
   const isQuiet = !resized && isNothing(actions)
   const retryInMs = isQuiet ? undefined : await carryOut(machinery, { pod, status: before, actions, volumes, memory }, signal)
-  const after = isQuiet ? before : await readPod(machinery, uid, memory)
+  const after = isQuiet ? before : await readPod(machinery, pod, memory)
   if (!isQuiet) probes.update(pod, after)
   const reached = currentStatus(machinery, pod, after, memory, false)
   statuses.set(pod, reached)
@@ -225,7 +226,7 @@ async function restartAll(
     memory.startFailures.delete(name)
   }
   await resetContainers(context, pod, before, records)
-  statuses.set(pod, currentStatus(machinery, pod, await readPod(machinery, pod.metadata.uid ?? '', memory), memory, false))
+  statuses.set(pod, currentStatus(machinery, pod, await readPod(machinery, pod, memory), memory, false))
   return { terminal: false, againInMs: 0 }
 }
 
