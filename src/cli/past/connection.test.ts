@@ -7,7 +7,7 @@ const nowMs = new Date(2026, 0, 31, 14, 30, 10).getTime()
 const history = { revision: 300, oldestRevision: 200, oldestTime: '2026-01-31T13:00:00Z' }
 const transport = { request: async () => ({ body: history }) } as unknown as Transport
 
-const more = 'keep more history with --history: skiff stop lab; skiff start lab --history 24h'
+const more = 'keep more history with --history: skiff stop lab; skiff start lab --history DURATION'
 
 for (const [text, message, hint] of [
   ['2999-01-31T14:03:00Z', '2999-01-31T14:03:00Z is in the future'],

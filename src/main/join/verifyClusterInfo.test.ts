@@ -42,7 +42,7 @@ const refusals: readonly { readonly name: string; readonly exit: CommandError['e
     text: new RegExp(`has another public key than .*: sha256:${hash}`),
     run: () => trustedCluster(description(), acceptedAuthorities([`sha256:${'0'.repeat(64)}`], true)),
   },
-  { name: 'a server without TLS', exit: 'internal', text: /is no https URL/, run: () => trustedCluster(description('http://10.0.0.1'), pinned) },
+  { name: 'a server without TLS', exit: 'internal', text: /is not an https URL/, run: () => trustedCluster(description('http://10.0.0.1'), pinned) },
   { name: 'a description that is no kubeconfig', exit: 'internal', text: /cannot be used/, run: () => trustedCluster('[]', pinned) },
   {
     name: 'a description without an authority, also where any is accepted',
