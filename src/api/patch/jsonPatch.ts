@@ -83,7 +83,7 @@ export function* jsonPatchSteps(document: unknown, patch: readonly JsonPatchOper
     if (!(error instanceof PatchFault)) throw error
     throw new StatusError('Invalid', 'the server rejected our request due to an error in our request', { details: {}, cause: error })
   }
-  if (isDeeperThan(holder.root.document, maxDepth))
+  if (yield* isDeeperThan(holder.root.document, maxDepth))
     throw new StatusError('RequestEntityTooLarge', `the patched object is nested deeper than ${maxDepth} levels`)
   return holder.root.document
 }
@@ -94,9 +94,19 @@ interface Holder {
   readonly lists: EditedLists
 }
 
-function isDeeperThan(value: unknown, levels: number): boolean {
+/** Members looked at between two pauses. */
+const membersPerTurn = 10_000
+
+function* isDeeperThan(value: unknown, levels: number): Generator<undefined, boolean> {
   if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((part) => isDeeperThan(part, levels - 1))
+  if (levels === 0) return true
+  let members = 0
+  for (const name in value) {
+    const part = (value as JsonObject)[name]
+    if (typeof part === 'object' && (yield* isDeeperThan(part, levels - 1))) return true
+    if (++members % membersPerTurn === 0) yield
+  }
+  return false
 }
 
 function pathOf({ op, path }: JsonPatchOperation): string {

@@ -13,7 +13,7 @@ import { applyMergePatch } from '#api/patch/mergePatch'
 import { applyStrategicMergePatch } from '#api/patch/strategicMerge'
 import { DecodeError } from '#api/schema/decode'
 import { withNils } from '#api/schema/nils'
-import { deepCopy } from '#base/frozen'
+import { deepCopyInSteps } from '#base/frozen'
 import type { Answer } from '../core/answer.ts'
 import {
   decodeValue,
@@ -68,7 +68,7 @@ export async function patch(scope: Scope): Promise<Answer> {
         const patched = applied instanceof Promise ? await applied : applied
         if (isLarge) await turn()
         // What operations bring may be the patch's own.
-        const value = type === jsonPatchType ? deepCopy(patched) : patched
+        const value = type === jsonPatchType ? await inSteps(deepCopyInSteps(patched), true) : patched
         if (type === strategicMergePatchType) keepKind(value, expectedKind(served))
         if (isLarge) await turn()
         // The library that reads JSON patches is a lenient one.
