@@ -9,6 +9,7 @@ import { VirtualClock } from '#base/virtualClock'
 import type { ClusterManager, ClusterStatus } from '#cli/clusterManager'
 import type { CommandContext } from '#cli/command'
 import { registerCommands } from '#cli/program'
+import { makeDirectory } from '#host/files'
 
 export const running: ClusterStatus = {
   name: 'a',
@@ -40,7 +41,7 @@ const policyExplanation: PolicyExplanation = {
 export async function runCommand(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a'], before = '') {
   const home = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cli-'))
   if (before !== '') {
-    await fs.mkdir(path.join(home, '.kube'))
+    await makeDirectory(path.join(home, '.kube'))
     await fs.writeFile(path.join(home, '.kube/config'), before)
   }
   const calls: string[] = []

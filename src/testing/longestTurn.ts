@@ -1,4 +1,5 @@
-/** Measures how long work keeps the event loop from others (tests only): by the CPU time of this process, so that other processes do not count. */
+/** Measures how long work keeps the event loop from others (tests only): by the time of the main thread, so that nothing else counts. */
+import { threadMs } from './threadTime.ts'
 
 export interface Turns {
   readonly longestMs: number
@@ -8,10 +9,10 @@ export interface Turns {
 
 /** The longest turn of the event loop during `work`. */
 export async function longestTurn(work: () => unknown): Promise<Turns> {
-  const begun = cpuMs()
+  const begun = threadMs()
   let [longestMs, last, isDone] = [0, begun, false]
   const note = () => {
-    const now = cpuMs()
+    const now = threadMs()
     longestMs = Math.max(longestMs, now - last)
     last = now
   }
@@ -24,9 +25,4 @@ export async function longestTurn(work: () => unknown): Promise<Turns> {
   isDone = true
   note()
   return { longestMs, totalMs: last - begun }
-}
-
-function cpuMs(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
 }

@@ -9,11 +9,11 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { eventually, LocalCluster, obstacleToCluster } from '../e2e/support/localCluster.ts'
+import { fillDisk } from '../support/fillDisk.ts'
 
 const name = 'full-disk'
 const skip = obstacleToCluster(false) || (process.platform === 'linux' && process.getuid?.() === 0 ? false : 'needs root to mount a file system')
 const options = { skip, timeout: 120_000 }
-const mebibyte = 2 ** 20
 const temporary = process.env.TMPDIR
 let disk = ''
 let cluster: LocalCluster
@@ -40,33 +40,16 @@ const inCluster = (file: string) => path.join(cluster.dir, 'home', 'clusters', n
 const serverPid = () => (JSON.parse(fs.readFileSync(inCluster('server.pid'), 'utf8')) as { pid: number }).pid
 const locks = () => fs.readdirSync(path.join(cluster.dir, 'home', 'clusters')).filter((entry) => entry.includes('.lock'))
 
-/** Writes until there is no byte left. */
-function fill(): void {
-  const descriptor = fs.openSync(filler(), 'a')
-  try {
-    for (let size = mebibyte; size >= 1; ) {
-      try {
-        fs.writeSync(descriptor, Buffer.alloc(size))
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
-        size = Math.floor(size / 2)
-      }
-    }
-  } finally {
-    fs.closeSync(descriptor)
-  }
-}
-
 const dropped = async () => Number(/^skiff_log_lines_dropped_total (\d+)$/m.exec(await cluster.must(['get', '--raw', '/metrics']))?.[1] ?? 0)
 
 test('a server whose log cannot be written drops lines and counts them, runs on, and logs again when there is room', options, async () => {
   const pid = serverPid()
-  fill()
+  fillDisk(filler())
   await eventually(
     'a dropped line',
     30_000,
     async () => {
-      fill()
+      fillDisk(filler())
       await cluster.kubectl(['create', 'configmap', `c-${Date.now()}`, `--from-literal=a=${'x'.repeat(10_000)}`])
       return dropped()
     },
@@ -88,14 +71,14 @@ test('a server whose log cannot be written drops lines and counts them, runs on,
 
 test('a server that is killed on a full disk starts again and serves reads, and status names the disk', options, async () => {
   await cluster.must(['create', 'configmap', 'kept', '--from-literal=a=b'])
-  fill()
+  fillDisk(filler())
   const killed = serverPid()
   process.kill(killed, 'SIGKILL')
   await eventually(
     'a read from the next server',
     30_000,
     async () => {
-      fill()
+      fillDisk(filler())
       return cluster.kubectl(['get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}'])
     },
     ({ stdout }) => stdout === 'b' && serverPid() !== killed,
@@ -110,7 +93,7 @@ test('start says within seconds that the disk is full, when the supervisor canno
   process.kill(supervisor, 'SIGSTOP')
   try {
     process.kill(serverPid(), 'SIGKILL')
-    fill()
+    fillDisk(filler())
     // The command locks the cluster by a file.
     fs.truncateSync(filler(), fs.statSync(filler()).size - 40_960)
     const started = await cluster.skiff(['start', name])
@@ -125,7 +108,7 @@ test('start says within seconds that the disk is full, when the supervisor canno
 
 test('start on a full disk says so, and delete works there', options, async () => {
   assert.equal((await cluster.skiff(['stop', name])).code, 0)
-  fill()
+  fillDisk(filler())
   const started = await cluster.skiff(['start', name])
   assert.match(started.stderr, /^error: the disk is full: \S+ cannot be written$/m)
   assert.doesNotMatch(started.stderr, /^ {4}at /m)

@@ -96,11 +96,7 @@ test('KUB-17 a list of 5,000 nodes whose kubelets hang ends after 20 seconds', a
 test('KUB-17 answers that arrive together do not make one long turn of the event loop', async () => {
   const parts = Array.from({ length: 6_000 }, (_, index) => ({ name: `part-${index}`, count: 1 }))
   const full = JSON.stringify({ parts })
-  const shares: number[] = []
-  // The collection of garbage can make one turn long, but not each time.
-  while (shares.length < 3 && shares.every((share) => share >= 1 / 4)) {
-    const { longestMs, totalMs } = await longestTurn(viewed(32, async () => full).list)
-    shares.push(longestMs / totalMs)
-  }
-  assert.ok(Math.min(...shares) < 1 / 4, `turns of ${shares.map((share) => share.toFixed(2))} of the time`)
+  const { list } = viewed(32, async () => full)
+  const { longestMs, totalMs } = await longestTurn(list)
+  assert.ok(longestMs < totalMs / 4, `a turn of ${Math.round(longestMs)} ms in ${Math.round(totalMs)} ms`)
 })

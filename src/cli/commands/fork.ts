@@ -3,7 +3,7 @@ import { printable } from '#base/printable'
 import { type CliCommand, type CommandContext, checkName, progressFor } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { checkKubeconfig, kubeconfigPath } from '../kubeconfigFile.ts'
-import { asCommandError, type ConnectionFlags, type PastConnection, pointOf, withConnection, withConnectionFlags } from '../past/connection.ts'
+import { type ConnectionFlags, connectionError, type PastConnection, pointOf, withConnection, withConnectionFlags } from '../past/connection.ts'
 import { copyPast, type ForkReport } from '../past/fork.ts'
 import { listableKinds, objectsAt } from '../past/objects.ts'
 import { wordsOf } from '../past/when.ts'
@@ -41,7 +41,7 @@ async function make(context: CommandContext, connection: PastConnection, when: s
   await bringUp(context, name, { ...parseOptions({ runtime: 'simulated' }), nodes: 0, simulatedNodes: nodes }, file, progress)
   const incomplete = `cluster "${name}" has a part of the objects: remove it with: skiff delete ${name}`
   context.ifInterrupted(incomplete)
-  const past = { transport: connection.transport, revision, explain: (error: unknown) => asCommandError(error, connection) }
+  const past = { transport: connection.transport, revision, explain: (error: unknown) => connectionError(error, connection) }
   const copy = () => withConnection(context, { cluster: name }, ({ transport }) => copyPast(past, transport, clock))
   const report = await progress.step(`Objects of revision ${revision}`, copy).catch((error) => {
     context.stderr.write(`${incomplete}\n`)

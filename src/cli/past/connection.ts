@@ -41,7 +41,7 @@ export async function withConnection<T>(context: CommandContext, flags: Connecti
   try {
     return await work(connection)
   } catch (error) {
-    throw asCommandError(error, connection)
+    throw connectionError(error, connection)
   } finally {
     await connection.transport.close()
   }
@@ -70,7 +70,7 @@ async function connect(context: CommandContext, { cluster: name, kubeconfig, con
 }
 
 /** The error of a command for the failure of a connection. */
-export function asCommandError(error: unknown, { cluster }: PastConnection): unknown {
+export function connectionError(error: unknown, { cluster }: PastConnection): unknown {
   if (error instanceof ConnectionError) {
     return new CommandError('unmetPrerequisite', `the cluster does not answer: ${error.message}`, {
       cause: error,

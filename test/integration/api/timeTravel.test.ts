@@ -11,7 +11,7 @@ import { createSecurity } from '#apiserver/security'
 import { seededRandom } from '#base/random'
 import type { CommandContext } from '#cli/command'
 import type { CommandError } from '#cli/exitCodes'
-import { asCommandError, pointOf, withConnection } from '#cli/past/connection'
+import { connectionError, pointOf, withConnection } from '#cli/past/connection'
 import { differences } from '#cli/past/differences'
 import { describeChanges } from '#cli/past/fieldChanges'
 import { kindNamed, listableKinds, nameOf, objectsAt } from '#cli/past/objects'
@@ -189,7 +189,7 @@ test('X5 a user without the path of the revisions reads at a revision, and the e
   const user = { ...transport, request: async (request: ApiRequest) => (request.path === '/skiff/revisions' ? forbidden() : transport.request(request)) }
   const connection = { transport: user, namespace: 'case', cluster: undefined }
   assert.deepEqual(await pointOf(connection, '5', Date.now()), { revision: 5, text: '5' })
-  const error = asCommandError(await pointOf(connection, '-1m', Date.now()).catch((refusal: unknown) => refusal), connection)
+  const error = connectionError(await pointOf(connection, '-1m', Date.now()).catch((refusal: unknown) => refusal), connection)
   assert.match((error as CommandError).hint ?? '', /name revisions: skiff at REVISION/)
 })
 

@@ -18,6 +18,7 @@ import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdR
 import { realClock } from '#testing/realClock'
 import { busybox } from '../../e2e/kubeletContainerd.ts'
 import { eventually } from '../../e2e/support/localCluster.ts'
+import { fillDisk } from '../../support/fillDisk.ts'
 import { BoundedNode, obstacleToNode, withinMs } from './support/boundedNode.ts'
 
 const skip = await obstacleToNode()
@@ -72,23 +73,6 @@ before(async () => {
 
 after(() => (skip ? undefined : node?.stop()))
 
-/** Writes until there is no byte left. */
-function fill(file: string): void {
-  const descriptor = fs.openSync(file, 'a')
-  try {
-    for (let size = mebibyte; size >= 1; ) {
-      try {
-        fs.writeSync(descriptor, Buffer.alloc(size))
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
-        size = Math.floor(size / 2)
-      }
-    }
-  } finally {
-    fs.closeSync(descriptor)
-  }
-}
-
 async function saysDiskPressure() {
   const found = await node.node()
   return {
@@ -114,7 +98,7 @@ test(
   async () => {
     const filler = path.join(node.nodefs, 'filler')
     const before_ = await identities()
-    fill(filler)
+    fillDisk(filler)
     await create('late', spec('exec sleep 1000'))
     await eventually(
       'the pod says why it does not start',
@@ -123,7 +107,7 @@ test(
       (told) => told.some((text) => /no space left on device/.test(text)),
     )
     await node.killKubelet()
-    fill(filler)
+    fillDisk(filler)
     await node.startKubelet()
     assert.deepEqual(await identities(), before_)
     const [first] = await steadyPods()
