@@ -6,7 +6,8 @@ import { deepCopy } from '#base/frozen'
 import { getOwn, type JsonObject, setOwn } from '../machinery/objects.ts'
 import type { Schema } from '../schema/schema.ts'
 import type { FieldSet } from './fieldSet.ts'
-import { duplicatesOf, itemElement, itemsByElement, memberSchema, shapeOf } from './typed.ts'
+import type { Steps } from './steps.ts'
+import { duplicatesOf, itemElement, itemsByElement, memberNames, memberSchema, shapeOf } from './typed.ts'
 
 /** The live value with the configuration's content laid over it. */
 export function mergeTyped(live: unknown, config: unknown, schema: Schema | undefined): unknown {
@@ -19,9 +20,18 @@ export function mergeTyped(live: unknown, config: unknown, schema: Schema | unde
   const result: JsonObject = {}
   const left = live as JsonObject
   const right = config as JsonObject
-  for (const name of Object.keys(left)) setOwn(result, name, mergeTyped(left[name], getOwn(right, name), memberSchema(schema, name)))
-  for (const name of Object.keys(right)) {
-    if (!Object.hasOwn(left, name)) setOwn(result, name, deepCopy(right[name]))
+  for (const name of memberNames(left, right)) setOwn(result, name, mergeTyped(getOwn(left, name), getOwn(right, name), memberSchema(schema, name)))
+  return result
+}
+
+/** {@link mergeTyped} of whole objects; pauses between their members, and between those of their metadata. */
+export function* mergingSteps(live: unknown, config: unknown, schema: Schema | undefined): Steps<unknown> {
+  if (shapeOf(live, schema) !== 'members' || shapeOf(config, schema) !== 'members') return mergeTyped(live, config, schema)
+  const result: JsonObject = {}
+  for (const name of memberNames(live as JsonObject, config as JsonObject)) {
+    const [left, right, inner] = [getOwn(live as JsonObject, name), getOwn(config as JsonObject, name), memberSchema(schema, name)]
+    setOwn(result, name, name === 'metadata' ? yield* mergingSteps(left, right, inner) : mergeTyped(left, right, inner))
+    yield
   }
   return result
 }

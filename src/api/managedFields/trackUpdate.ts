@@ -36,7 +36,7 @@ export function* trackUpdateSteps(input: UpdateInput): Steps<void> {
     return
   }
   yield
-  const change = compareUpdate(input, old, updated)
+  const change = yield* compareUpdate(input, old, updated)
   yield
   const left = dropFields(before, change)
   yield

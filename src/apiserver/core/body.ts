@@ -70,7 +70,7 @@ export function mediaTypeOf(contentType: string): string {
  * megabytes has room for a million, which would block the event loop for ten seconds.
  */
 const maxComposites = 100_000
-/** Shorter bodies cannot hold that many. */
+/** Shorter bodies cannot hold that many: each takes two bytes. */
 const countedFromBytes = 2 * maxComposites
 
 /**
@@ -78,14 +78,29 @@ const countedFromBytes = 2 * maxComposites
  * @throws BadRequest with what is wrong with the text, or with what `refuse` makes of it
  */
 export function parseBody(body: RequestBody, duplicates: boolean, refuse: (error: Error) => StatusError = refusePlainly): ParsedBody {
-  if (body.type === 'value') return { value: deepCopy(body.value), duplicates: [] }
-  const parsed = parseBytes(body, duplicates, refuse)
-  refuseTooMany(parsed.value, body.bytes.length)
+  return body.type === 'value' ? { value: deepCopy(body.value), duplicates: [] } : parseBytes(body, duplicates, refuse)
+}
+
+/**
+ * A JSON body's value.
+ * @throws JsonSyntaxError, RequestEntityTooLarge
+ */
+export function parseJsonBody(bytes: Buffer, duplicates: boolean): ParsedBody {
+  const parsed = parseJson(bytes, { duplicates })
+  if (hasManyBrackets(bytes)) refuseTooMany(parsed.value, bytes.length)
   return parsed
 }
 
+/** Costs much less than to count the objects and lists themselves: each of them begins with a bracket. */
+function hasManyBrackets(json: Buffer): boolean {
+  if (json.length < countedFromBytes) return false
+  let brackets = 0
+  for (const byte of json) if ((byte === 0x7b || byte === 0x5b) && ++brackets > maxComposites) return true
+  return false
+}
+
 /** @throws RequestEntityTooLarge */
-export function refuseTooMany(value: unknown, bytes: number): void {
+function refuseTooMany(value: unknown, bytes: number): void {
   if (bytes < countedFromBytes) return
   let composites = 0
   const waiting: unknown[] = [value]
@@ -108,15 +123,16 @@ function parseBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: b
   if (mediaType === '' || mediaType === 'application/json') {
     if (body.bytes.length === 0) return { value: undefined, duplicates: [] }
     try {
-      return parseJson(body.bytes, { duplicates })
+      return parseJsonBody(body.bytes, duplicates)
     } catch (error) {
       if (error instanceof JsonSyntaxError) throw refuse(error)
       throw error
     }
   }
-  if (mediaType === yamlType) return { value: parseYamlBody(body.bytes, refuse), duplicates: [] }
-  if (mediaType === protobufMediaType) return { value: parseProtobufBody(body.bytes, refuse), duplicates: [] }
-  throw unsupportedMediaType(bodyTypes)
+  if (mediaType !== yamlType && mediaType !== protobufMediaType) throw unsupportedMediaType(bodyTypes)
+  const value = mediaType === yamlType ? parseYamlBody(body.bytes, refuse) : parseProtobufBody(body.bytes, refuse)
+  refuseTooMany(value, body.bytes.length)
+  return { value, duplicates: [] }
 }
 
 const bodyTypes = ['application/json', yamlType, protobufMediaType]

@@ -54,6 +54,21 @@ export class IncomingTerms {
     return [...topologyKeys].map((topologyKey) => this.#table(`${topologyKey} ${name}`, topologyKey, all, snapshot))
   }
 
+  /** For each topology of the terms, a table of the pods that any term of that topology is about. */
+  any(terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable[] {
+    const ofTopology = new Map<string, AffinityTerm[]>()
+    for (const term of terms) {
+      const some = ofTopology.get(term.topologyKey) ?? []
+      ofTopology.set(term.topologyKey, some)
+      some.push(this.#resolved(term))
+    }
+    return [...ofTopology].map(([topologyKey, some]) => {
+      const name = this.#nameOf(some.map(({ text }) => text).join())
+      const counts = ({ pod }: PodInfo) => some.some((term) => affinityTermMatches(term, pod, undefined))
+      return this.#tables.get(`any ${topologyKey} ${name}`, snapshot, () => ({ topologyKey, counts }))
+    })
+  }
+
   /** The text, or a short name for a long one: a text may be as long as the pod, and each table is found by it. */
   #nameOf(text: string): string {
     if (text.length <= longText) return text
