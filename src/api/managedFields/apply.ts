@@ -4,6 +4,7 @@
  * request's version.
  */
 import type { DeepReadonly } from '#base/frozen'
+import { finished, type Steps } from '#base/steps'
 import type { KubeObject } from '../machinery/meta.ts'
 import { jsonEqual } from '../machinery/objects.ts'
 import { badRequest } from '../machinery/status.ts'
@@ -19,7 +20,6 @@ import { differenceBelow, equals, type FieldSet, isEmpty, setOfFields } from './
 import { allowedByLastApplied, renewLastApplied } from './lastApplied.ts'
 import { mergingSteps } from './merge.ts'
 import { prune } from './prune.ts'
-import { finished, type Steps } from './steps.ts'
 import type { TrackedWrite } from './trackedWrite.ts'
 import { fieldSetOf } from './typed.ts'
 

@@ -2,11 +2,12 @@
  * Compares two objects (L1): which fields were added or modified, and which removed. Runs on every write, so equal parts cost nothing
  * when the two objects share them. Upstream: structured-merge-diff/v6/typed/compare.go (v1.36).
  */
+
+import { finished, type Steps } from '#base/steps'
 import { type JsonObject, jsonEqual } from '../machinery/objects.ts'
 import type { Schema } from '../schema/schema.ts'
 import { hasZero, zeroOf } from '../schema/zeros.ts'
 import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
-import { finished, type Steps } from './steps.ts'
 import { duplicatesOf, itemsByElement, memberNames, memberSchema, ownedField, shapeOf } from './typed.ts'
 
 export interface Comparison {

@@ -3,13 +3,13 @@
  * Upstream: the compare step of structured-merge-diff/v6/merge/update.go (v1.36).
  */
 import type { DeepReadonly } from '#base/frozen'
+import type { Steps } from '#base/steps'
 import type { KubeObject } from '../machinery/meta.ts'
 import { type JsonObject, setOwn } from '../machinery/objects.ts'
 import { withNils } from '../schema/nils.ts'
 import type { Schema } from '../schema/schema.ts'
 import { type Comparison, compareObjects, comparingSteps } from './compareObjects.ts'
 import { differenceBelow, type FieldSet, setOfFields, union } from './fieldSet.ts'
-import type { Steps } from './steps.ts'
 import type { TrackedWrite } from './trackedWrite.ts'
 import { perVersion } from './versions.ts'
 

@@ -3,10 +3,11 @@
  * Upstream: structured-merge-diff/v6/typed/merge.go and remove.go (v1.36).
  */
 import { deepCopy } from '#base/frozen'
+import { hasMoreMembers } from '#base/members'
+import type { Steps } from '#base/steps'
 import { getOwn, type JsonObject, setOwn } from '../machinery/objects.ts'
 import type { Schema } from '../schema/schema.ts'
 import type { FieldSet } from './fieldSet.ts'
-import type { Steps } from './steps.ts'
 import { duplicatesOf, itemElement, itemsByElement, memberNames, memberSchema, shapeOf } from './typed.ts'
 
 /** The live value with the configuration's content laid over it. */
@@ -24,14 +25,21 @@ export function mergeTyped(live: unknown, config: unknown, schema: Schema | unde
   return result
 }
 
-/** {@link mergeTyped} of whole objects; pauses between their members, and between those of their metadata. */
+/** So many members take long enough for pauses between them. */
+const manyMembers = 4000
+/** After each member of an object with so few there is one. */
+const fewMembers = 32
+
+/** {@link mergeTyped}; pauses within large objects. */
 export function* mergingSteps(live: unknown, config: unknown, schema: Schema | undefined): Steps<unknown> {
-  if (shapeOf(live, schema) !== 'members' || shapeOf(config, schema) !== 'members') return mergeTyped(live, config, schema)
+  const areMembers = shapeOf(live, schema) === 'members' && shapeOf(config, schema) === 'members'
+  if (!areMembers || !(hasMoreMembers(live as object, manyMembers) || hasMoreMembers(config as object, manyMembers))) return mergeTyped(live, config, schema)
   const result: JsonObject = {}
+  let merged = 0
   for (const name of memberNames(live as JsonObject, config as JsonObject)) {
     const [left, right, inner] = [getOwn(live as JsonObject, name), getOwn(config as JsonObject, name), memberSchema(schema, name)]
-    setOwn(result, name, name === 'metadata' ? yield* mergingSteps(left, right, inner) : mergeTyped(left, right, inner))
-    yield
+    setOwn(result, name, yield* mergingSteps(left, right, inner))
+    if (++merged < fewMembers || merged % manyMembers === 0) yield
   }
   return result
 }

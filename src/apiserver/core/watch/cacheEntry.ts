@@ -5,7 +5,6 @@
  */
 
 import { stringifyExactly } from '#api/machinery/exactIntegers'
-import { finished } from '#api/managedFields/steps'
 import { parseExactly } from '#api/machinery/json'
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { decodeProtobuf, isProtobuf } from '#api/protobuf/envelope'
@@ -15,6 +14,7 @@ import { withNils, withoutNils, withRequiredLists } from '#api/schema/nils'
 import type { Schema } from '#api/schema/schema'
 import { deepFreeze } from '#base/frozen'
 import { ownUtf8 } from '#base/ownMemory'
+import { finished } from '#base/steps'
 import type { Cancellation } from '../cancellation.ts'
 import { inFewSteps, isLargeObject, turn } from '../fairLoop.ts'
 import type { CachedObject } from '../request.ts'
