@@ -95,6 +95,23 @@ let out = ''; s.on('data', (d) => out += d); s.on('end', () => { console.log(out
 s.on('timeout', () => { console.log('timeout'); process.exit(0) }); s.on('error', (e) => { console.log(e.code); process.exit(0) })
 `
 
+/** Connects `count` times and prints how often each server answered, as JSON. */
+const countProgram = `
+const net = require('net'); const [ip, count] = process.argv.slice(1)
+const answers = {}; let left = Number(count)
+const ask = () => { if (left-- <= 0) return
+  const s = net.connect({ host: ip, port: 80, timeout: 1500 }); let out = ''
+  s.on('data', (d) => out += d); s.on('timeout', () => s.destroy()); s.on('error', () => {})
+  s.on('close', () => { const server = out.split(' ')[0]; answers[server] = (answers[server] ?? 0) + 1; ask() }) }
+for (let i = 0; i < 8; i++) ask()
+process.on('exit', () => console.log(JSON.stringify(answers)))
+`
+
+async function countAnswers(where: Exec, ip: string, count: number): Promise<Record<string, number>> {
+  const { stdout } = await where.run(process.execPath, ['-e', countProgram, ip, String(count)], { timeoutMs: 60_000 })
+  return JSON.parse(stdout)
+}
+
 async function askFrom(where: Exec, ip: string, port: number, local?: string): Promise<string> {
   const { stdout } = await where.run(process.execPath, ['-e', clientProgram, ip, String(port), ...(local ? [local] : [])], { timeoutMs: 5000 })
   return stdout.trim()
@@ -219,6 +236,7 @@ async function prepareWorld(mode: ProxyMode, plan: Plan) {
     plan,
     exec,
     options: { skip: obstacle },
+    row: mode === nftables ? 'SVC-06' : 'SVC-05',
     title: `${mode.name} ${family}`,
     clientExec: createExec(inNetworkNamespace(clientNamespace)),
     ask: (ip: string, port: number, local?: string) => askFrom(exec, ip, port, local),
@@ -231,17 +249,17 @@ async function prepareWorld(mode: ProxyMode, plan: Plan) {
 }
 
 /** Which addresses lead to the endpoints. */
-function testReach({ plan, options, title, clientExec, ask, rule, apply, applyModel, isPod }: World): void {
+function testReach({ plan, options, row, title, clientExec, ask, rule, apply, applyModel, isPod }: World): void {
   const { family, pods, clusterIp, otherClusterIp, nodeIp, balancerIp, clusterCidr, serviceCidr } = plan
 
-  test(`SVC-06 ${title}: a cluster IP leads to every endpoint`, options, async () => {
+  test(`${row} ${title}: a cluster IP leads to every endpoint`, options, async () => {
     await apply([rule({})])
     const answers = new Set<string>()
     for (let i = 0; i < 16; i++) answers.add((await ask(clusterIp, 80, pods[2])).split(' ')[0] ?? '')
     assert.deepEqual([...answers].sort(), [pods[0], pods[1]])
   })
 
-  test(`SVC-06 ${title}: a pod that reaches itself through the service (hairpin) gets an answer`, options, async () => {
+  test(`${row} ${title}: a pod that reaches itself through the service (hairpin) gets an answer`, options, async () => {
     await apply([rule({ clusterEndpoints: [{ ip: pods[0], port: 8080, isLocal: true }] })])
     isPod(await ask(clusterIp, 80, pods[0]), pods[0])
   })
@@ -264,7 +282,7 @@ function testReach({ plan, options, title, clientExec, ask, rule, apply, applyMo
     isPod(await ask(balancerIp, 80, pods[2]), pods[0], pods[1])
   })
 
-  test(`SVC-06 ${title}: external addresses of another Service cannot take over a cluster IP`, options, async () => {
+  test(`${row} ${title}: external addresses of another Service cannot take over a cluster IP`, options, async () => {
     const serviceOf = (name: string, clusterIP: string, more: Partial<Service['spec']> = {}): Service => ({
       apiVersion: 'v1',
       kind: 'Service',
@@ -295,9 +313,22 @@ function testReach({ plan, options, title, clientExec, ask, rule, apply, applyMo
   })
 }
 
+const connections = 600
+/** An even choice exceeds it in one run of a billion. */
+const mostChiSquare = 41.4
+
 /** Which endpoint is chosen, and the answers where there is none. */
-function testChoice({ mode, plan, exec, options, title, clientExec, ask, rule, apply, stop, isPod }: World): void {
+function testChoice({ mode, plan, exec, options, row, title, clientExec, ask, rule, apply, stop, isPod }: World): void {
   const { pods, clusterIp, client } = plan
+
+  test(`${row} ${title}: connections are spread evenly over the endpoints (chi-square)`, options, async () => {
+    await apply([rule({ clusterEndpoints: pods.map((ip) => ({ ip, port: 8080, isLocal: false })) })])
+    const answers = await countAnswers(clientExec, clusterIp, connections)
+    assert.deepEqual(Object.keys(answers).sort(), [...pods])
+    const expected = connections / pods.length
+    const chiSquare = pods.reduce((sum, ip) => sum + ((answers[ip] ?? 0) - expected) ** 2 / expected, 0)
+    assert.ok(chiSquare < mostChiSquare, `${chiSquare}: ${JSON.stringify(answers)}`)
+  })
 
   test(`SVC-10 ${title}: ClientIP affinity keeps a client with its endpoint, also after the timeout was changed`, options, async () => {
     for (const affinitySeconds of [60, 90]) {
@@ -329,7 +360,7 @@ function testChoice({ mode, plan, exec, options, title, clientExec, ask, rule, a
       assert.equal(await askFrom(clientExec, clusterIp, 81), 'ECONNREFUSED')
     })
 
-  test(`SVC-06 ${title}: two hundred services load at once, the rules outlive the mode, and cleaning up removes them`, options, async () => {
+  test(`${row} ${title}: two hundred services load at once, the rules outlive the mode, and cleaning up removes them`, options, async () => {
     const many = Array.from({ length: 200 }, (_, i) =>
       rule({ service: `ns/s${i}`, clusterIp: plan.many(i), nodePort: 31_000 + i, affinitySeconds: i % 2 ? 60 : undefined }),
     )

@@ -9,6 +9,7 @@ import type { ConntrackFilter } from '#host/conntrack'
 import type { Exec, ExecOptions, ExecResult } from '#host/exec'
 import type { FamilyModel, ProxyModel, ServiceRule } from '../model.ts'
 import { proxyModes } from './index.ts'
+import { iptables } from './iptables.ts'
 import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 import { nftables } from './nftables.ts'
 
@@ -18,11 +19,13 @@ class RecordingHost implements Exec {
   failing = false
   programs = true
   tables = ''
+  /** Another program has removed every rule. */
+  flushed = false
 
   async run(command: string, args: readonly string[], { input }: ExecOptions = {}): Promise<ExecResult> {
     const result = { code: 0, stdout: '', stderr: '', timedOut: false }
     if (!this.programs) return { ...result, code: -1, stderr: `spawn ${command} ENOENT` }
-    if (isQuestion(command, args)) return { ...result, stdout: this.tables }
+    if (isQuestion(command, args)) return { ...result, code: this.flushed && args.includes('-S') ? 1 : 0, stdout: this.tables }
     this.changes.push(`${command} ${args.join(' ')}\n${String(input ?? '')}`)
     return this.failing ? { ...result, code: 1, stderr: 'refused' } : result
   }
@@ -132,8 +135,25 @@ test('SVC-06 nftables takes up a new range of cluster IPs, whose unknown address
   })
 })
 
+test('SVC-05 iptables writes every rule again within half a minute of a flush, and once an hour', async () => {
+  await withMode(iptables, async ({ host, clock, give, newChanges }) => {
+    await give([four()])
+    const all = newChanges()
+    await clock.advance(30_000)
+    assert.equal(newChanges(), '')
+    host.flushed = true
+    await clock.advance(30_000)
+    const again = newChanges()
+    assert.ok(again.includes('-A KUBE-SERVICES') && all.endsWith(again), again)
+    host.flushed = false
+    await clock.advance(3_540_000)
+    assert.equal(newChanges(), again)
+  })
+})
+
 for (const mode of proxyModes) {
-  test(`SVC-06 ${mode.name} renders both address families, and writes nothing for an unchanged model`, async () => {
+  const row = mode === iptables ? 'SVC-05' : 'SVC-06'
+  test(`${row} ${mode.name} renders both address families, and writes nothing for an unchanged model`, async () => {
     await withMode(mode, async ({ give, newChanges }) => {
       await give([four(), six()])
       const text = newChanges()
@@ -143,7 +163,7 @@ for (const mode of proxyModes) {
     })
   })
 
-  test(`SVC-06 ${mode.name} applies a change of one family without touching the other`, async () => {
+  test(`${row} ${mode.name} applies a change of one family without touching the other`, async () => {
     await withMode(mode, async ({ give, newChanges }) => {
       await give([four(), six()])
       newChanges()
@@ -162,7 +182,7 @@ for (const mode of proxyModes) {
     })
   })
 
-  test(`SVC-06 ${mode.name} writes the newest model again with growing pauses after the host refused one`, async () => {
+  test(`${row} ${mode.name} writes the newest model again with growing pauses after the host refused one`, async () => {
     await withMode(mode, async ({ host, clock, give, newChanges }) => {
       await give([four()])
       host.failing = true
@@ -185,7 +205,7 @@ for (const mode of proxyModes) {
     })
   })
 
-  test(`SVC-06 ${mode.name} leaves the rules in place when it is stopped`, async () => {
+  test(`${row} ${mode.name} leaves the rules in place when it is stopped`, async () => {
     let atStop = 0
     const host = await withMode(mode, async ({ give, host: recording }) => {
       await give([four(), six()])
@@ -194,7 +214,7 @@ for (const mode of proxyModes) {
     assert.equal(host.changes.length, atStop)
   })
 
-  test(`SVC-06 ${mode.name} has nothing to clean up on a host without its programs, and cannot run there`, async () => {
+  test(`${row} ${mode.name} has nothing to clean up on a host without its programs, and cannot run there`, async () => {
     const host = new RecordingHost()
     host.programs = false
     await mode.cleanUp(host)
