@@ -4,6 +4,7 @@
  * Upstream's counterpart: pkg/util/iptables (v1.36).
  */
 import { check, type Exec } from './exec.ts'
+import { atOnce, inTimeSlices, type Turns } from './timeSlices.ts'
 
 export type IptablesFamily = 'IPv4' | 'IPv6'
 export type IptablesTable = 'filter' | 'nat' | 'mangle'
@@ -54,7 +55,8 @@ export async function iptablesObstacle(exec: Exec, family: IptablesFamily): Prom
   return code === 0 ? undefined : `${iptables} does not work here: ${stderr.trim() || `exit ${code}`}`
 }
 
-export function createOwnChains(exec: Exec, family: IptablesFamily, owner: ChainOwner): OwnChains {
+/** @param turns scripts are rendered in short turns of the event loop */
+export function createOwnChains(exec: Exec, family: IptablesFamily, owner: ChainOwner, turns: Turns): OwnChains {
   let applied: ChainsByTable | undefined
   let newest: ChainsByTable | undefined
   let work = Promise.resolve()
@@ -65,7 +67,8 @@ export function createOwnChains(exec: Exec, family: IptablesFamily, owner: Chain
     return done
   }
   const bring = async (wanted: ChainsByTable) => {
-    const script = applied ? renderChange(wanted, applied) : renderAll(wanted, await savedTables(exec, family), owner)
+    const steps = applied ? changeSteps(wanted, applied) : allSteps(wanted, await savedTables(exec, family), owner)
+    const script = await inTimeSlices(steps, turns)
     // The transaction may fail because the kernel's chains are not as they were left.
     applied = undefined
     if (script) await restore(exec, family, script)
@@ -135,60 +138,79 @@ export function parseSaved(text: string): SavedTables {
 
 /** The changes between two states, of the chains that differ only. Empty when none does. */
 export function renderChange(wanted: ChainsByTable, before: ChainsByTable): string {
-  return [...wanted]
-    .map(([table, chains]) => {
-      const old = before.get(table)
-      const written = [...chains].filter(([name, rules]) => !sameRules(old?.get(name), rules))
-      return renderTable(table, { written, changed: [], deleted: [...(old?.keys() ?? [])].filter((name) => !chains.has(name)) })
-    })
-    .join('')
+  return atOnce(changeSteps(wanted, before))
+}
+
+function* changeSteps(wanted: ChainsByTable, before: ChainsByTable): Generator<undefined, string> {
+  const texts: string[] = []
+  for (const [table, chains] of wanted) {
+    const old = before.get(table)
+    const written: WrittenChain[] = []
+    for (const chain of chains) {
+      if (!sameRules(old?.get(chain[0]), chain[1])) written.push(chain)
+      yield
+    }
+    const deleted = [...(old?.keys() ?? [])].filter((name) => !chains.has(name))
+    texts.push(yield* tableSteps(table, { written, changed: [], deleted }))
+  }
+  return texts.join('')
 }
 
 /** Every chain, the jumps that are absent, and the removal of chains that the owner made earlier. */
 export function renderAll(wanted: ChainsByTable, saved: SavedTables, owner: ChainOwner): string {
-  return [...wanted]
-    .map(([table, chains]) => {
-      const found = saved.get(table) ?? { chains: [], rules: [] }
-      const absent = owner.jumps.filter((jump) => jump.table === table && !found.rules.some((rule) => isJump(rule, jump)))
-      const changed = absent.map(({ from, match, to }) => ['-I', from, match, '-j', to].filter(Boolean).join(' '))
-      return renderTable(table, { written: [...chains], changed, deleted: found.chains.filter((name) => owner.owns(name) && !chains.has(name)) })
-    })
-    .join('')
+  return atOnce(allSteps(wanted, saved, owner))
+}
+
+function* allSteps(wanted: ChainsByTable, saved: SavedTables, owner: ChainOwner): Generator<undefined, string> {
+  const texts: string[] = []
+  for (const [table, chains] of wanted) {
+    const found = saved.get(table) ?? { chains: [], rules: [] }
+    const present = new Set(found.rules.map((rule) => `${chainOf(rule)} ${targetOf(rule)}`))
+    const absent = owner.jumps.filter((jump) => jump.table === table && !present.has(`${jump.from} ${jump.to}`))
+    const changed = absent.map(({ from, match, to }) => ['-I', from, match, '-j', to].filter(Boolean).join(' '))
+    const deleted = found.chains.filter((name) => owner.owns(name) && !chains.has(name))
+    texts.push(yield* tableSteps(table, { written: [...chains], changed, deleted }))
+  }
+  return texts.join('')
 }
 
 export function renderRemoval(saved: SavedTables, { owns }: Pick<ChainOwner, 'owns'>): string {
   return [...saved]
     .map(([table, { chains, rules }]) => {
       const jumps = rules.filter((rule) => !owns(chainOf(rule)) && owns(targetOf(rule)))
-      return renderTable(table, { written: [], changed: jumps.map((rule) => rule.replace('-A', '-D')), deleted: chains.filter(owns) })
+      return atOnce(tableSteps(table, { written: [], changed: jumps.map((rule) => rule.replace('-A', '-D')), deleted: chains.filter(owns) }))
     })
     .join('')
 }
 
-const isJump = (rule: string, { from, to }: Jump) => chainOf(rule) === from && targetOf(rule) === to
 const chainOf = (rule: string) => rule.split(' ', 2)[1] ?? ''
 /** Comments may contain anything. */
 const targetOf = (rule: string) => / -[jg] (\S+)/.exec(rule.replace(/"(?:\\.|[^"\\])*"/g, ''))?.[1] ?? ''
 
+type WrittenChain = readonly [name: string, rules: readonly string[]]
+
 interface TableChange {
-  readonly written: readonly (readonly [string, readonly string[]])[]
+  readonly written: readonly WrittenChain[]
   /** Commands for chains of others. */
   readonly changed: readonly string[]
   readonly deleted: readonly string[]
 }
 
 /** The line of a chain creates or empties it, so that no chain refers to a deleted one when it goes. */
-function renderTable(table: string, { written, changed, deleted }: TableChange): string {
+function* tableSteps(table: string, { written, changed, deleted }: TableChange): Generator<undefined, string> {
   if (written.length + changed.length + deleted.length === 0) return ''
-  const lines = [
-    `*${table}`,
-    ...[...written.map(([name]) => name), ...deleted].map((name) => `:${name} - [0:0]`),
-    ...changed,
-    ...written.flatMap(([name, rules]) => rules.map((rule) => `-A ${name} ${rule}`)),
-    ...deleted.map((name) => `-X ${name}`),
-    'COMMIT',
-  ]
-  return `${lines.join('\n')}\n`
+  const lines = [`*${table}`]
+  for (const [name] of written) lines.push(`:${name} - [0:0]`)
+  for (const name of deleted) lines.push(`:${name} - [0:0]`)
+  lines.push(...changed)
+  yield
+  for (const [name, rules] of written) {
+    for (const rule of rules) lines.push(`-A ${name} ${rule}`)
+    yield
+  }
+  for (const name of deleted) lines.push(`-X ${name}`)
+  lines.push('COMMIT', '')
+  return lines.join('\n')
 }
 
 function sameRules(a: readonly string[] | undefined, b: readonly string[]): boolean {

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { base32 } from '#base/base32'
 import type { Exec } from '#host/exec'
 import { type ChainOwner, type ChainsByTable, createOwnChains, iptablesObstacle, type Jump, type OwnChains, removeOwnChains } from '#host/iptables'
+import { atOnce, inTimeSlices } from '#host/timeSlices'
 import { applyModels } from '../applyModels.ts'
 import type { Family, FamilyModel, ProxyEndpoint, ServiceRule } from '../model.ts'
 import type { ProxyMode, ProxyModeDeps } from './mode.ts'
@@ -20,9 +21,10 @@ export const iptables: ProxyMode = {
     const { exec } = deps
     await allowLocalhostNodePorts(deps)
     const options = { isTcpLiberal: await isTcpLiberal(exec) }
-    const chains = { IPv4: createOwnChains(exec, 'IPv4', owner), IPv6: createOwnChains(exec, 'IPv6', owner) }
+    const turns = { next: () => deps.clock.turn() }
+    const chains = { IPv4: createOwnChains(exec, 'IPv4', owner, turns), IPv6: createOwnChains(exec, 'IPv6', owner, turns) }
     await Promise.all([
-      applyModels((model) => chains[model.family].apply(renderChains(model, options)), deps, models, signal),
+      applyModels(async (model) => chains[model.family].apply(await inTimeSlices(renderSteps(model, options), turns)), deps, models, signal),
       keepChains(Object.values(chains), deps, signal),
     ])
   },
@@ -112,14 +114,25 @@ interface Target {
 }
 
 /** The chains for the model of one family. */
-export function renderChains({ family, rules, clusterCidrs }: FamilyModel, { isTcpLiberal }: { readonly isTcpLiberal: boolean }): ChainsByTable {
+export function renderChains(model: FamilyModel, options: RenderOptions): ChainsByTable {
+  return atOnce(renderSteps(model, options))
+}
+
+interface RenderOptions {
+  readonly isTcpLiberal: boolean
+}
+
+function* renderSteps({ family, rules, clusterCidrs }: FamilyModel, { isTcpLiberal }: RenderOptions): Generator<undefined, ChainsByTable> {
   const target: Target = {
     filter: emptyChains('KUBE-SERVICES', 'KUBE-EXTERNAL-SERVICES', 'KUBE-FORWARD', 'KUBE-NODEPORTS', 'KUBE-PROXY-FIREWALL', 'KUBE-FIREWALL', canary),
     nat: emptyChains('KUBE-SERVICES', 'KUBE-NODEPORTS', 'KUBE-POSTROUTING', 'KUBE-MARK-MASQ', canary),
     podRange: clusterCidrs[0],
-    isCommented: rules.reduce((sum, rule) => sum + reachableEndpoints(rule).length, 0) <= mostCommented,
+    isCommented: rules.reduce((sum, rule) => sum + rule.clusterEndpoints.length, 0) <= mostCommented,
   }
-  for (const rule of rules) addService(plan(rule), target)
+  for (const rule of rules) {
+    addService(plan(rule), target)
+    yield
+  }
   addFrame(family, target, isTcpLiberal)
   return new Map([
     ['filter', target.filter],
@@ -181,10 +194,17 @@ interface Plan {
   readonly local: string
   readonly external: string
   readonly firewall: string
+  /** By the endpoint's address, those that this node's traffic may use. */
+  readonly endpoints: ReadonlyMap<string, PlannedEndpoint>
   readonly hasEndpoints: boolean
   readonly hasInternalEndpoints: boolean
   readonly hasExternalEndpoints: boolean
   readonly usesFirewall: boolean
+}
+
+interface PlannedEndpoint {
+  readonly ip: string
+  readonly chain: string
 }
 
 function plan(rule: ServiceRule): Plan {
@@ -194,6 +214,12 @@ function plan(rule: ServiceRule): Plan {
   const hasLocal = rule.localEndpoints.length > 0
   return {
     ...{ rule, name, hasEndpoints },
+    endpoints: new Map(
+      reachableEndpoints(rule).map((endpoint) => {
+        const address = addressOf(endpoint)
+        return [address, { ip: endpoint.ip, chain: `KUBE-SEP-${hashOf(name + rule.protocol + address)}` }]
+      }),
+    ),
     ...{ cluster: `KUBE-SVC-${hash}`, local: `KUBE-SVL-${hash}`, external: `KUBE-EXT-${hash}`, firewall: `KUBE-FW-${hash}` },
     hasInternalEndpoints: hasEndpoints && (!rule.internalPolicyLocal || hasLocal),
     hasExternalEndpoints: hasEndpoints && (!rule.externalPolicyLocal || hasLocal),
@@ -217,7 +243,7 @@ function addService(service: Plan, target: Target): void {
   const { rule, cluster, local } = service
   if (usesCluster(rule) && rule.clusterEndpoints.length > 0) addBalance(service, cluster, rule.clusterEndpoints, target)
   if (usesLocal(rule) && rule.localEndpoints.length > 0) addBalance(service, local, rule.localEndpoints, target)
-  for (const endpoint of reachableEndpoints(rule)) addEndpoint(service, endpoint, target)
+  for (const [address, endpoint] of service.endpoints) addEndpoint(service, address, endpoint, target)
 }
 
 const isExternal = ({ nodePort, externalIps }: ServiceRule) => nodePort !== undefined || externalIps.length > 0
@@ -225,10 +251,10 @@ const isExternal = ({ nodePort, externalIps }: ServiceRule) => nodePort !== unde
 const usesCluster = (rule: ServiceRule) => !rule.internalPolicyLocal || isExternal(rule)
 const usesLocal = (rule: ServiceRule) => rule.internalPolicyLocal || (rule.externalPolicyLocal && isExternal(rule))
 
-/** The endpoints that this node's traffic may use. */
+/** The endpoints that this node's traffic may use; some may be in it twice. */
 function reachableEndpoints(rule: ServiceRule): ProxyEndpoint[] {
   const all = [...(usesCluster(rule) ? rule.clusterEndpoints : []), ...(usesLocal(rule) ? rule.localEndpoints : [])]
-  return [...new Map(all.map((endpoint) => [addressOf(endpoint), endpoint])).values()]
+  return all
 }
 
 function addressOf({ ip, port }: ProxyEndpoint): string {
@@ -294,33 +320,29 @@ function addFirewall({ rule, name, external, firewall }: Plan, { nat }: Target):
 }
 
 /** Rules that pick an endpoint: the one the client had before, else one at random. */
-function addBalance({ rule, name }: Plan, chain: string, endpoints: readonly ProxyEndpoint[], { nat, isCommented }: Target): void {
-  const comment = (endpoint: ProxyEndpoint) => (isCommented ? `-m comment --comment "${name} -> ${addressOf(endpoint)}" ` : '')
-  const chainOf = (endpoint: ProxyEndpoint) => endpointChain(rule, endpoint)
+function addBalance({ rule, name, endpoints }: Plan, chain: string, chosen: readonly ProxyEndpoint[], { nat, isCommented }: Target): void {
+  const choices = chosen.map((endpoint) => {
+    const address = addressOf(endpoint)
+    return { to: endpoints.get(address)?.chain, comment: isCommented ? `-m comment --comment "${name} -> ${address}" ` : '' }
+  })
   if (rule.affinitySeconds !== undefined)
-    for (const one of endpoints)
-      add(nat, chain, `${comment(one)}-m recent --name ${chainOf(one)} --rcheck --seconds ${rule.affinitySeconds} --reap -j ${chainOf(one)}`)
+    for (const { to, comment } of choices) add(nat, chain, `${comment}-m recent --name ${to} --rcheck --seconds ${rule.affinitySeconds} --reap -j ${to}`)
   // A packet that reaches the rule of an endpoint goes to it or to one of those that follow, each as likely.
-  for (const [i, one] of endpoints.entries()) {
-    const left = endpoints.length - i
+  for (const [i, { to, comment }] of choices.entries()) {
+    const left = choices.length - i
     const chance = left > 1 ? `-m statistic --mode random --probability ${(1 / left).toFixed(10)} ` : ''
-    add(nat, chain, `${comment(one)}${chance}-j ${chainOf(one)}`)
+    add(nat, chain, `${comment}${chance}-j ${to}`)
   }
 }
 
-function endpointChain(rule: ServiceRule, endpoint: ProxyEndpoint): string {
-  return `KUBE-SEP-${hashOf(portNameOf(rule) + rule.protocol + addressOf(endpoint))}`
-}
-
-function addEndpoint({ rule, name }: Plan, endpoint: ProxyEndpoint, { nat, isCommented }: Target): void {
-  const chain = endpointChain(rule, endpoint)
+function addEndpoint({ rule, name }: Plan, address: string, { ip, chain }: PlannedEndpoint, { nat, isCommented }: Target): void {
   const comment = isCommented ? `-m comment --comment ${name} ` : ''
   const remember = rule.affinitySeconds === undefined ? '' : `-m recent --name ${chain} --set `
   add(
     nat,
     chain,
     // A pod that reaches itself through the service would answer itself directly.
-    `${comment}-s ${endpoint.ip} -j KUBE-MARK-MASQ`,
-    `${comment}${remember}-m ${rule.protocol} -p ${rule.protocol} -j DNAT --to-destination ${addressOf(endpoint)}`,
+    `${comment}-s ${ip} -j KUBE-MARK-MASQ`,
+    `${comment}${remember}-m ${rule.protocol} -p ${rule.protocol} -j DNAT --to-destination ${address}`,
   )
 }
