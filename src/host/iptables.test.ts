@@ -133,7 +133,7 @@ COMMIT
   assert.equal(host.scripts.length, 1)
 })
 
-test('SVC-05 a host without iptables is told the package, one whose kernel refuses the reason', async () => {
+test('SVC-05 the obstacle of a host without iptables names the package, that of a kernel that refuses names its reason', async () => {
   const answering = (code: number, stderr: string) => ({ run: async () => ({ code, stdout: '', stderr, timedOut: false }) }) as unknown as Exec
   assert.equal(await iptablesObstacle(answering(-1, ''), 'IPv6'), 'ip6tables is not installed; the package iptables has it')
   assert.equal(await iptablesObstacle(answering(3, "can't initialize table `nat'\n"), 'IPv4'), "iptables does not work here: can't initialize table `nat'")
