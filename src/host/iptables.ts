@@ -114,6 +114,29 @@ async function restore(exec: Exec, family: IptablesFamily, input: string): Promi
   await check(exec, programs[family].restore, [...wait, '--noflush', '--counters'], { input })
 }
 
+/** A rule with the number of packets that matched it; of the table nat, connections. */
+export interface CountedRule {
+  readonly table: string
+  readonly chain: string
+  /** As iptables-save(8) writes it. */
+  readonly text: string
+  /** The chain that it leads to, or the verdict; empty: none. */
+  readonly target: string
+  readonly packets: number
+}
+
+/** The rules of every table as the kernel has them. */
+export async function countedRules(exec: Exec, family: IptablesFamily): Promise<CountedRule[]> {
+  const rules: CountedRule[] = []
+  let table = ''
+  for (const line of (await check(exec, programs[family].save, ['-c'])).split('\n')) {
+    if (line.startsWith('*')) table = line.slice(1).trim()
+    const [, packets, text = ''] = /^\[(\d+):\d+\] (-A .*)/.exec(line) ?? []
+    if (packets !== undefined) rules.push({ table, chain: chainOf(text), text, target: targetOf(text), packets: Number(packets) })
+  }
+  return rules
+}
+
 interface SavedTable {
   readonly chains: string[]
   /** As `-A CHAIN …`. */

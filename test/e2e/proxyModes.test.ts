@@ -17,6 +17,7 @@ import { inNetworkNamespace } from '../../src/host/netns.ts'
 import { addressRule } from '../../src/proxy/externalAddresses.ts'
 import { buildModel, type Family, type FamilyModel, type ServiceRule } from '../../src/proxy/model.ts'
 import { proxyModes } from '../../src/proxy/modes/index.ts'
+import { iptables } from '../../src/proxy/modes/iptables.ts'
 import type { ProxyMode } from '../../src/proxy/modes/mode.ts'
 import { nftables } from '../../src/proxy/modes/nftables.ts'
 import { realClock } from '../../src/testing/realClock.ts'
@@ -329,6 +330,20 @@ function testChoice({ mode, plan, exec, options, row, title, clientExec, ask, ru
     const chiSquare = pods.reduce((sum, ip) => sum + ((answers[ip] ?? 0) - expected) ** 2 / expected, 0)
     assert.ok(chiSquare < mostChiSquare, `${chiSquare}: ${JSON.stringify(answers)}`)
   })
+
+  if (mode === iptables)
+    test(`${row} ${title}: the rules that are shown of a Service are in the kernel and count its connections`, options, async () => {
+      const rules = [rule({ nodePort: 30080 })]
+      await apply(rules)
+      await countAnswers(clientExec, clusterIp, 20)
+      const shown = await iptables.rulesOf(exec, { family: plan.family, rules, clusterCidrs: [plan.clusterCidr], serviceCidrs: [] })
+      assert.ok(shown.length === 6 && shown.every(({ lines = [] }) => lines.length > 0), JSON.stringify(shown))
+      const ofEndpoints = shown.filter(({ place }) => place.includes('KUBE-SEP-'))
+      assert.equal(
+        ofEndpoints.reduce((sum, { connections = 0 }) => sum + connections, 0),
+        20,
+      )
+    })
 
   test(`SVC-10 ${title}: ClientIP affinity keeps a client with its endpoint, also after the timeout was changed`, options, async () => {
     for (const affinitySeconds of [60, 90]) {

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import type { Exec } from '#host/exec'
 import { buildModel, type Family, type FamilyModel } from '../model.ts'
-import { renderChains } from './iptables.ts'
+import { iptables, renderChains } from './iptables.ts'
 
 /** The Service of a load-balanced web application, as the API server completes it. */
 const webService: Service = {
@@ -164,4 +165,32 @@ test('SVC-05 iptables keeps node ports off ::1 with IPv6, protects 127.0.0.1 wit
   assert.ok(has(rulesOf(empty('IPv4'), 'filter'), 'KUBE-FIREWALL', '-d 127.0.0.0/8 ! -s 127.0.0.0/8'))
   assert.ok(has(rulesOf(empty('IPv4'), 'filter'), 'KUBE-FORWARD', '--ctstate INVALID -j DROP'))
   assert.ok(!has(rulesOf(empty('IPv4'), 'filter', true), 'KUBE-FORWARD', 'INVALID'))
+})
+
+test('SVC-05 iptables shows the kernel’s chains of a Service in the order of a packet, with their connections, and names those that are missing', async () => {
+  const plain = '-m comment --comment "default/web-service"'
+  const stdout = `*filter
+[9:540] -A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
+COMMIT
+*nat
+[4:240] -A KUBE-SERVICES -d 10.96.0.20/32 -p tcp ${comment('default/web-service cluster IP')} -m tcp --dport 80 -j KUBE-SVC-${hash}
+[7:420] -A KUBE-SERVICES -d 10.96.0.21/32 -p tcp ${comment('default/web-service:other cluster IP')} -m tcp --dport 80 -j KUBE-SVC-XPGD46QRK7WJZT7O
+[1:60] -A KUBE-NODEPORTS -p tcp ${plain} -m tcp --dport 31080 -j KUBE-EXT-${hash}
+[1:60] -A KUBE-EXT-${hash} ${comment('masquerade traffic for default/web-service external destinations')} -j KUBE-MARK-MASQ
+[1:60] -A KUBE-EXT-${hash} -j KUBE-SVC-${hash}
+[5:300] -A KUBE-SVC-${hash} ${comment('default/web-service -> 10.244.0.7:8080')} -j KUBE-SEP-${endpointHashes[0]}
+COMMIT
+`
+  const exec = { run: async () => ({ code: 0, stdout, stderr: '', timedOut: false }) } as unknown as Exec
+  const shown = await iptables.rulesOf(exec, modelOf(webService, podIps.slice(0, 1)))
+  assert.deepEqual(
+    shown.map(({ place, lines, connections }) => [place, lines?.length, connections]),
+    [
+      ['nat KUBE-SERVICES', 1, 4],
+      ['nat KUBE-NODEPORTS', 1, 1],
+      [`nat KUBE-EXT-${hash}`, 2, 1],
+      [`nat KUBE-SVC-${hash}`, 1, 5],
+      [`nat KUBE-SEP-${endpointHashes[0]}`, undefined, undefined],
+    ],
+  )
 })

@@ -6,7 +6,16 @@
 import { createHash } from 'node:crypto'
 import { base32 } from '#base/base32'
 import type { Exec } from '#host/exec'
-import { type ChainOwner, type ChainsByTable, createOwnChains, iptablesObstacle, type Jump, type OwnChains, removeOwnChains } from '#host/iptables'
+import {
+  type ChainOwner,
+  type ChainsByTable,
+  countedRules,
+  createOwnChains,
+  iptablesObstacle,
+  type Jump,
+  type OwnChains,
+  removeOwnChains,
+} from '#host/iptables'
 import { atOnce, inTimeSlices } from '#host/timeSlices'
 import { applyModels } from '../applyModels.ts'
 import type { Family, FamilyModel, ProxyEndpoint, ServiceRule } from '../model.ts'
@@ -14,7 +23,22 @@ import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 
 const families = ['IPv4', 'IPv6'] as const
 
-export const iptables: ProxyMode = {
+/** What the kernel has of a chain, as far as it belongs to some Services. */
+interface ShownChain {
+  /** Table and chain. */
+  readonly place: string
+  /** Absent: the proxy wants the chain, and the kernel does not have it. */
+  readonly lines?: readonly string[]
+  /** New connections that went on from it since it was last written. */
+  readonly connections?: number
+}
+
+interface RuleViewer {
+  /** The kernel's rules of the Services of a model, which are few, in the order in which a packet meets them. */
+  rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ShownChain[]>
+}
+
+export const iptables: ProxyMode & RuleViewer = {
   name: 'iptables',
   obstacle: iptablesObstacle,
   run: async (deps, models, signal) => {
@@ -28,6 +52,7 @@ export const iptables: ProxyMode = {
       keepChains(Object.values(chains), deps, signal),
     ])
   },
+  rulesOf,
   cleanUp: async (exec) => {
     for (const family of families) await removeOwnChains(exec, family, owner)
   },
@@ -59,6 +84,32 @@ async function allowLocalhostNodePorts({ exec, log }: ProxyModeDeps): Promise<vo
 async function isTcpLiberal(exec: Exec): Promise<boolean> {
   const { stdout } = await exec.run('cat', ['/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal'])
   return stdout.trim() === '1'
+}
+
+/** More than a Service of ordinary size has. */
+const mostShown = 64
+/** The order in which a packet passes the chains of a Service. */
+const chainOrder = ['FW', 'EXT', 'SVC', 'SVL', 'SEP'].map((kind) => `KUBE-${kind}-`)
+
+async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ShownChain[]> {
+  const kernel = await countedRules(exec, model.family)
+  const wanted = renderChains(model, { isTcpLiberal: false })
+  const names = [...new Set(model.rules.map(portNameOf))]
+  const isOfServices = (rule: string) => names.some((name) => [`"${name} `, `"${name}"`, `--comment ${name} `].some((part) => rule.includes(part)))
+  const rank = (chain: string) => chainOrder.findIndex((start) => chain.startsWith(start))
+  const places = (['nat', 'filter'] as const).flatMap((table) =>
+    [...(wanted.get(table) ?? [])]
+      .filter(([chain, rules]) => rank(chain) >= 0 || rules.some(isOfServices))
+      .sort(([a], [b]) => rank(a) - rank(b))
+      .map(([chain]) => ({ table, chain, isShared: rank(chain) < 0 })),
+  )
+  return places.slice(0, mostShown).map(({ table, chain, isShared }) => {
+    const found = kernel.filter((rule) => rule.table === table && rule.chain === chain && (!isShared || isOfServices(rule.text)))
+    const place = `${table} ${chain}`
+    if (found.length === 0) return { place }
+    const onward = found.filter(({ target }) => target !== '' && target !== 'KUBE-MARK-MASQ')
+    return { place, lines: found.map(({ text }) => text), connections: onward.reduce((sum, { packets }) => sum + packets, 0) }
+  })
 }
 
 const canary = 'KUBE-PROXY-CANARY'
