@@ -125,14 +125,15 @@ export interface CountedRule {
   readonly packets: number
 }
 
-/** The rules of every table as the kernel has them. */
-export async function countedRules(exec: Exec, family: IptablesFamily): Promise<CountedRule[]> {
+/** The rules of these chains in every table, as the kernel has them. */
+export async function countedRules(exec: Exec, family: IptablesFamily, chains: ReadonlySet<string>): Promise<CountedRule[]> {
   const rules: CountedRule[] = []
   let table = ''
   for (const line of (await check(exec, programs[family].save, ['-c'])).split('\n')) {
     if (line.startsWith('*')) table = line.slice(1).trim()
-    const [, packets, text = ''] = /^\[(\d+):\d+\] (-A .*)/.exec(line) ?? []
-    if (packets !== undefined) rules.push({ table, chain: chainOf(text), text, target: targetOf(text), packets: Number(packets) })
+    const text = line.slice(line.indexOf(' ') + 1)
+    const chain = line.startsWith('[') ? chainOf(text) : ''
+    if (chains.has(chain)) rules.push({ table, chain, text, target: targetOf(text), packets: Number.parseInt(line.slice(1), 10) })
   }
   return rules
 }
@@ -188,7 +189,8 @@ function* allSteps(wanted: ChainsByTable, saved: SavedTables, owner: ChainOwner)
   const texts: string[] = []
   for (const [table, chains] of wanted) {
     const found = saved.get(table) ?? { chains: [], rules: [] }
-    const present = new Set(found.rules.map((rule) => `${chainOf(rule)} ${targetOf(rule)}`))
+    const foreign = found.rules.filter((rule) => !owner.owns(chainOf(rule)))
+    const present = new Set(foreign.map((rule) => `${chainOf(rule)} ${targetOf(rule)}`))
     const absent = owner.jumps.filter((jump) => jump.table === table && !present.has(`${jump.from} ${jump.to}`))
     const changed = absent.map(({ from, match, to }) => ['-I', from, match, '-j', to].filter(Boolean).join(' '))
     const deleted = found.chains.filter((name) => owner.owns(name) && !chains.has(name))

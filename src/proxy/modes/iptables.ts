@@ -92,7 +92,6 @@ const mostShown = 64
 const chainOrder = ['FW', 'EXT', 'SVC', 'SVL', 'SEP'].map((kind) => `KUBE-${kind}-`)
 
 async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ShownChain[]> {
-  const kernel = await countedRules(exec, model.family)
   const wanted = renderChains(model, { isTcpLiberal: false })
   const names = [...new Set(model.rules.map(portNameOf))]
   const isOfServices = (rule: string) => names.some((name) => [`"${name} `, `"${name}"`, `--comment ${name} `].some((part) => rule.includes(part)))
@@ -103,7 +102,9 @@ async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ShownCh
       .sort(([a], [b]) => rank(a) - rank(b))
       .map(([chain]) => ({ table, chain, isShared: rank(chain) < 0 })),
   )
-  return places.slice(0, mostShown).map(({ table, chain, isShared }) => {
+  const shown = places.slice(0, mostShown)
+  const kernel = await countedRules(exec, model.family, new Set(shown.map(({ chain }) => chain)))
+  return shown.map(({ table, chain, isShared }) => {
     const found = kernel.filter((rule) => rule.table === table && rule.chain === chain && (!isShared || isOfServices(rule.text)))
     const place = `${table} ${chain}`
     if (found.length === 0) return { place }
