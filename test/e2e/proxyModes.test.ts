@@ -335,14 +335,14 @@ function testChoice({ mode, plan, exec, options, row, title, clientExec, ask, ru
     test(`${row} ${title}: the rules that are shown of a Service are in the kernel and count its connections`, options, async () => {
       const rules = [rule({ nodePort: 30080 })]
       await apply(rules)
+      const shown = () => iptables.rulesOf(exec, { family: plan.family, rules, clusterCidrs: [plan.clusterCidr], serviceCidrs: [] })
+      const ofEndpoints = async () =>
+        (await shown()).filter(({ place }) => place.includes('KUBE-SEP-')).reduce((sum, { connections = 0 }) => sum + connections, 0)
+      const before = await ofEndpoints()
       await countAnswers(clientExec, clusterIp, 20)
-      const shown = await iptables.rulesOf(exec, { family: plan.family, rules, clusterCidrs: [plan.clusterCidr], serviceCidrs: [] })
-      assert.ok(shown.length === 6 && shown.every(({ lines = [] }) => lines.length > 0), JSON.stringify(shown))
-      const ofEndpoints = shown.filter(({ place }) => place.includes('KUBE-SEP-'))
-      assert.equal(
-        ofEndpoints.reduce((sum, { connections = 0 }) => sum + connections, 0),
-        20,
-      )
+      assert.equal((await ofEndpoints()) - before, 20)
+      const all = await shown()
+      assert.ok(all.length === 6 && all.every(({ lines = [] }) => lines.length > 0), JSON.stringify(all))
     })
 
   test(`SVC-10 ${title}: ClientIP affinity keeps a client with its endpoint, also after the timeout was changed`, options, async () => {
