@@ -29,7 +29,7 @@ interface ShownChain {
   readonly place: string
   /** Absent: the proxy wants the chain, and the kernel does not have it. */
   readonly lines?: readonly string[]
-  /** New connections that went on from it since it was last written. */
+  /** New connections that it led to a chain or a verdict since it was last written. */
   readonly connections?: number
 }
 
