@@ -1,8 +1,6 @@
 /** How the real nodes of a local cluster serve Services (L5): given to `up` and kept with the cluster; its agents apply it when they start. */
 import { CommandError } from '#cli/exitCodes'
 import type { Exec } from '#host/exec'
-import { proxyModes } from '#proxy/modes/index'
-import type { ProxyMode } from '#proxy/modes/mode'
 import { type ClusterPaths, type ClusterState, writeState } from './clusterState.ts'
 import { runsServer } from './runningServers.ts'
 
@@ -10,8 +8,10 @@ import { runsServer } from './runningServers.ts'
 export const autoMode = 'auto'
 
 /** @throws CommandError usage for an unknown mode, unmetPrerequisite for one that this host cannot run */
-export async function checkProxyMode(exec: Exec, wanted: string | undefined, realNodes: number, modes: readonly ProxyMode[] = proxyModes): Promise<void> {
+export async function checkProxyMode(exec: Exec, wanted: string | undefined, realNodes: number): Promise<void> {
   if (wanted === undefined || wanted === autoMode) return
+  // Other starts do not load them.
+  const { proxyModes: modes } = await import('#proxy/modes/index')
   const mode = modes.find(({ name }) => name === wanted)
   if (!mode) throw new CommandError('usage', `--proxy-mode ${wanted}: expected ${[autoMode, ...modes.map(({ name }) => name)].join(', ')}`)
   if (realNodes === 0) throw new CommandError('unmetPrerequisite', `--proxy-mode ${wanted} is for nodes with containerd: simulated nodes serve no Services`)
