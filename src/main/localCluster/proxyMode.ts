@@ -5,7 +5,7 @@ import { type ClusterPaths, type ClusterState, writeState } from './clusterState
 import { runsServer } from './runningServers.ts'
 
 /** The name for the first mode that the node can run. */
-export const autoMode = 'auto'
+const autoMode = 'auto'
 
 /** @throws CommandError usage for an unknown mode, unmetPrerequisite for one that this host cannot run */
 export async function checkProxyMode(exec: Exec, wanted: string | undefined, realNodes: number): Promise<void> {
