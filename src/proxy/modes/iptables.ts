@@ -305,8 +305,7 @@ const usesLocal = (rule: ServiceRule) => rule.internalPolicyLocal || (rule.exter
 
 /** The endpoints that this node's traffic may use; some may be in it twice. */
 function reachableEndpoints(rule: ServiceRule): ProxyEndpoint[] {
-  const all = [...(usesCluster(rule) ? rule.clusterEndpoints : []), ...(usesLocal(rule) ? rule.localEndpoints : [])]
-  return all
+  return [...(usesCluster(rule) ? rule.clusterEndpoints : []), ...(usesLocal(rule) ? rule.localEndpoints : [])]
 }
 
 function addressOf({ ip, port }: ProxyEndpoint): string {

@@ -103,7 +103,7 @@ export class CacheEntry implements CachedObject {
     return CacheEntry.stored(key, value, revision, createRevision, keepsLarge || !isLargeObject(value.byteLength) ? parsed : undefined)
   }
 
-  /** Of the parsed value that a dry run would have stored, without a new resourceVersion. */
+  /** What a dry run would have stored, without a new resourceVersion. Takes ownership of the object. */
   static transient(key: string, object: KubeObject, like?: CacheEntry): CacheEntry {
     if (like) object.metadata.resourceVersion = String(like.resourceVersion)
     return new CacheEntry(key, like?.resourceVersion ?? 0, like?.createRevision ?? 0, undefined, deepFreeze(object) as Frozen<KubeObject>)

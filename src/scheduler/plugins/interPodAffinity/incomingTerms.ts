@@ -43,7 +43,7 @@ export class IncomingTerms {
     })
   }
 
-  /** For each topology of the terms, a table of the pods that all terms are about. Of many topologies one that no node has is enough: it refuses every node. */
+  /** For each topology of the terms, a table of the pods that all terms are about. A topology that no node has is enough alone: it refuses every node. */
   together(terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable[] {
     const present = terms.length > fewTerms ? labelsOf(snapshot) : undefined
     const absent = present && terms.find(({ topologyKey }) => !present.has(topologyKey))
