@@ -126,5 +126,6 @@ function ignoreAddons(fields: Fields): void {
 
 function ignoreAlgorithm(fields: Fields, report: FieldReport): void {
   const algorithm = fields.text('encryptionAlgorithm')
-  if (algorithm !== undefined && algorithm !== 'ECDSA-P256') report.warnings.push(`${fields.at('encryptionAlgorithm')}: ${algorithm} was asked for, keys are ECDSA-P256`)
+  if (algorithm !== undefined && algorithm !== 'ECDSA-P256')
+    report.warnings.push(`${fields.at('encryptionAlgorithm')}: ${algorithm} was asked for, keys are ECDSA-P256`)
 }

@@ -1,7 +1,7 @@
 /** The files of `--config` that may be kubeadm's (L4): they are read whole, and what is left out of them is said. */
 import fs from 'node:fs/promises'
-import { printable } from '#base/printable'
 import { messageOf } from '#base/messageOf'
+import { printable } from '#base/printable'
 import { CommandError } from '../exitCodes.ts'
 import type { FieldReport } from './fields.ts'
 
@@ -13,11 +13,7 @@ export async function readConfigText(file: string): Promise<string> {
 }
 
 /** What `read` makes of the file, with its warnings printed and its name in front of faults. */
-export function withWarnings<T>(
-  file: string,
-  { stderr }: { readonly stderr: { write(text: string): unknown } },
-  read: (report: FieldReport) => T,
-): T {
+export function withWarnings<T>(file: string, { stderr }: { readonly stderr: { write(text: string): unknown } }, read: (report: FieldReport) => T): T {
   const report: FieldReport = { warnings: [] }
   try {
     const found = read(report)

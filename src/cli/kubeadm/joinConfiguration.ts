@@ -63,7 +63,8 @@ function registrationOf(node: Fields | undefined, report: FieldReport) {
   for (const name of ['imagePullPolicy', 'imagePullSerial']) node.ignored(name, 'left out: no image is pulled to join')
   node.ignored('ignorePreflightErrors', 'left out: skiff doctor checks a host')
   node.end()
-  if (args.some(({ name }) => name === 'hostname-override')) report.warnings.push(`${node.at('kubeletExtraArgs')}: hostname-override counts instead of ${node.at('name')}`)
+  if (args.some(({ name }) => name === 'hostname-override'))
+    report.warnings.push(`${node.at('kubeletExtraArgs')}: hostname-override counts instead of ${node.at('name')}`)
   return {
     nodeName,
     kubeletFlags: [

@@ -3,6 +3,7 @@
  * Upstream: kubeadm's phases/copycerts (v1.36), whose names of entries these are.
  */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
+import { certificateBlocks } from '#base/pem'
 import { CommandError } from '#cli/exitCodes'
 import { publicKeyHash } from '#cli/publicKeyHash'
 import type { KeyPair } from '../pki/certificates.ts'
@@ -29,7 +30,11 @@ export interface EtcdClientFiles {
 type Named = Readonly<Record<string, string>>
 
 /** The entries of the Secret, in base64. An empty one stays empty, as upstream. */
-export function sealedEntries({ ca, frontProxyCa, serviceAccountKey }: Pick<Pki, 'ca' | 'frontProxyCa' | 'serviceAccountKey'>, etcd: EtcdClientFiles, key: Buffer): Named {
+export function sealedEntries(
+  { ca, frontProxyCa, serviceAccountKey }: Pick<Pki, 'ca' | 'frontProxyCa' | 'serviceAccountKey'>,
+  etcd: EtcdClientFiles,
+  key: Buffer,
+): Named {
   const plain = {
     'ca.crt': ca.cert,
     'ca.key': ca.key,
@@ -56,7 +61,7 @@ export function unsealedEntries(entries: Named, key: Buffer, trusted: string): S
   const text = (name: string) => unsealedText(entries, name, key)
   const pair = (name: string) => pairOf(name, required(name, text(`${name}.crt`), 'crt'), required(name, text(`${name}.key`), 'key'))
   const ca = pair('ca')
-  if (publicKeyHash(ca.cert) !== publicKeyHash(trusted)) {
+  if (!certificateBlocks(trusted).some((certificate) => publicKeyHash(certificate) === publicKeyHash(ca.cert))) {
     throw new CommandError('conflict', `the Secret ${certificatesSecret} holds another authority than that of the cluster: it cannot be trusted`, {
       hint: 'upload it again on a control plane: skiff certs upload',
     })
@@ -81,14 +86,23 @@ function unsealedText(entries: Named, name: string, key: Buffer): string {
 
 function required(name: string, text: string, ending: string): string {
   if (text !== '') return text
-  throw new CommandError('unmetPrerequisite', `the Secret ${certificatesSecret} has no ${name}.${ending}`, { hint: 'upload it again on a control plane: skiff certs upload' })
+  throw new CommandError('unmetPrerequisite', `the Secret ${certificatesSecret} has no ${name}.${ending}`, {
+    hint: 'upload it again on a control plane: skiff certs upload',
+  })
 }
 
 function pairOf(name: string, cert: string, key: string): KeyPair {
-  try {
-    if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) return { cert, key }
-  } catch {
-    // Neither is shown: one of them may be a key.
+  if (belongTogether(cert, key)) {
+    if (createPrivateKey(key).asymmetricKeyDetails?.namedCurve === 'prime256v1') return { cert, key }
+    throw new CommandError('unmetPrerequisite', `the key ${name}.key of the cluster is not ECDSA P-256, with which alone Skiff signs certificates`)
   }
   throw new CommandError('conflict', `the Secret ${certificatesSecret} holds ${name}.crt and ${name}.key, which do not belong together`)
+}
+
+function belongTogether(cert: string, key: string): boolean {
+  try {
+    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
+  } catch {
+    return false
+  }
 }

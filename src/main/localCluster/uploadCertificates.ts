@@ -12,7 +12,13 @@ import { loadPki } from './sharedPki.ts'
 
 const livesMs = 2 * 3_600_000
 
-export async function uploadCertificates(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, certificateKey: string, probe: ApiProbe): Promise<void> {
+export async function uploadCertificates(
+  deps: LocalClusterDeps,
+  paths: ClusterPaths,
+  state: ClusterState,
+  certificateKey: string,
+  probe: ApiProbe,
+): Promise<void> {
   const key = parseCertificateKey(certificateKey)
   const etcd = sharedEtcdOf(state)
   if (!etcd) throw notShared(state)
@@ -29,9 +35,13 @@ export async function uploadCertificates(deps: LocalClusterDeps, paths: ClusterP
 
 function notShared({ name, etcd }: ClusterState): CommandError {
   const where = etcd ? 'in an etcd of its own, which listens on 127.0.0.1 alone' : 'in a file'
-  return new CommandError('unmetPrerequisite', `cluster "${name}" keeps its objects ${where}: a control plane on another machine needs an etcd that both reach`, {
-    hint: 'make the cluster over such an etcd: skiff up NAME --etcd-servers https://HOST:2379,… --apiserver-advertise-address IP',
-  })
+  return new CommandError(
+    'unmetPrerequisite',
+    `cluster "${name}" keeps its objects ${where}: a control plane on another machine needs an etcd that both reach`,
+    {
+      hint: 'make the cluster over such an etcd: skiff up NAME --etcd-servers https://HOST:2379,… --apiserver-advertise-address IP',
+    },
+  )
 }
 
 async function etcdFiles({ caFile, certFile, keyFile }: EtcdFlags): Promise<EtcdClientFiles> {
