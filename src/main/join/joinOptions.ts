@@ -72,8 +72,6 @@ const flags = {
   v: { type: 'string', short: 'v', default: '2' },
 } as const
 
-const usualPort = 6443
-
 /** @throws CommandError */
 export async function readJoinOptions(args: readonly string[]): Promise<JoinOptions> {
   const end = args.indexOf('--')
@@ -87,8 +85,9 @@ export async function readJoinOptions(args: readonly string[]): Promise<JoinOpti
   const files = controlPlaneFiles(configDir)
   if (controlPlane && end >= 0) throw new CommandError('usage', "flags of the kubelet after '--': a control plane runs no kubelet")
   if (controlPlane && positionals.length === 0 && config === undefined) return { as: 'joined', files, verbosity: values.v }
+  const place = parsePlace(positionals.length > 0 ? positionals : [file?.endpoint ?? ''])
   const joining: Joining = {
-    place: parsePlace(positionals.length > 0 ? positionals : [file?.endpoint ?? '']),
+    place,
     authorities: acceptedAuthorities(
       values['discovery-token-ca-cert-hash'] ?? file?.hashes ?? [],
       values['discovery-token-unsafe-skip-ca-verification'] ?? file?.skipsVerification ?? false,
@@ -104,7 +103,8 @@ export async function readJoinOptions(args: readonly string[]): Promise<JoinOpti
     ...joining,
     certificateKey: parseCertificateKey(key),
     address: addressOf(values['apiserver-advertise-address']) ?? file?.controlPlane?.advertiseAddress,
-    port: portOf(values['apiserver-bind-port']) ?? file?.controlPlane?.bindPort ?? usualPort,
+    // The kubernetes Service has one port for all servers.
+    port: portOf(values['apiserver-bind-port']) ?? file?.controlPlane?.bindPort ?? place.port,
     configDir,
     files,
     verbosity: values.v,
