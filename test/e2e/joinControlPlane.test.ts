@@ -90,6 +90,12 @@ async function startEtcd(): Promise<string[]> {
   return ['--etcd-servers', url, '--etcd-cafile', files.ca, '--etcd-certfile', files.cert, '--etcd-keyfile', files.key]
 }
 
+async function upload(): Promise<void> {
+  certificateKey = (await cluster.skiff(['certs', 'upload'])).stdout.trim()
+  const printed = await cluster.skiff(['token', 'create', '--print-join-command', '--certificate-key', certificateKey])
+  words = printed.stdout.trim().split(' ').slice(1)
+}
+
 before(async () => {
   if (skip) return
   for (const name of [first, second]) ip('netns', 'add', name)
@@ -103,9 +109,7 @@ before(async () => {
   }
   const flags = ['--runtime', 'simulated', '--simulated-nodes', '1', '--port', port, '--apiserver-advertise-address', firstAddress]
   cluster = await LocalCluster.start('e2e-cp', [...flags, ...(await startEtcd())], inNetworkNamespace(first))
-  certificateKey = (await cluster.skiff(['certs', 'upload'])).stdout.trim()
-  const printed = await cluster.skiff(['token', 'create', '--print-join-command', '--certificate-key', certificateKey])
-  words = printed.stdout.trim().split(' ').slice(1)
+  await upload()
 })
 
 after(async () => {
@@ -182,6 +186,18 @@ for (const { name, change, code, text } of refusals) {
     assert.ok(!fs.existsSync(at('refused')))
   })
 }
+
+test('HA-01 when the token that owns the Secret has expired, the Secret is gone, and a machine is told so', options, async () => {
+  const owner = await cluster.must(['get', 'secret', 'kubeadm-certs', '-n', 'kube-system', '-o', 'jsonpath={.metadata.ownerReferences[0].name}'])
+  // As at the end of the two hours; the controller that deletes expired tokens does the rest.
+  const expiration = Buffer.from('2020-01-01T00:00:00Z').toString('base64')
+  await cluster.must(['patch', 'secret', owner, '-n', 'kube-system', '-p', JSON.stringify({ data: { expiration } })])
+  const gone = () => cluster.kubectl(['get', 'secret', 'kubeadm-certs', '-n', 'kube-system'])
+  await eventually('the Secret is deleted', 60_000, gone, ({ stderr }) => stderr.includes('NotFound'))
+  const refused = await joinOnSecond(...words, '--config-dir', at('refused'))
+  assert.deepEqual([refused.code, /nothing was uploaded, or it has expired/.test(refused.stderr)], [3, true], refused.stderr)
+  await upload()
+})
 
 test('HA-01 a machine joins as a control plane, serves the same objects, and keeps private keys for root', options, async () => {
   await startMachine(...words)
