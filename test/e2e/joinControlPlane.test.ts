@@ -5,10 +5,12 @@
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { toYaml } from '#api/machinery/yaml'
 import { inNetworkNamespace } from '#host/netns'
 import { obstacleToEtcd } from '../support/etcdServer.ts'
 import { openSsl } from '../support/openssl.ts'
@@ -45,9 +47,9 @@ const joinOnSecond = (...args: string[]) => runOnSecond(process.execPath, skiffB
 const kubectlOnSecond = (...args: string[]) => runOnSecond('kubectl', `--server=https://127.0.0.1:${port}`, `--kubeconfig=${at('etc/admin.conf')}`, ...args)
 
 /** Resolves when it serves. */
-async function startMachine(...args: string[]): Promise<void> {
+async function startMachine(...args: readonly string[]): Promise<void> {
   said = ''
-  const [program = '', ...rest] = onSecond(process.execPath, skiffBin, ...args, '--config-dir', at('etc'))
+  const [program = '', ...rest] = onSecond(process.execPath, skiffBin, ...args)
   machine = spawn(program, rest, { env: cluster.env, stdio: ['ignore', 'ignore', 'pipe'] })
   machine.stderr?.on('data', (chunk) => {
     said += chunk
@@ -68,7 +70,7 @@ async function endMachine(signal: NodeJS.Signals): Promise<void> {
 }
 
 /** With certificates for its clients, which the second machine gets from the cluster. */
-async function startEtcd(): Promise<string[]> {
+async function startEtcd(): Promise<object> {
   assert.ok(ssl)
   const authority = ssl.authority('etcd-ca')
   const serving = ssl.sign(authority, { subject: '/CN=etcd', usage: 'serverAuth', names: `IP:${firstAddress}` })
@@ -87,7 +89,18 @@ async function startEtcd(): Promise<string[]> {
   const own = ['--data-dir', path.join(ssl.folder, 'data'), '--listen-client-urls', url, '--advertise-client-urls', url, '--log-level', 'error', ...tls]
   const [enter = '', ...rest] = inNetworkNamespace(first)
   etcd = spawn(enter, [...rest, 'etcd', ...own, '--listen-peer-urls', 'http://127.0.0.1:2380'], { stdio: 'ignore' })
-  return ['--etcd-servers', url, '--etcd-cafile', files.ca, '--etcd-certfile', files.cert, '--etcd-keyfile', files.key]
+  return { endpoints: [url], caFile: files.ca, certFile: files.cert, keyFile: files.key }
+}
+
+/** kubeadm's file for the first machine. */
+function configuration(external: object): string {
+  assert.ok(ssl)
+  const head = { apiVersion: 'kubeadm.k8s.io/v1beta4' }
+  const documents = [
+    { ...head, kind: 'InitConfiguration', localAPIEndpoint: { advertiseAddress: firstAddress, bindPort: Number(port) } },
+    { ...head, kind: 'ClusterConfiguration', etcd: { external }, networking: { podSubnet: '10.245.0.0/16' }, apiServer: { certSANs: ['api.example.com'] } },
+  ]
+  return ssl.file('kubeadm.yaml', documents.map((document) => toYaml(document)).join('---\n'))
 }
 
 async function upload(): Promise<void> {
@@ -107,8 +120,8 @@ before(async () => {
     ip('-n', name, 'addr', 'add', `${address}/24`, 'dev', 'veth0')
     for (const link of ['lo', 'veth0']) ip('-n', name, 'link', 'set', link, 'up')
   }
-  const flags = ['--runtime', 'simulated', '--simulated-nodes', '1', '--port', port, '--apiserver-advertise-address', firstAddress]
-  cluster = await LocalCluster.start('e2e-cp', [...flags, ...(await startEtcd())], inNetworkNamespace(first))
+  const flags = ['--runtime', 'simulated', '--simulated-nodes', '1', '--config', configuration(await startEtcd())]
+  cluster = await LocalCluster.start('e2e-cp', flags, inNetworkNamespace(first))
   await upload()
 })
 
@@ -200,7 +213,7 @@ test('HA-01 when the token that owns the Secret has expired, the Secret is gone,
 })
 
 test('HA-01 a machine joins as a control plane, serves the same objects, and keeps private keys for root', options, async () => {
-  await startMachine(...words)
+  await startMachine(...words, '--config-dir', at('etc'))
   await cluster.must(['create', 'configmap', 'written-on-first', '--from-literal=a=b'])
   assert.equal((await kubectlOnSecond('get', 'configmap', 'written-on-first', '-o', 'jsonpath={.data.a}')).stdout, 'b')
   assert.equal((await kubectlOnSecond('create', 'configmap', 'written-on-second')).code, 0)
@@ -237,8 +250,19 @@ test('HA-01 a control plane whose process was killed leaves none of its own, and
         .filter((line) => line.includes(at('etc')) && line.includes(' part ')),
     )
   await eventually('the components end with it', 30_000, parts, (found) => found.length === 0)
-  await startMachine('join', '--control-plane')
+  await startMachine('join', '--control-plane', '--config-dir', at('etc'))
   assert.equal((await kubectlOnSecond('get', 'configmap', 'written-on-first')).code, 0)
+})
+
+test('HA-05 a machine joins as a control plane by kubeadm’s JoinConfiguration, with the names of the cluster in its certificate', options, async () => {
+  await endMachine('SIGTERM')
+  const bootstrapToken = { token: token(), apiServerEndpoint: `${firstAddress}:${port}`, caCertHashes: words.filter((word) => word.startsWith('sha256:')) }
+  const controlPlane = { certificateKey, localAPIEndpoint: { advertiseAddress: secondAddress, bindPort: Number(port) } }
+  const document = { apiVersion: 'kubeadm.k8s.io/v1beta4', kind: 'JoinConfiguration', discovery: { bootstrapToken }, controlPlane }
+  fs.writeFileSync(at('join.yaml'), toYaml(document), { mode: 0o600 })
+  await startMachine('join', '--config', at('join.yaml'), '--config-dir', at('etc-2'))
+  const { subjectAltName = '' } = new X509Certificate(fs.readFileSync(at('etc-2/pki/apiserver.crt')))
+  for (const name of ['api.example.com', firstAddress, secondAddress, 'machine-b']) assert.ok(subjectAltName.includes(name), `${name}: ${subjectAltName}`)
 })
 
 test('HA-01 the second control plane takes over controllers and scheduler when the first machine dies', options, async () => {

@@ -92,11 +92,12 @@ export async function runControlPlane(files: ControlPlaneFiles, verbosity: strin
   const ca = await ensureControlPlane(files, plan, tools.clock.now())
   const ended = new AbortController()
   const stopped = AbortSignal.any([signal, ended.signal])
-  const keep = (name: string, args: readonly string[]) =>
-    keepPart(name, [...args, `--v=${verbosity}`], tools, stopped).catch((error: unknown) => {
-      ended.abort(error)
-      throw error
-    })
+  const keep = (name: string, args: readonly string[]) => {
+    const part = keepPart(name, [...args, `--v=${verbosity}`], tools, stopped)
+    // Its failure ends the others, and is thrown when they have ended.
+    part.catch((error: unknown) => ended.abort(error))
+    return part
+  }
   const parts = [keep('apiserver', plan.apiServer)]
   const isReady = await untilReady(files, plan, tools.clock, stopped)
   if (isReady) {
@@ -107,6 +108,7 @@ export async function runControlPlane(files: ControlPlaneFiles, verbosity: strin
     process.stderr.write(`error: the API server is not ready after ${readyMs / 1000} s: its log above says why\n`)
     ended.abort(new Error('not ready'))
   }
+  await Promise.allSettled(parts)
   await Promise.all(parts)
   return isReady ? exitCodes.ok : exitCodes.timeout
 }

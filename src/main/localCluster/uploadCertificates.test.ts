@@ -19,7 +19,15 @@ after(() => fs.rm(home, { recursive: true }))
 const deps = { clock: new VirtualClock('2026-01-01T00:00:00Z') } as unknown as LocalClusterDeps
 const paths = clusterPaths(home, 'lab')
 const key = '0f'.repeat(32)
-const state: ClusterState = { name: 'lab', id: '0123', port: 6443, nodes: [], simulatedNodes: [], verbosity: 2, apiServerArgs: ['--etcd-servers=http://10.0.0.9:2379'] }
+const state: ClusterState = {
+  name: 'lab',
+  id: '0123',
+  port: 6443,
+  nodes: [],
+  simulatedNodes: [],
+  verbosity: 2,
+  apiServerArgs: ['--etcd-servers=http://10.0.0.9:2379'],
+}
 
 interface Written {
   readonly metadata: { readonly name: string; readonly ownerReferences?: readonly { readonly name: string; readonly uid: string }[] }
@@ -63,7 +71,11 @@ test('HA-01 an upload makes a token for its lifetime that can do nothing, and th
 
 const refused = [
   { name: 'in a file', state: { ...state, apiServerArgs: [] }, message: /keeps its objects in a file/ },
-  { name: 'in an etcd of its own', state: { ...state, apiServerArgs: [], etcd: { token: 't', members: [] } }, message: /in an etcd of its own, which listens on 127\.0\.0\.1/ },
+  {
+    name: 'in an etcd of its own',
+    state: { ...state, apiServerArgs: [], etcd: { token: 't', members: [] } },
+    message: /in an etcd of its own, which listens on 127\.0\.0\.1/,
+  },
 ]
 for (const { name, state: given, message } of refused) {
   test(`HA-01 nothing is uploaded for a cluster whose objects are ${name}`, async () => {
