@@ -18,7 +18,7 @@ export interface UpOptions {
   readonly serviceCidr: string | undefined
   /** An address of this host on which other machines reach the API. Default: none, it is for this host. */
   readonly advertiseAddress: string | undefined
-  /** HOST or HOST:PORT that machines which join are told. Default: the address. */
+  /** HOST or HOST:PORT that machines use to join. Default: the address. */
   readonly controlPlaneEndpoint: string | undefined
   /** More names and addresses for the serving certificate. */
   readonly certNames: readonly string[] | undefined

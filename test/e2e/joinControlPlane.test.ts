@@ -1,7 +1,7 @@
 /**
  * `skiff join --control-plane` between two machines, which are network namespaces with a link between them: a second control plane over the same etcd serves the same
- * objects, takes over the controllers and the scheduler when the first machine dies, and is started again from its files. And what is refused, and what the token
- * of a machine that joins may read.
+ * objects, takes over the controllers and the scheduler when the first machine dies, and is started again from its files. Also which joins are refused, and what
+ * the bootstrap token may read.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
@@ -200,7 +200,7 @@ for (const { name, change, code, text } of refusals) {
   })
 }
 
-test('HA-01 when the token that owns the Secret has expired, the Secret is gone, and a machine is told so', options, async () => {
+test('HA-01 the Secret is deleted when the token that owns it has expired, and a machine that joins says so', options, async () => {
   const owner = await cluster.must(['get', 'secret', 'kubeadm-certs', '-n', 'kube-system', '-o', 'jsonpath={.metadata.ownerReferences[0].name}'])
   // As at the end of the two hours; the controller that deletes expired tokens does the rest.
   const expiration = Buffer.from('2020-01-01T00:00:00Z').toString('base64')

@@ -75,7 +75,7 @@ function withUpFlags(command: Command): Command {
     .option('--pod-cidr <range>', 'range of the addresses of pods (default: one that nothing on this host uses)')
     .option('--service-cidr <range>', 'range of the addresses of Services (default: likewise)')
     .option('--apiserver-advertise-address <ip>', 'an address of this host on which other machines reach the API (default: none)')
-    .option('--control-plane-endpoint <host[:port]>', 'the address that machines which join are told, such as that of a load balancer (default: the former)')
+    .option('--control-plane-endpoint <host[:port]>', 'the address that machines use to join, such as that of a load balancer (default: the former)')
     .option('--apiserver-cert-extra-sans <names>', 'more names and addresses for the serving certificate, separated by commas')
     .option('--control-planes <n>', 'API servers behind one endpoint, which elect who runs controllers and scheduler; over an etcd (default: 1)')
     .option('--etcd <members>', 'store objects in an etcd of the cluster, with 1, 3 or 5 members (default: none, they are in a file)')

@@ -23,7 +23,9 @@ export async function refuseJoined({ pki, plan }: ControlPlaneFiles, configDir: 
   }
   for (const file of ['ca.key', 'ca.crt', 'sa.key', 'front-proxy-ca.key'].map((name) => path.join(pki, name))) {
     if (await exists(file))
-      throw new CommandError('alreadyExists', `${file} is there: this machine belongs to a cluster already`, { hint: 'join with another --config-dir, or remove the directory if it is what a failed join has left' })
+      throw new CommandError('alreadyExists', `${file} is there: this machine belongs to a cluster already`, {
+        hint: 'join with another --config-dir, or remove the directory if it is what a failed join has left',
+      })
   }
 }
 

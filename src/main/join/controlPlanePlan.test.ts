@@ -74,14 +74,14 @@ test('HA-05 the configuration that a cluster publishes is read without a warning
 })
 
 const refused = [
-  { name: 'whose objects are in a file', state: { ...state, apiServerArgs: [] }, message: /keeps its objects on its own machine/ },
+  { name: 'with its objects in a file', state: { ...state, apiServerArgs: [] }, message: /keeps its objects on its own machine/ },
   {
-    name: 'whose etcd listens on loopback',
+    name: 'with an etcd on loopback',
     state: { ...state, apiServerArgs: ['--etcd-servers=http://127.0.0.1:2379'] },
     message: /reaches its etcd at http:\/\/127\.0\.0\.1:2379/,
   },
-  { name: 'whose controllers ask for no lease', state: { ...state, controllerManagerArgs: ['--leader-elect=false'] }, message: /would act at once/ },
-  { name: 'whose scheduler asks for no lease', state: { ...state, schedulerArgs: ['--leader-elect=false'] }, message: /would act at once/ },
+  { name: 'with controllers that ask for no lease', state: { ...state, controllerManagerArgs: ['--leader-elect=false'] }, message: /would act at once/ },
+  { name: 'with a scheduler that asks for no lease', state: { ...state, schedulerArgs: ['--leader-elect=false'] }, message: /would act at once/ },
 ]
 for (const { name, state: given, message } of refused) {
   test(`HA-01 a cluster ${name} gets no further control plane on another machine`, () => {

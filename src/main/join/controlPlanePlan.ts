@@ -33,7 +33,7 @@ export interface JoiningServer {
   readonly joinedThrough: { readonly host: string; readonly port: number }
 }
 
-/** Of a cluster that refuseUnshared() lets pass. */
+/** @param cluster one that refuseUnshared() accepts */
 export function planControlPlane(
   cluster: ClusterSettings,
   { address, port, hostName, joinedThrough }: JoiningServer,

@@ -26,6 +26,7 @@ export function sharedEtcdOf({ apiServerArgs = [] }: Pick<ClusterState, 'apiServ
   return { endpoints, ...(Object.fromEntries(files) as Omit<EtcdFlags, 'endpoints'>) }
 }
 
+/** The form is that of the file, v1beta4. */
 export function clusterConfigurationOf(state: ClusterState, paths: Pick<ClusterPaths, 'store' | 'pki'>): object {
   const { clusterCidr, serviceCidr, clusterDomain } = addressPlanOf(state)
   const ofEtcd = new Set(['etcd-servers', ...Object.keys(etcdFlags)])

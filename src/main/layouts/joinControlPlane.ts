@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { connect } from 'node:net'
 import os from 'node:os'
+import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { CommandError, exitCodes } from '#cli/exitCodes'
 import { type ClusterSettings, readClusterConfiguration } from '#cli/kubeadm/clusterConfiguration'
@@ -90,12 +91,12 @@ export async function runControlPlane(files: ControlPlaneFiles, verbosity: strin
   const tools = processTools('join', { verbosity: Number(verbosity) })
   const plan = await readPlan(files)
   const ca = await ensureControlPlane(files, plan, tools.clock.now())
-  const ended = new AbortController()
-  const stopped = AbortSignal.any([signal, ended.signal])
+  using running = abortScope(signal)
+  const stopped = running.signal
   const keep = (name: string, args: readonly string[]) => {
     const part = keepPart(name, [...args, `--v=${verbosity}`], tools, stopped)
     // Its failure ends the others, and is thrown when they have ended.
-    part.catch((error: unknown) => ended.abort(error))
+    part.catch((error: unknown) => running.abort(error))
     return part
   }
   const parts = [keep('apiserver', plan.apiServer)]
@@ -106,7 +107,7 @@ export async function runControlPlane(files: ControlPlaneFiles, verbosity: strin
     void renewRegularly(files, ca, tools, stopped)
   } else if (!stopped.aborted) {
     process.stderr.write(`error: the API server is not ready after ${readyMs / 1000} s: its log above says why\n`)
-    ended.abort(new Error('not ready'))
+    running.abort(new Error('not ready'))
   }
   await Promise.allSettled(parts)
   await Promise.all(parts)

@@ -31,7 +31,7 @@ export interface AskedFor {
 export interface ReachPlan {
   /** An address of this host, where the API is served on the cluster's port, in addition to 127.0.0.1. */
   readonly advertiseAddress?: string | undefined
-  /** HOST or HOST:PORT that machines which join are told, such as that of a load balancer. Absent: the address. */
+  /** HOST or HOST:PORT that machines use to join, such as that of a load balancer. Absent: the address. */
   readonly controlPlaneEndpoint?: string | undefined
   /** More names and addresses that the serving certificate is for. */
   readonly certNames?: readonly string[] | undefined

@@ -78,7 +78,7 @@ const refused = [
   },
 ]
 for (const { name, state: given, message } of refused) {
-  test(`HA-01 nothing is uploaded for a cluster whose objects are ${name}`, async () => {
+  test(`HA-01 nothing is uploaded for a cluster with its objects ${name}`, async () => {
     const { calls, probe } = recording()
     await assert.rejects(
       uploadCertificates(deps, paths, given, key, probe),
