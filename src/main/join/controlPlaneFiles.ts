@@ -3,30 +3,43 @@
  * are for root alone.
  */
 import path from 'node:path'
+import { certificateBlocks } from '#base/pem'
 import { CommandError } from '#cli/exitCodes'
 import { exists, makeDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import type { KeyPair } from '../pki/certificates.ts'
 import { ensureClientCertificate, ensurePki } from '../pki/pki.ts'
 import type { ControlPlaneFiles } from './controlPlanePaths.ts'
 import type { ControlPlanePlan } from './controlPlanePlan.ts'
-import { publicKeyOf, type SharedCertificates } from './sharedCertificates.ts'
+import { isAmong, publicKeyOf, type SharedCertificates } from './sharedCertificates.ts'
 
 /** The entries of pki that other control planes share; those of etcd only where etcd asks for certificates. */
 export const etcdFiles = { ca: 'external-etcd-ca.crt', cert: 'external-etcd.crt', key: 'external-etcd.key' } as const
 
-/** @throws CommandError alreadyExists when another cluster's keys are there, or this machine has joined */
+/** @throws CommandError alreadyExists when this machine has joined, or keys of a cluster are there */
 export async function refuseJoined({ pki, plan }: ControlPlaneFiles, configDir: string): Promise<void> {
   if (await exists(plan)) {
     throw new CommandError('alreadyExists', `${plan} is there: this machine is a control plane already`, {
       hint: `run it: skiff join --control-plane --config-dir ${configDir}`,
     })
   }
-  for (const file of ['ca.key', 'ca.crt', 'sa.key', 'front-proxy-ca.key'].map((name) => path.join(pki, name))) {
-    if (await exists(file))
-      throw new CommandError('alreadyExists', `${file} is there: this machine belongs to a cluster already`, {
-        hint: 'join with another --config-dir, or remove the directory if it is what a failed join has left',
-      })
-  }
+  for (const file of ['ca.key', 'sa.key', 'front-proxy-ca.key'].map((name) => path.join(pki, name))) if (await exists(file)) throw belongsToCluster(file)
+}
+
+/**
+ * A machine that is a node of the same cluster may become a control plane.
+ * @param trusted PEM
+ * @throws CommandError alreadyExists when it is a node of another cluster, whose authority the kubelet reads
+ */
+export async function refuseForeignNode({ pki }: ControlPlaneFiles, trusted: string): Promise<void> {
+  const file = path.join(pki, 'ca.crt')
+  const text = await readTextIfExists(file)
+  if (text !== undefined && !certificateBlocks(text).every((certificate) => isAmong(trusted, certificate))) throw belongsToCluster(file)
+}
+
+function belongsToCluster(file: string): CommandError {
+  return new CommandError('alreadyExists', `${file} is there: this machine belongs to a cluster already`, {
+    hint: 'join with another --config-dir, or remove the directory if it is what a failed join has left',
+  })
 }
 
 /** The plan last: with it, the machine has joined. */

@@ -49,6 +49,11 @@ export function sealedEntries(
   return Object.fromEntries(Object.entries(plain).map(([name, text]) => [name, text === '' ? '' : sealed(Buffer.from(text), key).toString('base64')]))
 }
 
+/** Whether one of the authorities has the key of the certificate. @param authorities PEM */
+export function isAmong(authorities: string, certificate: string): boolean {
+  return certificateBlocks(authorities).some((authority) => publicKeyHash(authority) === publicKeyHash(certificate))
+}
+
 export function publicKeyOf(privateKey: string): string {
   return createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString()
 }
@@ -61,7 +66,7 @@ export function unsealedEntries(entries: Named, key: Buffer, trusted: string): S
   const text = (name: string) => unsealedText(entries, name, key)
   const pair = (name: string) => pairOf(name, required(name, text(`${name}.crt`), 'crt'), required(name, text(`${name}.key`), 'key'))
   const ca = pair('ca')
-  if (!certificateBlocks(trusted).some((certificate) => publicKeyHash(certificate) === publicKeyHash(ca.cert))) {
+  if (!isAmong(trusted, ca.cert)) {
     throw new CommandError('conflict', `the Secret ${certificatesSecret} holds another authority than that of the cluster: it cannot be trusted`, {
       hint: 'upload it again on a control plane: skiff certs upload',
     })

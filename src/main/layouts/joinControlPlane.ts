@@ -13,7 +13,15 @@ import { readDocuments } from '#cli/kubeadm/documents'
 import { joinEndpoint } from '#cli/kubeadm/endpoint'
 import { configMaps, secrets } from '#client/builtIn'
 import { askAsToken } from '../join/asToken.ts'
-import { ensureComponentCertificates, ensureControlPlane, etcdFiles, readPlan, refuseJoined, writeControlPlane } from '../join/controlPlaneFiles.ts'
+import {
+  ensureComponentCertificates,
+  ensureControlPlane,
+  etcdFiles,
+  readPlan,
+  refuseForeignNode,
+  refuseJoined,
+  writeControlPlane,
+} from '../join/controlPlaneFiles.ts'
 import type { ControlPlaneFiles } from '../join/controlPlanePaths.ts'
 import { type ControlPlanePlan, planControlPlane, refuseUnshared } from '../join/controlPlanePlan.ts'
 import { discoverCluster } from '../join/discovery.ts'
@@ -36,6 +44,7 @@ export async function joinControlPlane(join: ControlPlaneJoin, clock: Clock, sig
   await refuseJoined(files, configDir)
   const cluster = await discoverCluster({ place, token, authorities, clock, signal })
   done(`The cluster at ${joinEndpoint(place)} is signed with token ${token.id}${authorities === 'any' ? '' : ', and its authority is the expected one'}`)
+  await refuseForeignNode(files, cluster.ca)
   const settings = await clusterSettings(cluster, token, clock)
   refuseUnshared(settings)
   const shared = await sharedCertificates(cluster, token, certificateKey, clock)
