@@ -6,6 +6,7 @@
  * built-in kinds refuse them (schema/decode.ts): components compute with these as doubles.
  */
 import { messageOf } from '#base/messageOf'
+import { finished, type Steps } from '#base/steps'
 import { exactNumber, hasLongInteger, longDigits } from './exactIntegers.ts'
 import { getOwn, isObject, type JsonObject } from './objects.ts'
 
@@ -52,6 +53,11 @@ function textOf(input: Uint8Array | string): string {
  * @throws JsonSyntaxError
  */
 export function parseJson(input: Uint8Array | string, options: { duplicates?: boolean } = {}): ParsedJson {
+  return finished(parsingJson(input, options))
+}
+
+/** {@link parseJson}; pauses before the second pass. */
+export function* parsingJson(input: Uint8Array | string, options: { duplicates?: boolean } = {}): Steps<ParsedJson> {
   const text = textOf(input)
   if (tooDeep(text)) throw new JsonSyntaxError('exceeded max depth')
   let value: unknown
@@ -64,6 +70,7 @@ export function parseJson(input: Uint8Array | string, options: { duplicates?: bo
   }
   const isLong = hasLongInteger(input)
   if (!options.duplicates && !isLong) return { value, duplicates: [] }
+  yield
   const scanned = new Scanner(text, true).scan(isLong ? value : undefined)
   return { value: isLong ? scanned.value : value, duplicates: options.duplicates ? scanned.duplicates : [] }
 }

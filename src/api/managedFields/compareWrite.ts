@@ -3,11 +3,12 @@
  * Upstream: the compare step of structured-merge-diff/v6/merge/update.go (v1.36).
  */
 import type { DeepReadonly } from '#base/frozen'
+import type { Steps } from '#base/steps'
 import type { KubeObject } from '../machinery/meta.ts'
 import { type JsonObject, setOwn } from '../machinery/objects.ts'
 import { withNils } from '../schema/nils.ts'
 import type { Schema } from '../schema/schema.ts'
-import { type Comparison, compareObjects } from './compareObjects.ts'
+import { type Comparison, compareObjects, comparingSteps } from './compareObjects.ts'
 import { differenceBelow, type FieldSet, setOfFields, union } from './fieldSet.ts'
 import type { TrackedWrite } from './trackedWrite.ts'
 import { perVersion } from './versions.ts'
@@ -27,7 +28,7 @@ export interface Change extends Comparison {
 }
 
 /** Compares both objects as Go shows them. Members that they share cannot have changed, and are left out; conversions need them whole. */
-export function compareUpdate(write: TrackedWrite, old: Live, updated: KubeObject): Change {
+export function compareUpdate(write: TrackedWrite, old: Live, updated: KubeObject): Steps<Change> {
   if (!old || write.otherVersion) return compareVersions(write, old && withNils(old), withNils(updated))
   const before = old as unknown as JsonObject
   const after = updated as unknown as JsonObject
@@ -38,7 +39,7 @@ export function compareUpdate(write: TrackedWrite, old: Live, updated: KubeObjec
   )
 }
 
-export function compareApplied(write: TrackedWrite, live: Live, merged: DeepReadonly<KubeObject>): Change {
+export function compareApplied(write: TrackedWrite, live: Live, merged: DeepReadonly<KubeObject>): Steps<Change> {
   return compareVersions(write, live, merged)
 }
 
@@ -47,8 +48,9 @@ export function compareWhole(object: DeepReadonly<KubeObject>, { schema }: Pick<
   return compareOf(undefined, object, schema).changed
 }
 
-function compareVersions(write: TrackedWrite, old: Live, updated: DeepReadonly<KubeObject>): Change {
-  const { changed, removed } = withoutReset(compareOf(old, updated, write.schema), write.resetFields)
+function* compareVersions(write: TrackedWrite, old: Live, updated: DeepReadonly<KubeObject>): Steps<Change> {
+  const comparison = yield* comparingSteps(old as unknown as JsonObject | undefined, updated as unknown as JsonObject, write.schema)
+  const { changed, removed } = withoutReset(comparison, write.resetFields)
   const lossIn = perVersion(write, lossOf({ changed, removed }), ({ schema, show }) =>
     lossOf(withoutReset(compareOf(old && show(old), show(updated), schema), write.resetFields)),
   )

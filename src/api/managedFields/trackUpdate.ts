@@ -3,6 +3,7 @@
  * Upstream: apimachinery/pkg/util/managedfields (v1.36). Objects arrive decoded by their schema, in the request's version. Apply has passes of its own.
  */
 import type { DeepReadonly } from '#base/frozen'
+import { finished, type Steps } from '#base/steps'
 import type { KubeObject } from '../machinery/meta.ts'
 import { addFields } from './addFields.ts'
 import { capUpdaters } from './capUpdaters.ts'
@@ -10,7 +11,6 @@ import { compareUpdate } from './compareWrite.ts'
 import { claimsBeforeUpdate } from './decodeClaims.ts'
 import { dropFields } from './dropFields.ts'
 import { encodeClaims } from './encodeClaims.ts'
-import { finished, type Steps } from './steps.ts'
 import type { TrackedWrite } from './trackedWrite.ts'
 
 /** A manager without a name is called 'unknown'. */
@@ -36,7 +36,7 @@ export function* trackUpdateSteps(input: UpdateInput): Steps<void> {
     return
   }
   yield
-  const change = compareUpdate(input, old, updated)
+  const change = yield* compareUpdate(input, old, updated)
   yield
   const left = dropFields(before, change)
   yield

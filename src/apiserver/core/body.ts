@@ -2,7 +2,7 @@
  * From a request's body to an object of the served kind (L3): media type, JSON or YAML, apiVersion and kind, strict fields, defaults.
  * Upstream: handlers/create.go and its serializers (v1.36).
  */
-import { JsonSyntaxError, parseJson } from '#api/machinery/json'
+import { JsonSyntaxError, parsingJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { isObject } from '#api/machinery/objects'
 import { badRequest, isStatus, StatusError } from '#api/machinery/status'
@@ -16,8 +16,9 @@ import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
 import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
+import { finished, type Steps } from '#base/steps'
 import type { YamlThread } from '../yaml/yamlThread.ts'
-import { isLargeObject, isLargeValue, turn } from './fairLoop.ts'
+import { inSteps, isLargeObject, isLargeValue, turn } from './fairLoop.ts'
 import type { RequestBody, ServerRequest } from './request.ts'
 
 /** Upstream's limit on what a resource handler reads. */
@@ -70,7 +71,7 @@ export function mediaTypeOf(contentType: string): string {
  * megabytes has room for a million, which would block the event loop for ten seconds.
  */
 const maxComposites = 100_000
-/** Shorter bodies cannot hold that many. */
+/** Shorter bodies cannot hold that many: each takes two bytes. */
 const countedFromBytes = 2 * maxComposites
 
 /**
@@ -78,14 +79,38 @@ const countedFromBytes = 2 * maxComposites
  * @throws BadRequest with what is wrong with the text, or with what `refuse` makes of it
  */
 export function parseBody(body: RequestBody, duplicates: boolean, refuse: (error: Error) => StatusError = refusePlainly): ParsedBody {
-  if (body.type === 'value') return { value: deepCopy(body.value), duplicates: [] }
-  const parsed = parseBytes(body, duplicates, refuse)
-  refuseTooMany(parsed.value, body.bytes.length)
+  return finished(parsingBody(body, duplicates, refuse))
+}
+
+/** {@link parseBody}, with pauses. */
+function* parsingBody(body: RequestBody, duplicates: boolean, refuse: (error: Error) => StatusError): Steps<ParsedBody> {
+  return body.type === 'value' ? { value: deepCopy(body.value), duplicates: [] } : yield* parsingBytes(body, duplicates, refuse)
+}
+
+/**
+ * A JSON body's value.
+ * @throws JsonSyntaxError, RequestEntityTooLarge
+ */
+export function parseJsonBody(bytes: Buffer, duplicates: boolean): ParsedBody {
+  return finished(parsingJsonBody(bytes, duplicates))
+}
+
+function* parsingJsonBody(bytes: Buffer, duplicates: boolean): Steps<ParsedBody> {
+  const parsed = yield* parsingJson(bytes, { duplicates })
+  if (hasManyBrackets(bytes)) refuseTooMany(parsed.value, bytes.length)
   return parsed
 }
 
+/** Costs much less than to count the objects and lists themselves: each of them begins with a bracket. */
+function hasManyBrackets(json: Buffer): boolean {
+  if (json.length < countedFromBytes) return false
+  let brackets = 0
+  for (const byte of json) if ((byte === 0x7b || byte === 0x5b) && ++brackets > maxComposites) return true
+  return false
+}
+
 /** @throws RequestEntityTooLarge */
-export function refuseTooMany(value: unknown, bytes: number): void {
+function refuseTooMany(value: unknown, bytes: number): void {
   if (bytes < countedFromBytes) return
   let composites = 0
   const waiting: unknown[] = [value]
@@ -103,20 +128,42 @@ export function refuseTooMany(value: unknown, bytes: number): void {
 
 const refusePlainly = (error: Error) => badRequest(error.message)
 
-function parseBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: boolean, refuse: (error: Error) => StatusError): ParsedBody {
+function* parsingBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: boolean, refuse: (error: Error) => StatusError): Steps<ParsedBody> {
   const mediaType = mediaTypeOf(body.contentType)
   if (mediaType === '' || mediaType === 'application/json') {
     if (body.bytes.length === 0) return { value: undefined, duplicates: [] }
     try {
-      return parseJson(body.bytes, { duplicates })
+      return yield* parsingJsonBody(body.bytes, duplicates)
     } catch (error) {
       if (error instanceof JsonSyntaxError) throw refuse(error)
       throw error
     }
   }
-  if (mediaType === yamlType) return { value: parseYamlBody(body.bytes, refuse), duplicates: [] }
-  if (mediaType === protobufMediaType) return { value: parseProtobufBody(body.bytes, refuse), duplicates: [] }
-  throw unsupportedMediaType(bodyTypes)
+  if (mediaType !== yamlType && mediaType !== protobufMediaType) throw unsupportedMediaType(bodyTypes)
+  // Clients send JSON as YAML, too.
+  const json = mediaType === yamlType && startsLikeJson(body.bytes) ? yield* parsingIfJson(body.bytes) : undefined
+  if (json) return json
+  const value = mediaType === yamlType ? parseYamlBody(body.bytes, refuse) : parseProtobufBody(body.bytes, refuse)
+  refuseTooMany(value, body.bytes.length)
+  return { value, duplicates: [] }
+}
+
+/** Only objects: no other value is an API object. */
+function startsLikeJson(bytes: Buffer): boolean {
+  for (const byte of bytes) {
+    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d) return byte === 0x7b
+  }
+  return false
+}
+
+/** Undefined for what is no JSON. @throws RequestEntityTooLarge */
+function* parsingIfJson(bytes: Buffer): Steps<ParsedBody | undefined> {
+  try {
+    return yield* parsingJsonBody(bytes, false)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return undefined
+    throw error
+  }
 }
 
 const bodyTypes = ['application/json', yamlType, protobufMediaType]
@@ -156,7 +203,15 @@ export interface BodySource {
 /** A body that can be parsed synchronously: long YAML was converted to JSON. `mediaType` overrides the Content-Type. */
 export function readyBody({ deps }: BodySource, body: RequestBody, mediaType?: string): RequestBody | Promise<RequestBody> {
   if (body.type === 'value' || !deps.yaml.wants(body.bytes) || (mediaType ?? mediaTypeOf(body.contentType)) !== yamlType) return body
-  return deps.yaml.toJson(body.bytes).then((bytes) => ({ type: 'bytes', bytes, contentType: 'application/json' }))
+  return convertedUnlessJson(deps.yaml, body)
+}
+
+async function convertedUnlessJson(yaml: YamlThread, body: Extract<RequestBody, { type: 'bytes' }>): Promise<RequestBody> {
+  if (startsLikeJson(body.bytes) && (await inSteps(parsingIfJson(body.bytes), true))) {
+    await turn()
+    return body
+  }
+  return { type: 'bytes', bytes: await yaml.toJson(body.bytes), contentType: 'application/json' }
 }
 
 /** A value without the parts that need no decoding, and the object with them. */
@@ -174,9 +229,11 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const ready = readyBody(source, sent)
   const body = ready instanceof Promise ? await ready.catch((error: unknown) => Promise.reject(isStatus(error, 'BadRequest') ? refuse(error) : error)) : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
-  const parsed = objectIn(parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse), sent, refuse)
+  const parsing = parsingBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse)
+  const hasManyBytes = isLargeObject(request.bodyBytes ?? 0)
+  const parsed = objectIn(hasManyBytes ? await inSteps(parsing, true) : finished(parsing), sent, refuse)
   // A value of this process has no bytes.
-  const isLarge = isLargeObject(request.bodyBytes ?? 0) || (body.type === 'value' && isLargeValue(parsed.value as object))
+  const isLarge = hasManyBytes || (body.type === 'value' && isLargeValue(parsed.value as object))
   if (isLarge) await turn()
   const decoded = decodeValue(request, parsed, expected, validation)
   if (isLarge) await turn()

@@ -14,8 +14,9 @@ import { withNils, withoutNils, withRequiredLists } from '#api/schema/nils'
 import type { Schema } from '#api/schema/schema'
 import { deepFreeze } from '#base/frozen'
 import { ownUtf8 } from '#base/ownMemory'
+import { finished } from '#base/steps'
 import type { Cancellation } from '../cancellation.ts'
-import { isLargeObject, turn } from '../fairLoop.ts'
+import { inFewSteps, isLargeObject, turn } from '../fairLoop.ts'
 import type { CachedObject } from '../request.ts'
 import { UnreadableValue } from './unreadableValue.ts'
 
@@ -102,9 +103,8 @@ export class CacheEntry implements CachedObject {
     return CacheEntry.stored(key, value, revision, createRevision, keepsLarge || !isLargeObject(value.byteLength) ? parsed : undefined)
   }
 
-  /** The entry that a dry run would have stored, without a new resourceVersion. */
-  static transient(key: string, value: Uint8Array, like?: CacheEntry): CacheEntry {
-    const object = parseStored(value)
+  /** Of the parsed value that a dry run would have stored, without a new resourceVersion. */
+  static transient(key: string, object: KubeObject, like?: CacheEntry): CacheEntry {
     if (like) object.metadata.resourceVersion = String(like.resourceVersion)
     return new CacheEntry(key, like?.resourceVersion ?? 0, like?.createRevision ?? 0, undefined, deepFreeze(object) as Frozen<KubeObject>)
   }
@@ -168,11 +168,14 @@ export class CacheEntry implements CachedObject {
   }
 }
 
-/** {@link CacheEntry.transient}; others have a turn before and after the pass over a large one. */
-export async function transientEntry(key: string, value: Uint8Array, like?: CacheEntry): Promise<CacheEntry> {
-  const isLarge = isLargeObject(value.byteLength)
+/** The entry that a dry run would have stored: the object as it is after it was encoded and parsed. Others have a turn between the passes over a large one. */
+export async function transientEntry(key: string, object: KubeObject, like?: CacheEntry): Promise<CacheEntry> {
+  const value = await inFewSteps(encodingSteps(object))
+  const isLarge = isLargeObject(value.length)
   if (isLarge) await turn()
-  const entry = CacheEntry.transient(key, value, like)
+  const parsed = parseStored(value)
+  if (isLarge) await turn()
+  const entry = CacheEntry.transient(key, parsed, like)
   if (isLarge) await turn()
   return entry
 }
@@ -272,16 +275,24 @@ function isCanonicalHead(buffer: Buffer, metadataAt: number): boolean {
  * by piece, since copies cost more; for the same reason the resourceVersion is taken out of the registry's `object` and put back.
  */
 export function encodeStored(object: KubeObject): Buffer {
+  return finished(encodingSteps(object))
+}
+
+/** {@link encodeStored}; pauses between large parts. The object must not change meanwhile. */
+export function* encodingSteps(object: KubeObject): Generator<undefined, Buffer> {
   const { apiVersion, kind, metadata } = object as { apiVersion: string; kind: string; metadata: { resourceVersion?: string | undefined } }
   const { resourceVersion } = metadata
   if (resourceVersion !== undefined) metadata.resourceVersion = undefined
   let text = `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},"metadata":${JSON.stringify(metadata)}`
   if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion
+  if (isLargeObject(text.length)) yield
   const members = withNils(object) as unknown as Readonly<Record<string, unknown>>
   for (const field in members) {
     if (field === 'apiVersion' || field === 'kind' || field === 'metadata') continue
     const value = stringifyExactly(members[field])
-    if (value !== undefined) text += `,${JSON.stringify(field)}:${value}`
+    if (value === undefined) continue
+    text += `,${JSON.stringify(field)}:${value}`
+    if (isLargeObject(value.length)) yield
   }
   return ownUtf8(`${text}}`)
 }
