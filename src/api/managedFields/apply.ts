@@ -10,7 +10,7 @@ import { jsonEqual } from '../machinery/objects.ts'
 import { badRequest } from '../machinery/status.ts'
 import { type Claim, claimOf, sameManager } from './claims.ts'
 import { type Comparison, withoutServerFields } from './compareObjects.ts'
-import { compareApplied } from './compareWrite.ts'
+import { comparingApplied } from './compareWrite.ts'
 import { type Conflict, conflictError, conflictsOf } from './conflicts.ts'
 import { claimsBeforeApply } from './decodeClaims.ts'
 import { dropFields } from './dropFields.ts'
@@ -76,7 +76,7 @@ function* applyOnce(input: ApplyInput, force: boolean): Steps<Attempt> {
   object.apiVersion = applied.apiVersion
   object.kind = applied.kind
   yield
-  const change = yield* compareApplied(input, live, object)
+  const change = yield* comparingApplied(input, live, object)
   yield
   const conflicts = force ? [] : conflictsOf(others, change)
   yield

@@ -3,7 +3,7 @@
  * when the two objects share them. Upstream: structured-merge-diff/v6/typed/compare.go (v1.36).
  */
 
-import { finished, type Steps } from '#base/steps'
+import type { Steps } from '#base/steps'
 import { type JsonObject, jsonEqual } from '../machinery/objects.ts'
 import type { Schema } from '../schema/schema.ts'
 import { hasZero, zeroOf } from '../schema/zeros.ts'
@@ -42,8 +42,16 @@ interface Differences {
   readonly later: Later
 }
 
+/** Compares two versions of an object; `old` undefined compares with an empty one. apiVersion, kind and server metadata do not count. */
+export function compareObjects(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined): Comparison {
+  const later: Later = []
+  const comparison = compare(old, updated, schema, later)
+  for (const complete of later) complete()
+  return comparison
+}
+
 /** {@link compareObjects}, with pauses. */
-export function* comparingSteps(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined): Steps<Comparison> {
+export function* comparingObjects(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined): Steps<Comparison> {
   const later: Later = []
   const comparison = compare(old, updated, schema, later)
   for (const complete of later) {
@@ -51,11 +59,6 @@ export function* comparingSteps(old: JsonObject | undefined, updated: JsonObject
     complete()
   }
   return comparison
-}
-
-/** Compares two versions of an object; `old` undefined compares with an empty one. apiVersion, kind and server metadata do not count. */
-export function compareObjects(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined): Comparison {
-  return finished(comparingSteps(old, updated, schema))
 }
 
 /** The result is complete when the work that was added to `later` is done. */

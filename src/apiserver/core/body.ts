@@ -2,7 +2,7 @@
  * From a request's body to an object of the served kind (L3): media type, JSON or YAML, apiVersion and kind, strict fields, defaults.
  * Upstream: handlers/create.go and its serializers (v1.36).
  */
-import { JsonSyntaxError, parsingJson } from '#api/machinery/json'
+import { JsonSyntaxError, parseJson, parsingJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { isObject } from '#api/machinery/objects'
 import { badRequest, isStatus, StatusError } from '#api/machinery/status'
@@ -78,13 +78,40 @@ const countedFromBytes = 2 * maxComposites
  * The body's JSON value; in-process callers' values are copied, because decoding changes them.
  * @throws BadRequest with what is wrong with the text, or with what `refuse` makes of it
  */
-export function parseBody(body: RequestBody, duplicates: boolean, refuse: (error: Error) => StatusError = refusePlainly): ParsedBody {
-  return finished(parsingBody(body, duplicates, refuse))
+export function parseBody(body: RequestBody, duplicates: boolean, refuse: Refuse = refusePlainly): ParsedBody {
+  if (body.type === 'value') return { value: deepCopy(body.value), duplicates: [] }
+  if (!isJson(body)) return parseOther(body, refuse)
+  return body.bytes.length === 0 ? noBody : refusing(refuse, () => parseJsonBody(body.bytes, duplicates))
 }
 
 /** {@link parseBody}, with pauses. */
-function* parsingBody(body: RequestBody, duplicates: boolean, refuse: (error: Error) => StatusError): Steps<ParsedBody> {
-  return body.type === 'value' ? { value: deepCopy(body.value), duplicates: [] } : yield* parsingBytes(body, duplicates, refuse)
+function* parsingBody(body: RequestBody, duplicates: boolean, refuse: Refuse): Steps<ParsedBody> {
+  if (body.type === 'value' || !isJson(body) || body.bytes.length === 0) return parseBody(body, duplicates, refuse)
+  const parsing = parsingJsonBody(body.bytes, duplicates)
+  for (;;) {
+    const step = refusing(refuse, () => parsing.next())
+    if (step.done) return step.value
+    yield
+  }
+}
+
+type Refuse = (error: Error) => StatusError
+type BytesBody = Extract<RequestBody, { type: 'bytes' }>
+
+const noBody: ParsedBody = { value: undefined, duplicates: [] }
+
+function isJson({ contentType }: BytesBody): boolean {
+  const mediaType = mediaTypeOf(contentType)
+  return mediaType === '' || mediaType === 'application/json'
+}
+
+/** Replaces a syntax error by what `refuse` makes of it. */
+function refusing<T>(refuse: Refuse, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    throw error instanceof JsonSyntaxError ? refuse(error) : error
+  }
 }
 
 /**
@@ -92,12 +119,16 @@ function* parsingBody(body: RequestBody, duplicates: boolean, refuse: (error: Er
  * @throws JsonSyntaxError, RequestEntityTooLarge
  */
 export function parseJsonBody(bytes: Buffer, duplicates: boolean): ParsedBody {
-  return finished(parsingJsonBody(bytes, duplicates))
+  return ofFewComposites(bytes, parseJson(bytes, { duplicates }))
 }
 
+/** {@link parseJsonBody}, with pauses. */
 function* parsingJsonBody(bytes: Buffer, duplicates: boolean): Steps<ParsedBody> {
-  const parsed = yield* parsingJson(bytes, { duplicates })
-  if (hasManyBrackets(bytes)) refuseTooMany(parsed.value, bytes.length)
+  return ofFewComposites(bytes, yield* parsingJson(bytes, { duplicates }))
+}
+
+function ofFewComposites(json: Buffer, parsed: ParsedBody): ParsedBody {
+  if (hasManyBrackets(json)) refuseTooMany(parsed.value, json.length)
   return parsed
 }
 
@@ -128,20 +159,11 @@ function refuseTooMany(value: unknown, bytes: number): void {
 
 const refusePlainly = (error: Error) => badRequest(error.message)
 
-function* parsingBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: boolean, refuse: (error: Error) => StatusError): Steps<ParsedBody> {
+function parseOther(body: BytesBody, refuse: Refuse): ParsedBody {
   const mediaType = mediaTypeOf(body.contentType)
-  if (mediaType === '' || mediaType === 'application/json') {
-    if (body.bytes.length === 0) return { value: undefined, duplicates: [] }
-    try {
-      return yield* parsingJsonBody(body.bytes, duplicates)
-    } catch (error) {
-      if (error instanceof JsonSyntaxError) throw refuse(error)
-      throw error
-    }
-  }
   if (mediaType !== yamlType && mediaType !== protobufMediaType) throw unsupportedMediaType(bodyTypes)
   // Clients send JSON as YAML, too.
-  const json = mediaType === yamlType && startsLikeJson(body.bytes) ? yield* parsingIfJson(body.bytes) : undefined
+  const json = mediaType === yamlType && startsLikeJson(body.bytes) ? finished(parsingIfJson(body.bytes)) : undefined
   if (json) return json
   const value = mediaType === yamlType ? parseYamlBody(body.bytes, refuse) : parseProtobufBody(body.bytes, refuse)
   refuseTooMany(value, body.bytes.length)
@@ -168,7 +190,7 @@ function* parsingIfJson(bytes: Buffer): Steps<ParsedBody | undefined> {
 
 const bodyTypes = ['application/json', yamlType, protobufMediaType]
 
-function parseProtobufBody(bytes: Buffer, refuse: (error: Error) => StatusError): unknown {
+function parseProtobufBody(bytes: Buffer, refuse: Refuse): unknown {
   if (bytes.length === 0) return undefined
   try {
     return decodeProtobuf(bytes, (apiVersion, kind) => {
@@ -181,7 +203,7 @@ function parseProtobufBody(bytes: Buffer, refuse: (error: Error) => StatusError)
   }
 }
 
-function parseYamlBody(bytes: Buffer, refuse: (error: Error) => StatusError): unknown {
+function parseYamlBody(bytes: Buffer, refuse: Refuse): unknown {
   try {
     return parseYaml(bytes.toString('utf8')) ?? null
   } catch (error) {
@@ -229,9 +251,9 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const ready = readyBody(source, sent)
   const body = ready instanceof Promise ? await ready.catch((error: unknown) => Promise.reject(isStatus(error, 'BadRequest') ? refuse(error) : error)) : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
-  const parsing = parsingBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse)
+  const parts = [kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse] as const
   const hasManyBytes = isLargeObject(request.bodyBytes ?? 0)
-  const parsed = objectIn(hasManyBytes ? await inSteps(parsing, true) : finished(parsing), sent, refuse)
+  const parsed = objectIn(hasManyBytes ? await inSteps(parsingBody(...parts), true) : parseBody(...parts), sent, refuse)
   // A value of this process has no bytes.
   const isLarge = hasManyBytes || (body.type === 'value' && isLargeValue(parsed.value as object))
   if (isLarge) await turn()
@@ -244,7 +266,7 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
 }
 
 /** As upstream reads it first: for the kind and version alone. A null is an object without fields. @throws what `refuse` makes of anything else */
-function objectIn(parsed: ParsedBody, sent: RequestBody, refuse: (error: Error) => StatusError): ParsedBody {
+function objectIn(parsed: ParsedBody, sent: RequestBody, refuse: Refuse): ParsedBody {
   const { value } = parsed
   if (value === null) return { ...parsed, value: {} }
   if (value === undefined) {

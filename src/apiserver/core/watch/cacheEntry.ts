@@ -14,9 +14,8 @@ import { withNils, withoutNils, withRequiredLists } from '#api/schema/nils'
 import type { Schema } from '#api/schema/schema'
 import { deepFreeze } from '#base/frozen'
 import { ownUtf8 } from '#base/ownMemory'
-import { finished } from '#base/steps'
 import type { Cancellation } from '../cancellation.ts'
-import { inFewSteps, isLargeObject, turn } from '../fairLoop.ts'
+import { isLargeObject, turn } from '../fairLoop.ts'
 import type { CachedObject } from '../request.ts'
 import { UnreadableValue } from './unreadableValue.ts'
 
@@ -61,6 +60,7 @@ export class CacheEntry implements CachedObject {
   protobuf: Uint8Array | undefined = undefined
   untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
+  #wasRead = false
   #bytes: Uint8Array | undefined
   #object: Frozen<KubeObject> | undefined
   #views: Map<VersionView, CachedObject> | undefined
@@ -125,12 +125,15 @@ export class CacheEntry implements CachedObject {
     this.untypedTail = undefined
   }
 
+  /** Kept from the second read on: most versions are read once, for the answer to their writer. */
   get bytes(): Uint8Array {
-    if (this.#bytes === undefined) {
-      const spliced = this.#stored && spliceResourceVersion(this.#stored, this.resourceVersion)
-      this.#bytes = spliced ?? jsonOf(this.object)
-      this.#stored = undefined
-    }
+    if (this.#bytes !== undefined) return this.#bytes
+    const isKept = this.#wasRead || this.#stored === undefined
+    const spliced = this.#stored && spliceResourceVersion(this.#stored, this.resourceVersion, isKept ? Buffer.allocUnsafeSlow : Buffer.allocUnsafe)
+    this.#wasRead = true
+    if (spliced && !isKept) return spliced
+    this.#bytes = spliced ?? jsonOf(this.object)
+    this.#stored = undefined
     return this.#bytes
   }
 
@@ -170,7 +173,9 @@ export class CacheEntry implements CachedObject {
 
 /** The entry that a dry run would have stored: the object as it is after it was encoded and parsed. Others have a turn between the passes over a large one. */
 export async function transientEntry(key: string, object: KubeObject, like?: CacheEntry): Promise<CacheEntry> {
-  const value = await inFewSteps(encodingSteps(object))
+  const head = encodedHead(object)
+  if (isLargeObject(head.length)) await turn()
+  const value = encodeStored(object, head)
   const isLarge = isLargeObject(value.length)
   if (isLarge) await turn()
   const parsed = parseStored(value)
@@ -248,7 +253,7 @@ function jsonOf(object: Frozen<KubeObject>): Buffer {
 }
 
 /** Sets `"resourceVersion":"N"` as metadata's first field, where {@link CacheEntry.bytes} put it; undefined where the value is not in our canonical form. */
-function spliceResourceVersion(value: Uint8Array, revision: number): Uint8Array | undefined {
+function spliceResourceVersion(value: Uint8Array, revision: number, allocate: (bytes: number) => Buffer): Uint8Array | undefined {
   const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   // Canonical values begin with apiVersion, kind, metadata, so the first match near the start is the object's own metadata.
   const at = buffer.subarray(0, 300).indexOf(metadataStart)
@@ -256,7 +261,7 @@ function spliceResourceVersion(value: Uint8Array, revision: number): Uint8Array 
   const start = at + metadataStart.length
   const end = start + (leadingResourceVersion.exec(buffer.toString('latin1', start, start + 45))?.[0].length ?? 0)
   const text = `"resourceVersion":"${revision}"${buffer[end] === closingBrace ? '' : ','}`
-  const spliced = Buffer.allocUnsafeSlow(buffer.length - (end - start) + text.length)
+  const spliced = allocate(buffer.length - (end - start) + text.length)
   buffer.copy(spliced, 0, 0, start)
   spliced.write(text, start, 'latin1')
   buffer.copy(spliced, start + text.length, end)
@@ -272,27 +277,26 @@ function isCanonicalHead(buffer: Buffer, metadataAt: number): boolean {
 
 /**
  * The canonical JSON that is stored and answered: apiVersion, kind, metadata first, no resourceVersion inside, null where Go has nil. Written piece
- * by piece, since copies cost more; for the same reason the resourceVersion is taken out of the registry's `object` and put back.
+ * by piece, since copies cost more.
+ * @param head the object's {@link encodedHead}: others may have a turn between the two parts of a large object
  */
-export function encodeStored(object: KubeObject): Buffer {
-  return finished(encodingSteps(object))
-}
-
-/** {@link encodeStored}; pauses between large parts. The object must not change meanwhile. */
-export function* encodingSteps(object: KubeObject): Generator<undefined, Buffer> {
-  const { apiVersion, kind, metadata } = object as { apiVersion: string; kind: string; metadata: { resourceVersion?: string | undefined } }
-  const { resourceVersion } = metadata
-  if (resourceVersion !== undefined) metadata.resourceVersion = undefined
-  let text = `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},"metadata":${JSON.stringify(metadata)}`
-  if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion
-  if (isLargeObject(text.length)) yield
+export function encodeStored(object: KubeObject, head = encodedHead(object)): Buffer {
   const members = withNils(object) as unknown as Readonly<Record<string, unknown>>
+  let text = head
   for (const field in members) {
     if (field === 'apiVersion' || field === 'kind' || field === 'metadata') continue
     const value = stringifyExactly(members[field])
-    if (value === undefined) continue
-    text += `,${JSON.stringify(field)}:${value}`
-    if (isLargeObject(value.length)) yield
+    if (value !== undefined) text += `,${JSON.stringify(field)}:${value}`
   }
   return ownUtf8(`${text}}`)
+}
+
+/** The canonical JSON's first members. Copies cost more, so the resourceVersion is taken out of the registry's `object` and put back. */
+export function encodedHead(object: KubeObject): string {
+  const { apiVersion, kind, metadata } = object as { apiVersion: string; kind: string; metadata: { resourceVersion?: string | undefined } }
+  const { resourceVersion } = metadata
+  if (resourceVersion !== undefined) metadata.resourceVersion = undefined
+  const text = `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},"metadata":${JSON.stringify(metadata)}`
+  if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion
+  return text
 }
