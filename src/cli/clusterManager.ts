@@ -16,6 +16,12 @@ export interface UpOptions {
   readonly podCidr: string | undefined
   /** The range of Services' addresses, likewise. */
   readonly serviceCidr: string | undefined
+  /** An address of this host on which other machines reach the API. Default: none, it is for this host. */
+  readonly advertiseAddress: string | undefined
+  /** HOST or HOST:PORT that machines use to join. Default: the address. */
+  readonly controlPlaneEndpoint: string | undefined
+  /** More names and addresses for the serving certificate. */
+  readonly certNames: readonly string[] | undefined
   /** Default 2; for a cluster that is there, from the next start of its server on. */
   readonly verbosity: number | undefined
   /** MiB beyond which a log is moved aside, default 20; for a cluster that is there, from the next start of its server on. */
@@ -178,6 +184,11 @@ export interface ClusterManager {
   rememberKubeconfig(name: string, file: string, previousContext: string): Promise<void>
   kubeconfigs(name: string): Promise<readonly { readonly file: string; readonly previousContext: string }[]>
   certificates(name: string): Promise<readonly ClusterCertificate[]>
+  /**
+   * Puts the authorities and keys that a further control plane needs into a Secret, encrypted with the key, for two hours.
+   * @throws CommandError unmetPrerequisite when another machine cannot reach the cluster's store
+   */
+  uploadCertificates(name: string, certificateKey: string): Promise<void>
   /** All but the authorities', at once; a running cluster takes them up without a restart. */
   renewCertificates(name: string, progress: Progress): Promise<void>
   /** Members of the cluster's own etcd, as etcd sees them. @throws CommandError when it has none of its own */

@@ -6,6 +6,7 @@ import type { PluginRunner } from '#client/execCredential'
 import type { Exec } from '#host/exec'
 import type { ClusterManager } from './clusterManager.ts'
 import { CommandError } from './exitCodes.ts'
+import type { ComponentFlags } from './kubeadm/upFlags.ts'
 import { contextName, currentContext, kubeconfigPlace } from './kubeconfigFile.ts'
 import { createProgress, type Progress } from './progress.ts'
 import type { Snapshots } from './snapshots.ts'
@@ -27,6 +28,8 @@ export interface CommandContext {
   readonly clusters: ClusterManager
   readonly snapshots: Snapshots
   readonly explainPolicies: ExplainPolicies
+  /** The flags that the components of a local cluster take. */
+  componentFlags(): Promise<ComponentFlags>
   readonly clock: Clock
   readonly exec: Exec
   readonly env: Readonly<Record<string, string | undefined>>

@@ -1,16 +1,22 @@
 /**
- * The file of `skiff up --config` (L4): YAML whose keys are the flags of `up` without their dashes, and `name`. A flag that is given on the command line
- * wins over the file. docs/command-line.md describes it.
+ * The file of `skiff up --config` (L4): YAML whose keys are the flags of `up` without their dashes, and `name`; or a file of kubeadm. A flag that is given on the
+ * command line wins over the file. docs/command-line.md describes it.
  */
-import fs from 'node:fs/promises'
 import type { Command } from 'commander'
 import { parseYaml } from '#api/machinery/yaml'
 import { messageOf } from '#base/messageOf'
+import type { CommandContext } from './command.ts'
 import { CommandError } from './exitCodes.ts'
+import { readConfigText, withWarnings } from './kubeadm/configFile.ts'
+import { isKubeadmFile } from './kubeadm/documents.ts'
+import { kubeadmUpValues } from './kubeadm/upFlags.ts'
+
+/** What a file of kubeadm needs. */
+type ConfigContext = Pick<CommandContext, 'componentFlags' | 'stderr'>
 
 /** Sets the file's values on `command`. @returns the cluster's name, if the file has one. @throws CommandError for a file that cannot be used */
-export async function applyConfigFile(command: Command, file: string): Promise<string | undefined> {
-  const values = await readConfig(file)
+export async function applyConfigFile(command: Command, file: string, context: ConfigContext): Promise<string | undefined> {
+  const values = await readConfig(file, context)
   const options = new Map(command.options.filter((option) => option.long && option.long !== '--config').map((option) => [keyOf(option.long ?? ''), option]))
   const keys = [...new Set(['name', ...options.keys()])]
   for (const [key, value] of Object.entries(values)) {
@@ -28,10 +34,12 @@ export async function applyConfigFile(command: Command, file: string): Promise<s
 
 const keyOf = (long: string) => long.replace(/^--(no-)?/, '')
 
-async function readConfig(file: string): Promise<Record<string, unknown>> {
-  const text = await fs.readFile(file, 'utf8').catch((error) => {
-    throw new CommandError('notFound', `--config ${file}: ${messageOf(error)}`)
-  })
+async function readConfig(file: string, context: ConfigContext): Promise<Readonly<Record<string, unknown>>> {
+  const text = await readConfigText(file)
+  if (isKubeadmFile(text)) {
+    const known = await context.componentFlags()
+    return withWarnings(file, context, (report) => kubeadmUpValues(text, known, report))
+  }
   try {
     const values = parseYaml(text) ?? {}
     if (typeof values === 'object' && !Array.isArray(values)) return values as Record<string, unknown>

@@ -86,6 +86,7 @@ function realContext(argv: readonly string[], interruption: { remains: string })
     clusters: createLocalClusterManager(deps),
     snapshots: lazySnapshots(deps),
     explainPolicies: async (question) => (await import('#network/policy/explain')).explainPolicies(question),
+    componentFlags: async () => (await import('./localCluster/componentArgs.ts')).componentFlags(),
     clock,
     exec,
     env: process.env,

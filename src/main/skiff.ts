@@ -29,10 +29,12 @@ const components = {
 
 try {
   if (role === 'kubelet' || role === 'join' || role === 'node-agent' || role === 'node-ingress') keepYoungGenerationSmall()
+  if (role === 'part') endWithParent()
   if (role === 'dialer') (await import('./layouts/dialerProcess.ts')).runDialerProcess()
   else if (role === 'forwarder') (await import('./layouts/forwarderProcess.ts')).runForwarderProcess()
   else if (role === 'server' || role === 'balancer' || role === 'node-agent' || role === 'node-ingress' || role === 'supervise') await runRole(role, rest)
   else if (role === 'etcd' && rest[0] === 'serve') await runComponent('etcd serve', rest.slice(1))
+  else if (role === 'part' && rest[0] !== undefined && Object.hasOwn(components, rest[0])) await runComponent(rest[0] as keyof typeof components, rest.slice(1))
   else if (role !== undefined && Object.hasOwn(components, role)) await runComponent(role as keyof typeof components, rest)
   else await (await import('./commandLine.ts')).runCommandLine(process.argv)
 } catch (error) {
@@ -79,6 +81,12 @@ async function runRole(role: 'server' | 'balancer' | 'node-agent' | 'node-ingres
     else await (await import('./supervisor/supervisor.ts')).runSupervisor(directory, verbosity, stopping.signal)
   }
   process.exit(0)
+}
+
+/** The process that started this one holds the other end of its standard input. */
+function endWithParent(): void {
+  process.stdin.resume()
+  process.stdin.once('end', () => process.kill(process.pid, 'SIGTERM'))
 }
 
 /** At once, when the file is gone: an orderly end would write into the removed directory of the cluster, and make it again. */

@@ -74,6 +74,7 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
     },
     addons: async () => [{ addon: 'ingress', enabled: true }],
     certificates: async () => [],
+    uploadCertificates: async (name, key) => void calls.push(`upload ${name} ${key}`),
     renewCertificates: async (name) => void calls.push(`renew ${name}`),
     etcdMembers: async () => [
       { id: 'c1', name: 'etcd-1', role: 'leader', url: 'https://127.0.0.1:41000', version: '3.4.23', dbBytes: 20 * 2 ** 20, dbBytesInUse: 5 * 2 ** 20 },
@@ -111,6 +112,11 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
       calls.push(`explain ${pod.metadata.name}`)
       return policyExplanation
     },
+    componentFlags: async () => ({
+      'kube-apiserver': new Set(['audit-log-path', 'max-requests-inflight']),
+      'kube-controller-manager': new Set(['leader-elect']),
+      'kube-scheduler': new Set(['leader-elect']),
+    }),
     clock: new VirtualClock(),
     exec: { run: async () => ({ code: -1, stdout: '', stderr: '', timedOut: false }), spawn: fail },
     env: {},

@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import fs from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { toYaml } from '#api/machinery/yaml'
 import { createKubeletHost } from '#kubelet/core/host'
 import { freePort } from '#main/localCluster/freePort'
 import { missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
@@ -54,43 +55,70 @@ test('KUB-23 a token that was made is listed without its secret, and is gone aft
   assert.equal((await cluster.skiff(['token', 'delete', id])).code, 3)
 })
 
-test('KUB-23 a machine joins with a token: it has a certificate of the cluster, the cluster’s configuration, and no token any more', options, async () => {
-  const ports = { kubelet: await freePort(), health: await freePort() }
-  fs.mkdirSync(at('conf.d'))
-  const settings = [
-    `port: ${ports.kubelet}`,
-    `healthzPort: ${ports.health}`,
-    'address: 127.0.0.1',
-    `containerRuntimeEndpoint: unix://${containerd.socket}`,
-    `imageServiceEndpoint: unix://${containerd.socket}`,
-    `cgroupRoot: ${containerd.cgroupRoot}`,
-    'makeIPTablesUtilChains: false',
-    `podLogsDir: ${containerd.directory}/logs`,
-    'evictionHard: {memory.available: 1Mi}',
-  ]
-  fs.writeFileSync(at('conf.d/10.conf'), `apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n${settings.join('\n')}\n`)
-  const [, ...words] = await joinCommand()
-  const flags = ['--node-name', 'Joined-1', '--config-dir', at('etc'), '--root-dir', `${containerd.directory}/kubelet`]
-  const ofKubelet = ['--', `--config-dir=${at('conf.d')}`, '--node-ip=127.0.0.1', '--image-gc-high-threshold=99']
-  joining = spawn(process.execPath, [skiffBin, ...words, ...flags, ...ofKubelet], { stdio: ['ignore', 'ignore', 'pipe'] })
-  joining.stderr?.on('data', (chunk) => {
-    said += chunk
-  })
-  await eventually(
-    'the machine says that it is a node',
-    60_000,
-    async () => said,
-    (text) => text.includes('This machine is node joined-1'),
-  )
-  const ready = () => cluster.kubectl(['get', 'node', 'joined-1', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])
-  await eventually('the node reports its state', 30_000, ready, ({ stdout }) => stdout === 'True' || stdout === 'False')
-  const requests = await cluster.must(['get', 'csr', '-o', 'jsonpath={.items[*].spec.signerName} {.items[*].status.conditions[*].type}'])
-  assert.equal(requests, 'kubernetes.io/kube-apiserver-client-kubelet Approved')
-  assert.match(said, / ✓ The cluster at 127\.0\.0\.1:\d+ is signed with token [a-z0-9]{6}, and its authority is the expected one\n/)
-  assert.match(fs.readFileSync(`${containerd.directory}/kubelet/config.yaml`, 'utf8'), /clusterDomain: cluster\.local/)
-  assert.ok(!fs.existsSync(at('etc/bootstrap-kubelet.conf')))
-  assert.equal(fs.statSync(at('etc/kubelet.conf')).mode & 0o777, 0o600)
-})
+test(
+  'KUB-23 a machine joins by kubeadm’s JoinConfiguration: it has a certificate of the cluster, the cluster’s configuration, and no token any more',
+  options,
+  async () => {
+    const ports = { kubelet: await freePort(), health: await freePort() }
+    fs.mkdirSync(at('conf.d'))
+    const settings = [
+      `port: ${ports.kubelet}`,
+      `healthzPort: ${ports.health}`,
+      'address: 127.0.0.1',
+      `containerRuntimeEndpoint: unix://${containerd.socket}`,
+      `imageServiceEndpoint: unix://${containerd.socket}`,
+      `cgroupRoot: ${containerd.cgroupRoot}`,
+      'makeIPTablesUtilChains: false',
+      `podLogsDir: ${containerd.directory}/logs`,
+      'evictionHard: {memory.available: 1Mi}',
+    ]
+    fs.writeFileSync(at('conf.d/10.conf'), `apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n${settings.join('\n')}\n`)
+    const flags = [
+      'join',
+      '--config',
+      await joinConfiguration(),
+      '--node-name',
+      'Joined-1',
+      '--config-dir',
+      at('etc'),
+      '--root-dir',
+      `${containerd.directory}/kubelet`,
+    ]
+    const ofKubelet = ['--', `--config-dir=${at('conf.d')}`, '--node-ip=127.0.0.1', '--image-gc-high-threshold=99']
+    joining = spawn(process.execPath, [skiffBin, ...flags, ...ofKubelet], { stdio: ['ignore', 'ignore', 'pipe'] })
+    joining.stderr?.on('data', (chunk) => {
+      said += chunk
+    })
+    await eventually(
+      'the machine says that it is a node',
+      60_000,
+      async () => said,
+      (text) => text.includes('This machine is node joined-1'),
+    )
+    const ready = () => cluster.kubectl(['get', 'node', 'joined-1', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])
+    await eventually('the node reports its state', 30_000, ready, ({ stdout }) => stdout === 'True' || stdout === 'False')
+    assert.equal(await cluster.must(['get', 'node', 'joined-1', '-o', 'jsonpath={.metadata.labels.from}']), 'file')
+    const requests = await cluster.must(['get', 'csr', '-o', 'jsonpath={.items[*].spec.signerName} {.items[*].status.conditions[*].type}'])
+    assert.equal(requests, 'kubernetes.io/kube-apiserver-client-kubelet Approved')
+    assert.match(said, / ✓ The cluster at 127\.0\.0\.1:\d+ is signed with token [a-z0-9]{6}, and its authority is the expected one\n/)
+    assert.match(fs.readFileSync(`${containerd.directory}/kubelet/config.yaml`, 'utf8'), /clusterDomain: cluster\.local/)
+    assert.ok(!fs.existsSync(at('etc/bootstrap-kubelet.conf')))
+    assert.equal(fs.statSync(at('etc/kubelet.conf')).mode & 0o777, 0o600)
+  },
+)
+
+/** The printed command as a file of kubeadm, with a name that the flag replaces. */
+async function joinConfiguration(): Promise<string> {
+  const [, , endpoint = '', , text = '', , hash = ''] = await joinCommand()
+  const document = {
+    apiVersion: 'kubeadm.k8s.io/v1beta4',
+    kind: 'JoinConfiguration',
+    discovery: { bootstrapToken: { token: text, apiServerEndpoint: endpoint, caCertHashes: [hash] } },
+    nodeRegistration: { name: 'replaced', kubeletExtraArgs: [{ name: 'node-labels', value: 'from=file' }] },
+  }
+  fs.writeFileSync(at('join.yaml'), toYaml(document), { mode: 0o600 })
+  return at('join.yaml')
+}
 
 const other = `sha256:${'0'.repeat(64)}`
 const refusals = [

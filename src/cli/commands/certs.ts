@@ -1,4 +1,8 @@
-/** `skiff certs check|renew [NAME]`: until when a cluster's certificates last, and new ones before that (L4). Upstream: kubeadm certs. */
+/**
+ * `skiff certs check|renew|upload [NAME]`: until when a cluster's certificates last, new ones before that, and a copy for a further control plane (L4).
+ * Upstream: kubeadm certs, kubeadm init phase upload-certs.
+ */
+import { randomBytes } from 'node:crypto'
 import { humanDuration } from '#api/machinery/duration'
 import { formatTime } from '#base/time'
 import { type CliCommand, type CommandContext, progressFor, resolveCluster } from '../command.ts'
@@ -20,6 +24,17 @@ export const certs: CliCommand = {
       .action(async (name: string | undefined, flags: { quiet?: boolean }) => {
         const cluster = await resolveCluster(context, name)
         await context.clusters.renewCertificates(cluster, progressFor(context, flags.quiet ?? false))
+      })
+    command
+      .command('upload [name]')
+      .description('put the authorities and keys into the cluster for two hours, encrypted, and print the key: a further control plane joins with it')
+      .option('--certificate-key <key>', 'encrypt them with this key, of 64 hexadecimal digits (default: a new one)')
+      .action(async (name: string | undefined, { certificateKey }: { certificateKey?: string }) => {
+        const cluster = await resolveCluster(context, name)
+        const key = certificateKey ?? randomBytes(32).toString('hex')
+        await context.clusters.uploadCertificates(cluster, key)
+        context.stderr.write(`The command for the other machine: skiff token create --cluster ${cluster} --print-join-command --certificate-key KEY\n`)
+        context.stdout.write(`${key}\n`)
       })
   },
 }

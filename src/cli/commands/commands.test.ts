@@ -65,6 +65,55 @@ for (const [text, message] of [
   })
 }
 
+test('HA-05 up --config reads a file of kubeadm, warns by path, and the command line wins', async () => {
+  const text = `apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+clusterName: lab
+networking: {podSubnet: 10.245.0.0/16}
+etcd: {external: {endpoints: [http://10.0.0.9:2379]}}
+apiServer: {extraArgs: [{name: audit-log-path, value: /a}, {name: unheard-of, value: x}]}
+`
+  const { calls, stderr, error } = await inFile(text, (file) => run(['up', '--config', file, '--pod-cidr', '10.246.0.0/16', '--no-kubeconfig']))
+  assert.equal(error, undefined)
+  assert.deepEqual(calls, ['up lab {"podCidr":"10.246.0.0/16","apiServerArgs":["--etcd-servers=http://10.0.0.9:2379","--audit-log-path=/a"]}'])
+  assert.match(stderr, /^warning: .*skiff\.yaml: apiServer\.extraArgs\[1\]: left out, kube-apiserver .* has no flag --unheard-of$/m)
+})
+
+test('HA-05 up --config names the file and the path of a fault in a file of kubeadm', async () => {
+  const text = 'apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\napiServer: {certSANs: a}\n'
+  const { calls, error } = await inFile(text, (file) => run(['up', '--config', file]))
+  assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
+  assert.match(error.message, /skiff\.yaml: apiServer\.certSANs: expected a list$/)
+  assert.deepEqual(calls, [])
+})
+
+test('HA-01 up takes the address that other machines use, and refuses loopback', async () => {
+  const flags = [
+    '--apiserver-advertise-address',
+    '10.0.0.1',
+    '--control-plane-endpoint',
+    'api.example.com',
+    '--apiserver-cert-extra-sans',
+    'a.example.com, 10.0.0.9',
+  ]
+  const { calls } = await run(['up', 'b', '--no-kubeconfig', ...flags])
+  assert.deepEqual(calls, ['up b {"advertiseAddress":"10.0.0.1","controlPlaneEndpoint":"api.example.com","certNames":["a.example.com","10.0.0.9"]}'])
+  for (const wrong of [
+    ['--apiserver-advertise-address', '127.0.0.1'],
+    ['--control-plane-endpoint', 'https://a'],
+  ]) {
+    const { error } = await run(['up', 'b', ...wrong])
+    assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
+  }
+})
+
+test('HA-01 certs upload prints a new key, or takes the given one', async () => {
+  const made = await run(['certs', 'upload', 'a'])
+  assert.match(made.stdout, /^[0-9a-f]{64}\n$/)
+  assert.deepEqual(made.calls, [`upload a ${made.stdout.trim()}`])
+  assert.deepEqual((await run(['certs', 'upload', 'a', '--certificate-key', 'k'])).calls, ['upload a k'])
+})
+
 test('up --config is refused for a file that does not exist', async () => {
   const { error } = await run(['up', '--config', '/nonexistent.yaml'])
   assert.ok(error instanceof CommandError && error.exit === 'notFound', String(error))

@@ -1,17 +1,14 @@
 /** `skiff token create|list|delete` (L4): bootstrap tokens, with which machines join a cluster. Upstream: kubeadm token (v1.36). */
-import { randomInt } from 'node:crypto'
 import { humanDuration, parseDuration } from '#api/machinery/duration'
 import { parseYaml } from '#api/machinery/yaml'
 import { formatTime, parseTime } from '#base/time'
+import { bootstrapToken, bootstrapTokenSecret, secretsPath, tokenPrefix, tokenType } from '../bootstrapToken.ts'
 import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
 import { publicKeyHash } from '../publicKeyHash.ts'
 import { table } from './status.ts'
 
-const secretsPath = '/api/v1/namespaces/kube-system/secrets'
-const prefix = 'bootstrap-token-'
-const type = 'bootstrap.kubernetes.io/token'
 const nodeGroup = 'system:bootstrappers:kubeadm:default-node-token'
 
 export const token: CliCommand = {
@@ -25,6 +22,7 @@ export const token: CliCommand = {
       .option('--ttl <duration>', 'how long it is good for; 0: for ever', '24h')
       .option('--description <text>', 'what it is for')
       .option('--print-join-command', 'print the whole command to join with')
+      .option('--certificate-key <key>', 'print the command for a control plane, with the key that skiff certs upload has printed')
       .action(async (flags: CreateFlags) => create(context, await resolveCluster(context, flags.cluster), flags))
     command
       .command('list')
@@ -46,25 +44,19 @@ interface CreateFlags {
   readonly ttl: string
   readonly description?: string
   readonly printJoinCommand?: boolean
+  readonly certificateKey?: string
 }
 
-async function create(context: CommandContext, cluster: string, { ttl, description, printJoinCommand }: CreateFlags): Promise<void> {
+async function create(context: CommandContext, cluster: string, { ttl, description, printJoinCommand, certificateKey }: CreateFlags): Promise<void> {
   const ttlMs = durationOf(ttl)
-  const [id, secret] = [random(6), random(16)]
-  const expiration = ttlMs === 0 ? {} : { expiration: formatTime(context.clock.now() + ttlMs) }
-  const stringData = {
-    'token-id': id,
-    'token-secret': secret,
-    'usage-bootstrap-authentication': 'true',
-    'usage-bootstrap-signing': 'true',
-    'auth-extra-groups': nodeGroup,
-    ...expiration,
-    ...(description === undefined ? {} : { description }),
-  }
-  const body = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'kube-system', name: prefix + id }, type, stringData }
+  if (certificateKey !== undefined && !printJoinCommand) throw new CommandError('usage', '--certificate-key needs --print-join-command')
+  const made = bootstrapToken()
+  const expiresMs = ttlMs === 0 ? undefined : context.clock.now() + ttlMs
+  const body = bootstrapTokenSecret(made, { expiresMs, usages: ['authentication', 'signing'], group: nodeGroup, description })
   check(cluster, await context.clusters.ask(cluster, secretsPath, body))
-  const text = printJoinCommand ? await joinCommand(context, cluster, `${id}.${secret}`) : `${id}.${secret}`
-  context.stdout.write(`${text}\n`)
+  const text = `${made.id}.${made.secret}`
+  const ofControlPlane = certificateKey === undefined ? '' : ` --control-plane --certificate-key ${certificateKey}`
+  context.stdout.write(`${printJoinCommand ? `${await joinCommand(context, cluster, text)}${ofControlPlane}` : text}\n`)
 }
 
 /** With the address that the cluster gives to machines: the one of the kubeconfig is for this host alone. */
@@ -86,12 +78,6 @@ function durationOf(text: string): number {
   throw new CommandError('usage', `--ttl ${text}: expected a duration such as 24h or 30m, or 0`)
 }
 
-const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
-
-function random(length: number): string {
-  return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('')
-}
-
 interface TokenSecret {
   readonly metadata: { readonly name: string }
   readonly data?: Readonly<Record<string, string>>
@@ -108,7 +94,7 @@ export interface ListedToken {
 
 async function list(context: CommandContext, cluster: string, output: string | undefined): Promise<void> {
   if (output !== undefined && output !== 'json') throw new CommandError('usage', `-o ${output}: expected json`)
-  const answer = check(cluster, await context.clusters.ask(cluster, `${secretsPath}?fieldSelector=type%3D${encodeURIComponent(type)}`))
+  const answer = check(cluster, await context.clusters.ask(cluster, `${secretsPath}?fieldSelector=type%3D${encodeURIComponent(tokenType)}`))
   const { items } = JSON.parse(answer) as { readonly items: readonly TokenSecret[] }
   const now = context.clock.now()
   printFound(context, output ?? 'text', items.map(listed), (found) =>
@@ -130,7 +116,7 @@ function listed({ metadata, data = {} }: TokenSecret): ListedToken {
   const text = (key: string) => Buffer.from((Object.hasOwn(data, key) ? data[key] : '') ?? '', 'base64').toString()
   const expiration = text('expiration')
   return {
-    id: metadata.name.slice(prefix.length),
+    id: metadata.name.slice(tokenPrefix.length),
     ...(expiration === '' ? {} : { expiresMs: parseTime(expiration) ?? 0 }),
     usages: ['authentication', 'signing'].filter((usage) => text(`usage-bootstrap-${usage}`) === 'true'),
     description: text('description'),
@@ -143,7 +129,7 @@ function listed({ metadata, data = {} }: TokenSecret): ListedToken {
 async function remove(context: CommandContext, cluster: string, named: string): Promise<void> {
   const [, id] = /^([a-z0-9]{6})(\.[a-z0-9]{16})?$/.exec(named) ?? []
   if (id === undefined) throw new CommandError('usage', 'expected a token, or its first six characters of a-z and 0-9')
-  const answer = await context.clusters.ask(cluster, `${secretsPath}/${prefix}${id}`, undefined, 'DELETE')
+  const answer = await context.clusters.ask(cluster, `${secretsPath}/${tokenPrefix}${id}`, undefined, 'DELETE')
   if (answer?.status === 404) throw new CommandError('notFound', `cluster "${cluster}" has no token "${id}"`)
   check(cluster, answer)
   context.stdout.write(`bootstrap token "${id}" deleted\n`)

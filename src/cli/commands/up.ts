@@ -5,6 +5,7 @@ import { expectedHistory, expectedHistorySize, isHistory, isHistorySize } from '
 import type { UpOptions } from '../clusterManager.ts'
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { isAdvertisable, isEndpoint } from '../kubeadm/endpoint.ts'
 import { checkKubeconfig, kubeconfigPath, mergeKubeconfig } from '../kubeconfigFile.ts'
 import { nextSteps } from '../nextSteps.ts'
 import { formatSeconds, type Progress } from '../progress.ts'
@@ -24,6 +25,9 @@ interface UpFlags {
   etcdKeyfile?: string
   etcdPrefix?: string
   serviceCidr?: string
+  apiserverAdvertiseAddress?: string
+  controlPlaneEndpoint?: string
+  apiserverCertExtraSans?: string
   kubeApiserverArg?: string[]
   kubeControllerManagerArg?: string[]
   kubeSchedulerArg?: string[]
@@ -46,9 +50,9 @@ export const up: CliCommand = {
   name: 'up',
   register: (program, context) => {
     withUpFlags(program.command('up [name]').description('create a cluster, or start it, and wait until it serves'))
-      .option('--config <file>', 'a YAML file with these flags as keys; a flag on the command line wins')
+      .option('--config <file>', 'a YAML file with these flags as keys, or a file of kubeadm; a flag on the command line wins')
       .action(async (name: string | undefined, { config }: { config?: string }, command: Command) => {
-        const named = config === undefined ? undefined : await applyConfigFile(command, config)
+        const named = config === undefined ? undefined : await applyConfigFile(command, config, context)
         await run(context, checkName(name ?? named ?? defaultClusterName), command.opts<UpFlags>())
       })
   },
@@ -71,6 +75,9 @@ function withUpFlags(command: Command): Command {
     .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
     .option('--pod-cidr <range>', 'range of the addresses of pods (default: one that nothing on this host uses)')
     .option('--service-cidr <range>', 'range of the addresses of Services (default: likewise)')
+    .option('--apiserver-advertise-address <ip>', 'an address of this host on which other machines reach the API (default: none)')
+    .option('--control-plane-endpoint <host[:port]>', 'the address that machines use to join, such as that of a load balancer (default: the former)')
+    .option('--apiserver-cert-extra-sans <names>', 'more names and addresses for the serving certificate, separated by commas')
     .option('--control-planes <n>', 'API servers behind one endpoint, which elect who runs controllers and scheduler; over an etcd (default: 1)')
     .option('--etcd <members>', 'store objects in an etcd of the cluster, with 1, 3 or 5 members (default: none, they are in a file)')
     .option('--etcd-servers <urls>', 'store objects in an etcd that is there: https://HOST:PORT,…')
@@ -145,6 +152,9 @@ export function parseOptions(flags: UpFlags): UpOptions {
     port: wholeNumber('--port', flags.port, 0, 65_535),
     podCidr: flags.podCidr,
     serviceCidr: flags.serviceCidr,
+    advertiseAddress: checked('--apiserver-advertise-address', flags.apiserverAdvertiseAddress, isAdvertisable, 'an IP address other machines can use'),
+    controlPlaneEndpoint: checked('--control-plane-endpoint', flags.controlPlaneEndpoint, isEndpoint, 'HOST or HOST:PORT'),
+    certNames: flags.apiserverCertExtraSans?.split(',').map((name) => name.trim()),
     verbosity: wholeNumber('-v', flags.v, 0, 10),
     logMaxSize: wholeNumber('--log-max-size', flags.logMaxSize, 1, 10_000),
     logMaxFiles: wholeNumber('--log-max-files', flags.logMaxFiles, 1, 1000),

@@ -41,7 +41,7 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
     'kubernetes.default',
     'kubernetes.default.svc',
     '127.0.0.1',
-    ...new Set([serving.host, serving.advertised ?? serving.host]),
+    ...new Set([serving.host, serving.advertised ?? serving.host, ...serving.certNames]),
   ]
   const load = () => ensurePki(serving.certDir, hosts, tools.clock.now())
   const certificates = createLivePki(await load(), load, tools)

@@ -31,7 +31,8 @@ export async function runBalancer(clusterDir: string, verbosity: number, signal:
       balancer.setCondition(name, condition)
     },
   })
-  const addresses = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : [])]
+  const { advertiseAddress } = state.reach ?? {}
+  const addresses = ['127.0.0.1', ...(state.network ? [gatewayOf(state.network)] : []), ...(advertiseAddress ? [advertiseAddress] : [])]
   const listeners = await Promise.all(addresses.map((address) => balancer.listen(address, state.port)))
   log.info('Balancing', { addresses: addresses.join(','), port: state.port, servers: servers.length })
   await checks.run(signal)

@@ -7,11 +7,14 @@ import type { PolicyRule, Subject } from '#api/gen/types/rbac.v1'
 import { toYaml } from '#api/machinery/yaml'
 import { clusterRoleBindings, clusterRoles, configMaps, roleBindings, roles } from '#client/builtIn'
 import type { Client } from '#client/client'
+import { certificatesSecret } from '../join/sharedCertificates.ts'
 import { fieldManager } from './clusterRights.ts'
 
 /** The group of bootstrap tokens that are made for nodes. */
 export const nodeTokenGroup = 'system:bootstrappers:kubeadm:default-node-token'
 export const kubeletConfigName = 'kubelet-config'
+export const clusterConfigName = 'kubeadm-config'
+export const clusterConfigKey = 'ClusterConfiguration'
 
 const apiGroup = 'rbac.authorization.k8s.io'
 const group = (name: string): Subject => ({ kind: 'Group', name, apiGroup })
@@ -25,12 +28,15 @@ const ofCluster = [
   { name: 'kubeadm:get-nodes', role: 'kubeadm:get-nodes', subject: tokens },
 ]
 
-const readConfigMap = (name: string): PolicyRule => ({ apiGroups: [''], resources: ['configmaps'], resourceNames: [name], verbs: ['get'] })
+const read = (resource: string, name: string): PolicyRule => ({ apiGroups: [''], resources: [resource], resourceNames: [name], verbs: ['get'] })
 const anonymous: Subject = { kind: 'User', name: 'system:anonymous', apiGroup }
 
 const ofNamespaces = [
-  { namespace: 'kube-public', name: 'kubeadm:bootstrap-signer-clusterinfo', rules: [readConfigMap('cluster-info')], subjects: [anonymous] },
-  { namespace: 'kube-system', name: 'kubeadm:kubelet-config', rules: [readConfigMap(kubeletConfigName)], subjects: [group('system:nodes'), tokens] },
+  { namespace: 'kube-public', name: 'kubeadm:bootstrap-signer-clusterinfo', rules: [read('configmaps', 'cluster-info')], subjects: [anonymous] },
+  { namespace: 'kube-system', name: 'kubeadm:kubelet-config', rules: [read('configmaps', kubeletConfigName)], subjects: [group('system:nodes'), tokens] },
+  { namespace: 'kube-system', name: 'kubeadm:nodes-kubeadm-config', rules: [read('configmaps', clusterConfigName)], subjects: [tokens, group('system:nodes')] },
+  // Its values are sealed, and it is there for two hours after skiff certs upload.
+  { namespace: 'kube-system', name: `kubeadm:${certificatesSecret}`, rules: [read('secrets', certificatesSecret)], subjects: [tokens] },
 ]
 
 export interface JoinedKubelets {
@@ -38,7 +44,8 @@ export interface JoinedKubelets {
   readonly clusterDomain: string
 }
 
-export async function ensureJoinAccess(client: Client, kubelets: JoinedKubelets, signal: AbortSignal): Promise<void> {
+/** @param configuration kubeadm's ClusterConfiguration of the cluster */
+export async function ensureJoinAccess(client: Client, kubelets: JoinedKubelets, configuration: object, signal: AbortSignal): Promise<void> {
   const options = { fieldManager, force: true, signal }
   const head = { apiVersion: `${apiGroup}/v1` }
   const getNodes = { ...head, kind: 'ClusterRole', metadata: { name: 'kubeadm:get-nodes' }, rules: [{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }] }
@@ -55,12 +62,16 @@ export async function ensureJoinAccess(client: Client, kubelets: JoinedKubelets,
     const roleRef = { apiGroup, kind: 'Role', name }
     await client.of(roleBindings).patch(metadata, 'apply', { ...head, kind: 'RoleBinding', metadata, roleRef, subjects }, options)
   }
-  const found = kubeletConfigMap(kubelets)
-  await client.of(configMaps).patch({ namespace: 'kube-system', name: kubeletConfigName }, 'apply', found, options)
+  const published = [configMap(kubeletConfigName, 'kubelet', kubeletConfiguration(kubelets)), configMap(clusterConfigName, clusterConfigKey, configuration)]
+  for (const found of published) await client.of(configMaps).patch(found.metadata, 'apply', found, options)
 }
 
-function kubeletConfigMap({ clusterDns, clusterDomain }: JoinedKubelets): ConfigMap {
-  const configuration = {
+function configMap(name: string, key: string, value: object) {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'kube-system', name }, data: { [key]: toYaml(value) } } satisfies ConfigMap
+}
+
+function kubeletConfiguration({ clusterDns, clusterDomain }: JoinedKubelets): object {
+  return {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
     clusterDNS: [clusterDns],
@@ -68,11 +79,5 @@ function kubeletConfigMap({ clusterDns, clusterDomain }: JoinedKubelets): Config
     rotateCertificates: true,
     authentication: { anonymous: { enabled: false }, webhook: { enabled: true } },
     authorization: { mode: 'Webhook' },
-  }
-  return {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { namespace: 'kube-system', name: kubeletConfigName },
-    data: { kubelet: toYaml(configuration) },
   }
 }

@@ -23,8 +23,9 @@ import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts
 import { createComponentWatch } from '../component/componentHealth.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
 import { etcdServerArgs } from '../etcd/members.ts'
+import { clusterConfigurationOf } from '../join/publishedConfiguration.ts'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
-import { type ClusterPaths, type ClusterState, clusterPaths, logsOf, readState } from '../localCluster/clusterState.ts'
+import { type ClusterPaths, type ClusterState, clusterPaths, joinEndpointOf, logsOf, readState } from '../localCluster/clusterState.ts'
 import { advertisedAddressOf, isReplicated, ownLogOf, serversOf } from '../localCluster/controlPlanes.ts'
 import { historyArgs } from '../localCluster/historyLimits.ts'
 import { kubeconfigEntry } from '../localCluster/kubeconfigEntry.ts'
@@ -83,7 +84,7 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
   const processes = createProcessList(files.processes)
   const dialer = state.network && createClusterDialer({ namespace: controlNetwork(state.network, state.id).namespace, self: ownProgram(), tools, processes })
   const parts = { tools, log: tools.log.with('apiserver'), pki, store, encryption, externalSigner }
-  const server = serverOf(options, parts, { state, name, explainer, ownKubelets, dialer, watches })
+  const server = serverOf(options, parts, { state, name, explainer, ownKubelets, dialer, watches, paths })
   const resourceMetrics = offerGroups(server, tools, ownKubelets)
   // The API server stops after the components: their last requests need a cache that follows the store.
   const serving = new AbortController()
@@ -94,7 +95,9 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
   ])
   const servingTls = () => servingTlsOf(pki, options)
   const onBridge = state.network && advertisedAddressOf(state, name)
-  const places = [{ host: '127.0.0.1', port: own.port }, ...(onBridge ? [{ host: onBridge, port: state.port }] : [])]
+  // The balancer listens there for several servers.
+  const onHost = isReplicated(state) ? undefined : state.reach?.advertiseAddress
+  const places = [{ host: '127.0.0.1', port: own.port }, ...[onBridge, onHost].flatMap((host) => (host ? [{ host, port: state.port }] : []))]
   const listeners = await Promise.all(places.map((place) => server.listen({ ...options.secureServing.listen, ...place, tls: servingTls() })))
   certificates.onLook(() => {
     for (const listener of listeners) listener.setTls(servingTls())
@@ -173,6 +176,7 @@ async function refreshKubeconfigs(paths: ClusterPaths, pki: Pki, { clock, log }:
 }
 
 interface LocalParts {
+  readonly paths: ClusterPaths
   readonly state: ClusterState
   readonly name: string
   readonly explainer: Explainer
@@ -181,13 +185,13 @@ interface LocalParts {
   readonly watches: ComponentWatches
 }
 
-function serverOf(options: ServerOptions, parts: ApiServerParts, { state, name, explainer, ownKubelets, dialer, watches }: LocalParts): ApiServer {
-  const address = state.network ? gatewayOf(state.network) : externalAddress()
+function serverOf(options: ServerOptions, parts: ApiServerParts, local: LocalParts): ApiServer {
+  const { state, name, explainer, ownKubelets, dialer, watches } = local
+  const address = state.network ? gatewayOf(state.network) : (state.reach?.advertiseAddress ?? externalAddress())
   const advertised = advertisedAddressOf(state, name) ?? address
-  // Without real nodes the servers listen on loopback alone.
-  const joinHost = state.network ? gatewayOf(state.network) : '127.0.0.1'
   const { pki } = parts
   const plan = addressPlanOf(state)
+  const configuration = clusterConfigurationOf(state, local.paths)
   const own = new Set(state.nodes.map(({ name }) => name))
   return assembleApiServer(options, parts, {
     serviceCidr: plan.serviceCidr,
@@ -200,8 +204,8 @@ function serverOf(options: ServerOptions, parts: ApiServerParts, { state, name, 
       (transport, signal) => ensureKubeletAccess(createClient(transport), signal),
       (transport, signal) => ensureLocalPathAccess(createClient(transport), signal),
       (transport, signal) => createDefaultStorageClassOnce(createClient(transport), signal),
-      (transport, signal) => ensureJoinAccess(createClient(transport), plan, signal),
-      (transport, signal) => ensureClusterInfo(createClient(transport), `https://${joinHost}:${state.port}`, pki.ca.cert, signal),
+      (transport, signal) => ensureJoinAccess(createClient(transport), plan, configuration, signal),
+      (transport, signal) => ensureClusterInfo(createClient(transport), `https://${joinEndpointOf(state)}`, pki.ca.cert, signal),
     ],
     pages: [schedulingPage(explainer)],
     components: Object.values(watches),

@@ -31,6 +31,7 @@ import { defaultLease, type GivenLease, leaseOf } from '../component/options/lea
 import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
 import { defragmentation } from '../etcd/defragmentation.ts'
+import { sharedEtcdOf } from '../join/publishedConfiguration.ts'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { clustersByApiPort } from '../localCluster/apiPorts.ts'
 import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
@@ -127,9 +128,12 @@ export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki
 
 const ingressManager: UserInfo = { name: 'system:skiff:ingress', groups: ['system:masters', authenticated] }
 
-/** With one server nothing asks for a lease unless a flag says so. @throws Error when several servers would act at once */
+/**
+ * Over an etcd that other machines may reach, further control planes can join. Any other single server asks for no lease unless a flag says so.
+ * @throws Error when several servers would act at once
+ */
 function localLease(state: ClusterState, given: GivenLease, byDefault: Parameters<typeof leaseOf>[1]): LeaseSettings {
-  const lease = leaseOf(given, { ...byDefault, leaderElect: isReplicated(state) })
+  const lease = leaseOf(given, { ...byDefault, leaderElect: isReplicated(state) || sharedEtcdOf(state) !== undefined })
   if (isReplicated(state) && !lease.leaderElect) throw new Error('--leader-elect=false: the controllers and schedulers of all servers would act at once')
   return lease
 }

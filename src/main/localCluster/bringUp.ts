@@ -1,4 +1,5 @@
 /** `up` and `start` (L5): plan a new cluster or take one that is there, start what does not run, and wait until it really serves. */
+import { networkInterfaces } from 'node:os'
 import path from 'node:path'
 import { messageOf } from '#base/messageOf'
 import type { ClusterStatus, UpOptions } from '#cli/clusterManager'
@@ -15,7 +16,7 @@ import { chooseRuntime } from './chooseRuntime.ts'
 import { claimNetwork, ensureClusterNetwork, rangesWithoutNetwork } from './clusterNetworks.ts'
 import { ensureNode } from './clusterNodes.ts'
 import { checkPort, ensureSupervisor, stopProcesses } from './clusterProcesses.ts'
-import { type ClusterPaths, type ClusterState, clusterId, logsOf, newestFormat, readState, writeState } from './clusterState.ts'
+import { type ClusterPaths, type ClusterState, clusterId, logsOf, newestFormat, type ReachPlan, readState, writeState } from './clusterState.ts'
 import { isReadySince, statusOf } from './clusterStatus.ts'
 import { markOf, refuseTakenId, writeTag } from './clusterTags.ts'
 import { checkComponentArgs, withComponentArgs } from './componentArgs.ts'
@@ -138,6 +139,7 @@ const mostNamed = 5
 async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, options: UpOptions, progress: Progress): Promise<ClusterState> {
   const { nodes = 1, simulatedNodes = 0, port = 0, verbosity = 2, controlPlanes = 1 } = options
   if (port !== 0) await checkPort({ port, name })
+  checkAdvertised(options.advertiseAddress)
   const etcd = etcdSize(options)
   if (etcd) await checkEtcd(deps, etcd, options)
   const runtime = await chooseRuntime(deps, options.runtime ?? 'auto', progress)
@@ -154,6 +156,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
     name,
     id,
     port: endpoint,
+    reach: reachOf(options),
     ...(controlPlanes > 1 ? { servers: await planServers(controlPlanes, endpoint) } : {}),
     nodes: Array.from({ length: real }, (_, index) => ({ name: `${name}-node-${index + 1}`, index })),
     simulatedNodes: Array.from({ length: simulated }, (_, index) => `${name}-sim-${index + 1}`),
@@ -178,6 +181,18 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
   if (real > 0) await claimNetwork(deps, { name, id, asked }, (network, ranges) => keep({ network, ranges }))
   else await keep({ ranges: rangesWithoutNetwork(id, asked) })
   return state
+}
+
+/** @throws CommandError usage */
+function checkAdvertised(address: string | undefined): void {
+  const own = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map((one) => one.address))
+  if (address === undefined || own.includes(address)) return
+  throw new CommandError('usage', `--apiserver-advertise-address ${address}: this host has no such address; it has ${own.join(', ')}`)
+}
+
+function reachOf({ advertiseAddress, controlPlaneEndpoint, certNames }: UpOptions): ReachPlan | undefined {
+  const isAsked = [advertiseAddress, controlPlaneEndpoint, certNames].some((value) => value !== undefined)
+  return isAsked ? { advertiseAddress, controlPlaneEndpoint, certNames } : undefined
 }
 
 /** Each server has a port of its own on loopback, behind the cluster's. */

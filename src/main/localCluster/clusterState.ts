@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import path from 'node:path'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
+import { joinEndpoint, splitEndpoint } from '#cli/kubeadm/endpoint'
 import { makePrivateDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import { type EtcdPlan, etcdMemberPaths } from '../etcd/members.ts'
 import { type ClusterNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
@@ -24,6 +25,16 @@ export interface AskedFor {
   readonly etcd?: number | undefined
   /** Servers; absent: one. */
   readonly controlPlanes?: number | undefined
+}
+
+/** How other machines reach the API. */
+export interface ReachPlan {
+  /** An address of this host, where the API is served on the cluster's port, in addition to 127.0.0.1. */
+  readonly advertiseAddress?: string | undefined
+  /** HOST or HOST:PORT that machines use to join, such as that of a load balancer. Absent: the address. */
+  readonly controlPlaneEndpoint?: string | undefined
+  /** More names and addresses that the serving certificate is for. */
+  readonly certNames?: readonly string[] | undefined
 }
 
 export interface LogLimits {
@@ -49,6 +60,8 @@ export interface ClusterState {
   /** Four hexadecimal digits that mark everything the cluster makes on the host. */
   readonly id: string
   readonly port: number
+  /** Part of what other machines need to reach the cluster; absent: it is for this host. */
+  readonly reach?: ReachPlan | undefined
   /** Several servers, with a balancer on `port`. Absent: one server, on `port` itself. */
   readonly servers?: readonly ServerPlan[] | undefined
   readonly nodes: readonly RealNode[]
@@ -204,6 +217,7 @@ export async function writeState(paths: ClusterPaths, state: ClusterState): Prom
 
 /** By what names and addresses clients may reach the API server. */
 export function servingHosts(state: ClusterState): readonly string[] {
+  const { advertiseAddress, controlPlaneEndpoint, certNames = [] } = state.reach ?? {}
   const names = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'kubernetes.default.svc.cluster.local']
   return [
     ...names,
@@ -213,8 +227,19 @@ export function servingHosts(state: ClusterState): readonly string[] {
     '::1',
     addressPlanOf(state).apiClusterIp,
     ...(state.network ? [gatewayOf(state.network)] : []),
+    ...(advertiseAddress === undefined ? [] : [advertiseAddress]),
+    ...(controlPlaneEndpoint === undefined ? [] : [splitEndpoint(controlPlaneEndpoint).host]),
+    ...certNames,
     ...(isReplicated(state) ? serversOf(state).flatMap(({ name }) => advertisedAddressOf(state, name) ?? []) : []),
   ]
+}
+
+/** Where machines that join find the API, as HOST:PORT. */
+export function joinEndpointOf({ port, network, reach = {} }: Pick<ClusterState, 'port' | 'network' | 'reach'>): string {
+  const { advertiseAddress, controlPlaneEndpoint } = reach
+  if (controlPlaneEndpoint !== undefined) return joinEndpoint({ port, ...splitEndpoint(controlPlaneEndpoint) })
+  // Without real nodes the servers listen on loopback alone.
+  return joinEndpoint({ host: advertiseAddress ?? (network ? gatewayOf(network) : '127.0.0.1'), port })
 }
 
 /** The variable that marks the processes of a cluster: they inherit the path of its directory from the supervisor. Containers do not. */

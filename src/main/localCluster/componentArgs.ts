@@ -3,6 +3,7 @@ import path from 'node:path'
 import type { Clock } from '#base/clock'
 import type { UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
+import type { ComponentFlags } from '#cli/kubeadm/upFlags'
 import { type ClusterPaths, type ClusterState, writeState } from './clusterState.ts'
 import { runsServer } from './runningServers.ts'
 
@@ -20,14 +21,12 @@ const keys = Object.keys(components) as readonly Key[]
 export async function checkComponentArgs(given: ComponentArgs, clock: Clock): Promise<void> {
   const set = keys.filter((key) => given[key]?.length)
   if (set.length === 0) return
-  const [{ optionGroups }, { readOptions }, { localControllerGroups, localSchedulerGroups }, { UsageError }, { createConfigFile }] = await Promise.all([
-    import('../apiserver/options/index.ts'),
+  const [groups, { readOptions }, { UsageError }, { createConfigFile }] = await Promise.all([
+    optionGroupsOf(),
     import('../apiserver/options/readOptions.ts'),
-    import('../component/options/local.ts'),
     import('../apiserver/options/flags.ts'),
     import('../apiserver/configFile.ts'),
   ])
-  const groups = { apiServerArgs: optionGroups, controllerManagerArgs: localControllerGroups, schedulerArgs: localSchedulerGroups }
   const file = (name: string) => {
     // The server runs in another folder than the user.
     if (!path.isAbsolute(name)) throw new UsageError([`${name}: a file that a flag names must be an absolute path`])
@@ -42,6 +41,21 @@ export async function checkComponentArgs(given: ComponentArgs, clock: Clock): Pr
       throw new CommandError('usage', error.message, { hint: `these are flags of ${component}, given with ${flagOf(component)}`, cause: error })
     }
   }
+}
+
+/** Loaded when there is something to read. */
+async function optionGroupsOf() {
+  const [{ optionGroups }, { localControllerGroups, localSchedulerGroups }] = await Promise.all([
+    import('../apiserver/options/index.ts'),
+    import('../component/options/local.ts'),
+  ])
+  return { apiServerArgs: optionGroups, controllerManagerArgs: localControllerGroups, schedulerArgs: localSchedulerGroups }
+}
+
+export async function componentFlags(): Promise<ComponentFlags> {
+  const groups = await optionGroupsOf()
+  const names = (key: Key) => new Set(Object.values(groups[key]).flatMap(({ flags }) => Object.keys(flags)))
+  return { 'kube-apiserver': names('apiServerArgs'), 'kube-controller-manager': names('controllerManagerArgs'), 'kube-scheduler': names('schedulerArgs') }
 }
 
 const flagOf = (component: string) => `--${component}-arg`

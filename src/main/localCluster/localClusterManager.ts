@@ -90,6 +90,11 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       }),
     kubeconfigs: async (name) => (await stateToRemove(deps, name)).state.kubeconfigs ?? [],
     certificates: async (name) => certificatesOf(pathsOf(name), await stateOf(name)),
+    uploadCertificates: async (name, key) => {
+      const [paths, state] = [pathsOf(name), await stateOf(name)]
+      const { uploadCertificates } = await import('./uploadCertificates.ts')
+      await ask(deps, paths, state, (probe) => uploadCertificates(deps, paths, state, key, probe))
+    },
     renewCertificates: (name, progress) =>
       exclusively(deps, name, progress, async () => {
         const state = await stateOf(name)

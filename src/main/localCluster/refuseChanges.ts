@@ -6,7 +6,7 @@ import type { ClusterState } from './clusterState.ts'
 
 /** @throws CommandError alreadyExists that names each flag that differs, what the cluster has, and the two ways out. */
 export function refuseChanges(state: ClusterState, options: UpOptions): void {
-  const { asked, port } = state
+  const { asked, port, reach = {} } = state
   const { clusterCidr, serviceCidr } = addressPlanOf(state)
   const differing = [
     ...differs('--nodes', options.nodes, asked?.nodes),
@@ -17,6 +17,9 @@ export function refuseChanges(state: ClusterState, options: UpOptions): void {
     ...differs('--port', options.port === 0 ? undefined : options.port, port),
     ...differs('--pod-cidr', options.podCidr, clusterCidr),
     ...differs('--service-cidr', options.serviceCidr, serviceCidr),
+    ...differs('--apiserver-advertise-address', options.advertiseAddress, reach.advertiseAddress ?? 'none'),
+    ...differs('--control-plane-endpoint', options.controlPlaneEndpoint, reach.controlPlaneEndpoint ?? 'none'),
+    ...differs('--apiserver-cert-extra-sans', options.certNames?.join(','), reach.certNames?.join(',') ?? 'none'),
   ]
   if (differing.length === 0) return
   throw new CommandError('alreadyExists', `cluster "${state.name}" is there and cannot be changed: ${differing.join(', ')}`, {

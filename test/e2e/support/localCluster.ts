@@ -47,20 +47,23 @@ export class LocalCluster {
   readonly dir: string
   readonly env: NodeJS.ProcessEnv
   readonly #followers: RunningKubectl[] = []
+  readonly #enter: readonly string[]
 
-  private constructor(name: string, dir: string) {
+  private constructor(name: string, dir: string, enter: readonly string[]) {
     this.name = name
+    this.#enter = enter
     this.dir = dir
     this.env = { ...process.env, SKIFF_HOME: path.join(dir, 'home'), KUBECONFIG: path.join(dir, 'kubeconfig'), HOME: dir }
   }
 
   /** A cluster whose directory is in `dir/home/clusters` already. */
   static at(name: string, dir: string): LocalCluster {
-    return new LocalCluster(name, dir)
+    return new LocalCluster(name, dir, [])
   }
 
-  static async start(name: string, flags: readonly string[]): Promise<LocalCluster> {
-    const cluster = new LocalCluster(name, fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-e2e-')))
+  /** @param enter words in front of the commands, such as those that enter a network namespace */
+  static async start(name: string, flags: readonly string[], enter: readonly string[] = []): Promise<LocalCluster> {
+    const cluster = new LocalCluster(name, fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-e2e-')), enter)
     const up = await cluster.skiff(['up', name, ...flags])
     if (up.code !== 0) {
       await cluster.delete()
@@ -110,7 +113,8 @@ export class LocalCluster {
 
   async #run(file: string, args: readonly string[], timeoutMs: number): Promise<CommandResult> {
     try {
-      const { stdout, stderr } = await run(file, [...args], { env: this.env, timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 })
+      const [program = '', ...words] = [...this.#enter, file, ...args]
+      const { stdout, stderr } = await run(program, words, { env: this.env, timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 })
       return { code: 0, stdout, stderr }
     } catch (error) {
       const failure = error as { code?: number | string; stdout?: string; stderr?: string; killed?: boolean; message: string }

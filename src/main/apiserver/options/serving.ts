@@ -1,11 +1,11 @@
 /**
  * The flags of a server that runs alone (L5): its store, its port, its serving certificates. A local cluster decides these itself.
- * Upstream: apiserver/pkg/server/options/serving.go, pkg/controlplane/apiserver/options (v1.36); --data-dir is ours, in place of --etcd-servers.
+ * Upstream: apiserver/pkg/server/options/serving.go, pkg/controlplane/apiserver/options (v1.36); --data-dir and --cert-names are Skiff's own.
  */
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { parseCidr } from '#api/machinery/ip'
-import { type FlagValues, text, UsageError, whole } from './flags.ts'
+import { type FlagValues, list, text, UsageError, whole } from './flags.ts'
 import { type Followed, pairOf, readFollowed } from './namedFiles.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
 
@@ -13,6 +13,7 @@ const flags = {
   'advertise-address': text('The address at which pods reach this server; empty: no kubernetes Service is made'),
   'bind-address': text('The address to listen on', '127.0.0.1'),
   'cert-dir': text('Where certificates are made and kept that no other flag names; empty: below --data-dir'),
+  'cert-names': list('More names and addresses that the certificate which is made for clients is valid for'),
   'data-dir': text('Where the objects are stored'),
   'kubelet-certificate-authority': text('Who signs the serving certificates of kubelets'),
   'kubelet-client-certificate': text('The certificate to show to kubelets'),
@@ -36,6 +37,7 @@ export interface NamedPair {
 export interface ServingOptions {
   readonly dataDir: string
   readonly certDir: string
+  readonly certNames: readonly string[]
   readonly host: string
   readonly port: number
   readonly advertised: string | undefined
@@ -56,6 +58,7 @@ export const serving = optionGroup({
     return {
       dataDir: values['data-dir'],
       certDir: values['cert-dir'] || `${values['data-dir']}/pki`,
+      certNames: values['cert-names'],
       host: values['bind-address'],
       port: values['secure-port'],
       advertised: values['advertise-address'] || undefined,
