@@ -134,7 +134,7 @@ test('ETC-20 a store that was imported with a compaction above every change cont
   const file = importIntoLmdb(join(folder, 'data.mdb'))
   await file.add([change])
   await file.add([{ ...change, key: 'b', sub: 1 }])
-  await file.end({ leases: [{ id: 5, ttlSeconds: 60 }], compactRevision: 1000 })
+  await file.end({ leases: [{ id: 5, ttlSeconds: 60 }], auth: [], compactRevision: 1000 })
   await file.close()
   const store = await openFile(folder)
   assert.equal(store.latestRevision(), 1000)
