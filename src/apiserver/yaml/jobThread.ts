@@ -72,10 +72,10 @@ export function serveJobs<Job, Outcome>(work: (job: Job) => Outcome): void {
 
 /**
  * A build puts the worker next to the bundle. Sources run through tsx, whose loader Node 20 does not load into threads automatically.
- * @param caller the `import.meta` of the file that `source` is relative to
+ * @param base the URL of the file that `source` is relative to
  */
-export function startWorker(caller: ImportMeta, { source, bundle }: { readonly source: string; readonly bundle: string }): Worker {
-  if (!caller.url.endsWith('.ts')) return new Worker(new URL(bundle, caller.url))
-  const [loader, file] = [caller.resolve('tsx/esm/api'), new URL(source, caller.url).href].map((url) => JSON.stringify(url))
+export function startWorker(base: string, { source, bundle }: { readonly source: string; readonly bundle: string }): Worker {
+  if (!base.endsWith('.ts')) return new Worker(new URL(bundle, base))
+  const [loader, file] = [import.meta.resolve('tsx/esm/api'), new URL(source, base).href].map((url) => JSON.stringify(url))
   return new Worker(`import(${loader}).then(({ register }) => { register(); return import(${file}) })`, { eval: true, execArgv: [] })
 }

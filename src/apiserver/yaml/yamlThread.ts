@@ -7,7 +7,7 @@ import type { YamlOutcome } from './worker.ts'
 const longBytes = 32 * 1024
 
 export class YamlThread {
-  readonly #thread = new JobThread<string, YamlOutcome>(() => startWorker(import.meta, { source: './worker.ts', bundle: './yamlWorker.mjs' }))
+  readonly #thread = new JobThread<string, YamlOutcome>(() => startWorker(import.meta.url, { source: './worker.ts', bundle: './yamlWorker.mjs' }))
 
   /** Whether the thread should parse a body. A body that begins like JSON is left to the caller, who tries JSON first. */
   wants(bytes: Buffer): boolean {
