@@ -70,6 +70,7 @@ export interface Owner {
   readonly kind: string
   readonly name: string
   readonly uid: string
+  readonly controller?: boolean | undefined
 }
 
 export const ownersOf = ({ metadata }: PastObject): readonly Owner[] => (metadata.ownerReferences ?? []) as readonly Owner[]
