@@ -27,7 +27,12 @@ export const exportCommand: CliCommand = {
   },
 }
 
-async function run(context: CommandContext, transport: Parameters<typeof exportObjects>[0], file: string, { namespace, include, quiet = false }: Flags): Promise<void> {
+async function run(
+  context: CommandContext,
+  transport: Parameters<typeof exportObjects>[0],
+  file: string,
+  { namespace, include, quiet = false }: Flags,
+): Promise<void> {
   const options = { namespaces: namespace ?? [], included: include ?? [] }
   const progress = progressFor(context, quiet)
   const target = file === '-' ? toStandardOutput : (write: Write) => toFile(file, write)

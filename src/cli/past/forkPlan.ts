@@ -60,7 +60,9 @@ export function kindsToCopy(kinds: readonly Kind[], included: ReadonlySet<string
     const at = order.findIndex((names) => names.includes(name))
     return at >= 0 ? at : order.length + (webhookKinds.has(name) ? 2 : last.has(name) ? 1 : 0)
   }
-  return kinds.filter((kind) => (!ownKinds.has(nameOf(kind)) || included.has(nameOf(kind))) && kind.verbs.includes('create')).toSorted((a, b) => rank(a) - rank(b))
+  return kinds
+    .filter((kind) => (!ownKinds.has(nameOf(kind)) || included.has(nameOf(kind))) && kind.verbs.includes('create'))
+    .toSorted((a, b) => rank(a) - rank(b))
 }
 
 export const kindsLeftOut = (kinds: readonly Kind[]): readonly string[] => kinds.map(nameOf).filter((name) => ownKinds.has(name))

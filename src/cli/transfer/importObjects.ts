@@ -58,7 +58,9 @@ export async function tryImport(to: Transport, objects: AsyncIterable<Imported>)
       continue
     }
     try {
-      await createClient(to).of<Unstructured>(kind).create(draftOf(object) as unknown as Unstructured, { dryRun: true })
+      await createClient(to)
+        .of<Unstructured>(kind)
+        .create(draftOf(object) as unknown as Unstructured, { dryRun: true })
       created++
       if (kind.group === '' && kind.resource === 'namespaces') made.namespaces.add(name)
     } catch (error) {
@@ -89,7 +91,9 @@ function createKinds(to: Transport) {
   const isNot = new Set<string>()
   const of = async ({ apiVersion, kind }: Draft): Promise<Kind | undefined> => {
     const { resources } = await discovery.resources()
-    return resources.find((one) => one.kind === kind && (one.group === '' ? one.version : `${one.group}/${one.version}`) === apiVersion && one.verbs.includes('create'))
+    return resources.find(
+      (one) => one.kind === kind && (one.group === '' ? one.version : `${one.group}/${one.version}`) === apiVersion && one.verbs.includes('create'),
+    )
   }
   /** Some time after its definition is there, a kind is served. One that was waited for is not waited for again. */
   const waitFor = async (object: Draft, clock: Clock): Promise<Kind | undefined> => {

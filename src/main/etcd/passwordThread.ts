@@ -9,7 +9,9 @@ const mostJobs = 50
 
 /** @param cost the logarithm of the rounds of a new hash, 4 to 31 */
 export function passwordThread(cost: number): Passwords {
-  const thread = new JobThread<PasswordJob, string | boolean>(() => startWorker(import.meta.url, { source: './passwordWorker.ts', bundle: './passwordWorker.mjs' }))
+  const thread = new JobThread<PasswordJob, string | boolean>(() =>
+    startWorker(import.meta.url, { source: './passwordWorker.ts', bundle: './passwordWorker.mjs' }),
+  )
   const run = async (password: string, hash?: string): Promise<string | boolean> => {
     if (thread.jobs >= mostJobs) throw refusal('tooManyRequests')
     return thread.run({ password, cost, hash })

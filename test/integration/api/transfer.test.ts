@@ -73,7 +73,11 @@ test('SDR-04 an export has what users made, in the order in which it can be crea
   ])
   assert.ok(names.indexOf('Namespace shop') < names.indexOf('ConfigMap shop owned'))
   assert.ok(names.indexOf(`CustomResourceDefinition ledgers.${group}`) < names.indexOf('Ledger shop a'))
-  assert.deepEqual(names.filter((name) => !users.test(name)), [], 'a fresh server has nothing that users made')
+  assert.deepEqual(
+    names.filter((name) => !users.test(name)),
+    [],
+    'a fresh server has nothing that users made',
+  )
 })
 
 test('SDR-04 an export of a namespace has the namespace and its objects', async () => {
@@ -95,10 +99,10 @@ test('SDR-04 an import creates what was exported, with its owners, and names wha
   const ledger = await client.of<Unstructured>(ledgers).get({ namespace: 'shop', name: 'a' })
   assert.equal(ledger.count, long)
   const owned = await client.of(configMaps).get({ namespace: 'shop', name: 'owned' })
-  assert.deepEqual([owned.data, owned.metadata.ownerReferences], [
-    { a: '1' },
-    [{ apiVersion: `${group}/v1`, kind: 'Ledger', name: 'a', uid: ledger.metadata.uid, controller: true }],
-  ])
+  assert.deepEqual(
+    [owned.data, owned.metadata.ownerReferences],
+    [{ a: '1' }, [{ apiVersion: `${group}/v1`, kind: 'Ledger', name: 'a', uid: ledger.metadata.uid, controller: true }]],
+  )
   const again = await importObjects(to, realClock, lines(objects))
   assert.equal(again.created, 0)
   assert.equal(again.there.length, objects.length)
@@ -113,7 +117,10 @@ test('SDR-04 an import reports what the cluster refuses, and creates the rest', 
   const unknown = 'line 1: the cluster serves no None of none.io/v1'
   for (const report of [await tryImport(to, lines(objects)), await importObjects(to, realClock, lines(objects))]) {
     assert.equal(report.created, 1)
-    assert.deepEqual(report.failed.map((line) => line.split(': ').slice(0, 2).join(': ')), [unknown, 'configmaps default/No: ConfigMap "No" is invalid'])
+    assert.deepEqual(
+      report.failed.map((line) => line.split(': ').slice(0, 2).join(': ')),
+      [unknown, 'configmaps default/No: ConfigMap "No" is invalid'],
+    )
   }
   assert.equal(lineOf({ group: '', resource: 'configmaps' } as never, configMap('yes')), 'configmaps default/yes')
 })

@@ -98,7 +98,14 @@ const refusedCommands: readonly (readonly [user: string, command: string])[] = [
 /** The reason why a command of a user is refused. */
 async function refusalOf(endpoint: string, user: string, command: string): Promise<string> {
   const text = await etcdctl(endpoint, ...(user ? ['--user', user] : []), ...command.split(' ')).catch((error: { stderr: string }) => error.stderr)
-  return text.trim().split(/\n|desc = /).at(-1)?.replaceAll(endpoint, 'ENDPOINT').replace(/took \S+s\./, '') ?? ''
+  return (
+    text
+      .trim()
+      .split(/\n|desc = /)
+      .at(-1)
+      ?.replaceAll(endpoint, 'ENDPOINT')
+      .replace(/took \S+s\./, '') ?? ''
+  )
 }
 
 /** The database in a snapshot's file. */

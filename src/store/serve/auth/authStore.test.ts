@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
-import { AuthStore } from './authStore.ts'
 import { createWorld, plainPasswords, tokenTtlMs } from '#testing/etcdUsers'
+import { AuthStore } from './authStore.ts'
 
 type World = ReturnType<typeof createWorld>
 
