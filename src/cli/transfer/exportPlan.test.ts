@@ -39,6 +39,8 @@ const cases: readonly { readonly name: string; readonly of: string; readonly it:
     it: object({ labels: { 'kubernetes.io/bootstrapping': 'rbac-defaults' } }),
     isLeft: true,
   },
+  { name: 'a role of the cluster itself', of: 'roles.rbac.authorization.k8s.io', it: object({ name: 'kubeadm:kubelet-config' }), isLeft: true },
+  { name: 'the class of local volumes', of: 'storageclasses.storage.k8s.io', it: object({}, { provisioner: 'skiff.dev/local-path' }), isLeft: true },
   { name: 'a role', of: 'clusterroles.rbac.authorization.k8s.io', it: object(), isLeft: false },
   { name: 'a system priority', of: 'priorityclasses.scheduling.k8s.io', it: object({ name: 'system-node-critical' }), isLeft: true },
   {

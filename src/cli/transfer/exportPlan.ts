@@ -26,7 +26,15 @@ export function isChosen({ namespaces }: ExportChoice, kind: Kind, { metadata }:
 }
 
 const systemNamespaces: ReadonlySet<string> = new Set(['default', 'kube-node-lease', 'kube-public', 'kube-system'])
-const systemConfigMaps: ReadonlySet<string> = new Set(['kube-public/cluster-info', 'kube-system/extension-apiserver-authentication'])
+const systemConfigMaps: ReadonlySet<string> = new Set([
+  'kube-public/cluster-info',
+  'kube-system/extension-apiserver-authentication',
+  'kube-system/kube-apiserver-legacy-service-account-token-tracking',
+  'kube-system/kubeadm-config',
+  'kube-system/kubelet-config',
+])
+/** Prefixes of the names that a cluster's own roles and bindings have. */
+const systemRole = /^(kubeadm|skiff|system):/
 /** Their objects are made again by an owner of these groups. */
 const madeByControllers: ReadonlySet<string> = new Set(['controllerrevisions.apps', 'jobs.batch', 'pods', 'replicasets.apps', 'replicationcontrollers'])
 const controllerGroups: ReadonlySet<string> = new Set(['v1', 'apps/v1', 'batch/v1'])
@@ -42,14 +50,17 @@ export function reasonToLeaveOut({ included }: ExportChoice, kind: Kind, object:
   return owner && madeByControllers.has(name) ? `made again by its ${owner.kind}` : undefined
 }
 
-function isOfEachCluster(kind: string, { metadata }: PastObject): boolean {
-  const { name = '', namespace = '', labels = {}, annotations = {} } = metadata
+function isOfEachCluster(kind: string, object: PastObject): boolean {
+  const { name = '', namespace = '', labels = {}, annotations = {} } = object.metadata
+  if (kind.endsWith('.rbac.authorization.k8s.io') && systemRole.test(name)) return true
   if (labels['kubernetes.io/bootstrapping'] === 'rbac-defaults' || annotations['apf.kubernetes.io/autoupdate-spec'] === 'true') return true
   switch (kind) {
     case 'namespaces':
       return systemNamespaces.has(name)
     case 'configmaps':
       return systemConfigMaps.has(`${namespace}/${name}`)
+    case 'storageclasses.storage.k8s.io':
+      return object.provisioner === 'skiff.dev/local-path'
     case 'priorityclasses.scheduling.k8s.io':
       return name.startsWith('system-')
     default:

@@ -40,13 +40,12 @@ async function serve(command: string, args: readonly string[]): Promise<string> 
   const child = spawn(command, [...args, ...urls], { stdio: 'ignore' })
   running.add(child)
   for (let tries = 0; tries < 100; tries++) {
-    if (
-      await etcdctl(endpoint, 'endpoint', 'health').then(
-        () => true,
-        () => false,
-      )
+    const health = await etcdctl(endpoint, 'endpoint', 'health').then(
+      () => 'healthy',
+      (error: { stderr: string }) => error.stderr,
     )
-      return endpoint
+    // One that needs users answers as well.
+    if (health === 'healthy' || health.includes('user name is empty')) return endpoint
     await sleep(200)
   }
   throw new Error(`${command} did not answer at ${endpoint}`)
