@@ -1,7 +1,10 @@
 /** `skiff export FILE`: the live objects of a cluster as JSON, one a line, for `skiff import` and other programs (L4). */
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { open, rename, rm } from 'node:fs/promises'
 import { stringifyExactly } from '#api/machinery/exactIntegers'
+import { isMissing } from '#host/files'
 import { type CliCommand, type CommandContext, progressFor } from '../command.ts'
+import { CommandError } from '../exitCodes.ts'
 import { type ConnectionFlags, withConnection, withConnectionFlags } from '../past/connection.ts'
 import type { Draft } from '../past/forkPlan.ts'
 import { asCommandError } from '../systemErrors.ts'
@@ -35,34 +38,28 @@ async function run(
 ): Promise<void> {
   const options = { namespaces: namespace ?? [], included: include ?? [] }
   const progress = progressFor(context, quiet)
-  const target = file === '-' ? toStandardOutput : (write: Write) => toFile(file, write)
-  const report = await progress.step(`Exporting to ${file}`, () =>
-    target((handle) => exportObjects(transport, options, (object) => handle.appendFile(lineOf(object)))),
-  )
+  const write = (take: (text: string) => Promise<void>) => exportObjects(transport, options, (object) => take(lineOf(object)))
+  const report =
+    file === '-' ? await write(context.local.print) : await progress.step(`Exporting to ${file}`, () => toFile(context, file, write))
   progress.note(describe(report))
 }
 
-type Write = (handle: FileHandle) => Promise<ExportReport>
+type Write = (take: (text: string) => Promise<void>) => Promise<ExportReport>
 
 /** Characters that command terminals are escaped. */
 function lineOf(object: Draft): string {
   return `${stringifyExactly(object).replace(/[\u007f-\u009f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
 }
 
-/** A file, so that a slow reader slows the export down. */
-async function toStandardOutput(write: Write): Promise<ExportReport> {
-  const handle = await open('/dev/stdout', 'a')
-  return write(handle).finally(() => handle.close())
-}
-
 /** The file appears under its name when it is complete. It holds Secrets, so that only its owner may read it. */
-async function toFile(file: string, write: Write): Promise<ExportReport> {
-  const part = `${file}.${process.pid}.part`
+async function toFile(context: CommandContext, file: string, write: Write): Promise<ExportReport> {
+  const part = `${file}.${randomUUID()}.part`
   const handle = await open(part, 'wx', 0o600).catch((error: unknown) => {
-    throw asCommandError(error, 'name another file')
+    throw isMissing(error) ? new CommandError('notFound', `the folder of ${file} does not exist`) : asCommandError(error, 'name another file')
   })
+  context.ifInterrupted(`${file} is as it was; ${part} can be removed`)
   try {
-    const result = await write(handle)
+    const result = await write((text) => handle.appendFile(text))
     await handle.sync()
     await rename(part, file)
     return result

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream'
 import { parseExactly } from '#api/machinery/json'
 import { messageOf } from '#base/messageOf'
 import { printable } from '#base/printable'
+import { isMissing } from '#host/files'
 import { type CliCommand, type CommandContext, progressFor } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { type ConnectionFlags, type PastConnection, withConnection, withConnectionFlags } from '../past/connection.ts'
@@ -53,7 +54,7 @@ function refuse({ there, failed }: CopyReport): void {
 async function openSource(file: string): Promise<Readable> {
   if (file === '-') return createReadStream('', { fd: 0, autoClose: false })
   const handle = await open(file, 'r').catch((error: unknown) => {
-    throw asCommandError(error, 'name a file that skiff export has written')
+    throw isMissing(error) ? new CommandError('notFound', `${file} does not exist`) : asCommandError(error, 'name a file that skiff export has written')
   })
   return handle.createReadStream()
 }

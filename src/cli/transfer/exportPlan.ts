@@ -77,7 +77,7 @@ function isPlainDefaultAccount(kind: Kind, object: PastObject): boolean {
 
 /** The exported form: as a user would create it, and with the UIDs by which an import finds owners. */
 export function exportedOf(kind: Kind, object: PastObject): Draft {
-  const draft = portableOf(kind, object)
+  const { apiVersion, kind: name, metadata, ...rest } = portableOf(kind, object)
   const owners = ownersOf(object)
-  return { ...draft, metadata: { ...draft.metadata, uid: object.metadata.uid, ...(owners.length > 0 ? { ownerReferences: owners } : {}) } }
+  return { apiVersion, kind: name, metadata: { ...metadata, uid: object.metadata.uid, ...(owners.length > 0 ? { ownerReferences: owners } : {}) }, ...rest }
 }
