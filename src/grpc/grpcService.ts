@@ -20,11 +20,11 @@ export class GrpcRefusal extends Error {
   }
 }
 
-/** Who calls. */
+/** The client of a call. */
 export interface GrpcClient {
   /** The call's metadata; names are in lower case. */
   metadata(name: string): string | undefined
-  /** Of the certificate that the server has verified. */
+  /** The common name in the client's certificate, which the server has verified. */
   commonName(): string | undefined
 }
 

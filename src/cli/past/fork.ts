@@ -24,6 +24,7 @@ export interface Past {
   readonly explain: (error: unknown) => unknown
 }
 
+/** Copies the objects of a revision, except those that belong to the old cluster itself. @throws what `from.explain` makes of a failed read */
 export async function copyPast(from: Past, to: Transport, clock: Clock): Promise<ForkReport> {
   const copier = new Copier(to, clock)
   const left = new Map<string, number>()

@@ -84,7 +84,7 @@ test('ETC-24 users and roles are there after opening again and after a crash, an
   const wanted = ['authUsers/a\0\xff=4', 'auth/authRevision=3', 'authRoles/a=']
   assert.deepEqual(authOf(store), wanted)
   assert.deepEqual([await store.latestRevision(), (await store.range('\0', '\0')).count], [1, 0])
-  // What a crash leaves: the journal has all, and the file nothing of it.
+  // A crash leaves all of it in the journal, and none of it in the file.
   const crashed = newPath()
   for (const part of ['', '-journal']) copyFileSync(`${path}${part}`, `${crashed}${part}`)
   await store.close()

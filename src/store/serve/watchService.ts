@@ -121,7 +121,7 @@ class WatchCall {
     if (request.progressNotify) this.#notify(watch)
   }
 
-  /** As etcd, a watch that is permitted goes on when the permission is revoked. Undefined: it is permitted. */
+  /** As etcd, a watch that was permitted continues when the permission is revoked. Undefined: it is permitted. */
   #denialOf({ key, rangeEnd }: CreateRequest): string | undefined {
     try {
       this.#permit({ key: key.length === 0 ? smallestKey : key, rangeEnd })

@@ -22,7 +22,7 @@ export interface SnapshotSummary {
   /** 0: the history was never compacted. */
   readonly compactRevision: Revision
   readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
-  /** Users and roles, and whether they are needed. Empty for an etcd that never had any. */
+  /** Users, roles, and whether calls need a user. Empty for an etcd that never had any. */
   readonly auth: readonly AuthEntry[]
 }
 

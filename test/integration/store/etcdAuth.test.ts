@@ -92,7 +92,7 @@ describe('etcdctl', { skip: obstacleToEtcd() }, () => {
     assert.match(await refusedAs('', 'get', 'shop/a'), /etcdserver: user name is empty/)
     assert.match(await refusedAs('jane:wrong', 'get', 'shop/a'), /etcdserver: authentication failed, invalid user ID or password/)
     assert.match(await refusedAs('stranger:pw', 'get', 'shop/a'), /etcdserver: authentication failed, invalid user ID or password/)
-    // Whoever may not read the key that it asks for is answered, too.
+    // It reads a key that this user may not read: the refusal counts as an answer.
     assert.equal(await refusedAs('jane:pw', 'endpoint', 'health'), 'accepted')
   })
 

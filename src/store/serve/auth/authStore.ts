@@ -192,7 +192,7 @@ export class AuthStore {
 
   async changePassword(permit: Permit, name: string, password: string): Promise<void> {
     permit()
-    // As etcd: without a password nobody can log in as this user.
+    // As etcd: an empty password is no hash, and every login as this user fails.
     const hash = password === '' ? '' : await this.#hash(password)
     await this.#change(permit, () => {
       const user = this.#user(name)

@@ -181,7 +181,7 @@ test('ETC-24 nested transactions are checked to the innermost operation', async 
   assert.notEqual(outcome(await call('KV.Txn', within(within(inner)), { token: tokens.root })), 'permission denied')
 })
 
-test('ETC-24 a permission that is revoked ends reads and new watches, and a watch that runs goes on', async () => {
+test('ETC-24 a permission that is revoked ends reads and new watches, and a watch that runs continues', async () => {
   const { call, tokens, services, store } = await guardedWorld()
   const stop = new AbortController()
   const events: object[] = []
