@@ -9,9 +9,9 @@ const longBytes = 32 * 1024
 export class YamlThread {
   readonly #thread = new JobThread<string, YamlOutcome>(() => startWorker(import.meta.url, { source: './worker.ts', bundle: './yamlWorker.mjs' }))
 
-  /** Whether the thread should parse a body. A body that begins like JSON is left to the caller, who tries JSON first. */
+  /** Whether the thread should parse a body, unless it is JSON. */
   wants(bytes: Buffer): boolean {
-    return bytes.length > longBytes && !startsLikeJson(bytes)
+    return bytes.length > longBytes
   }
 
   /** The JSON of a YAML text. @throws StatusError BadRequest for invalid YAML */
@@ -22,11 +22,4 @@ export class YamlThread {
     if ('json' in outcome) return Buffer.from(outcome.json)
     throw badRequest(outcome.fault)
   }
-}
-
-function startsLikeJson(bytes: Buffer): boolean {
-  for (const byte of bytes) {
-    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d) return byte === 0x7b
-  }
-  return false
 }
