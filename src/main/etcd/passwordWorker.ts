@@ -9,4 +9,13 @@ export interface PasswordJob {
   readonly hash?: string | undefined
 }
 
-serveJobs(({ password, cost, hash }: PasswordJob): string | boolean => (hash === undefined ? hashSync(password, cost) : compareSync(password, hash)))
+serveJobs(({ password, cost, hash }: PasswordJob): string | boolean => (hash === undefined ? hashSync(password, cost) : matches(password, hash)))
+
+/** A hash that is none of bcrypt, as a restored snapshot may have one, matches no password. */
+function matches(password: string, hash: string): boolean {
+  try {
+    return compareSync(password, hash)
+  } catch {
+    return false
+  }
+}
