@@ -118,9 +118,18 @@ test('HA-03 an API server stores its objects through `skiff etcd serve`, and ser
   await end(again.child, 'SIGTERM')
 })
 
-test('ETC-24 users are needed again after a crash, the name in the certificate is one, and a password counts before it', { skip, timeout: 60_000 }, async () => {
+test('ETC-24 users are needed again after a crash, the name in the certificate is one, and a password counts before it', {
+  skip,
+  timeout: 60_000,
+}, async () => {
   const store = await startStore()
-  for (const args of ['user add client --no-password', 'user add root:secret', 'user grant-role root root', 'role add r', 'role grant-permission r readwrite k'])
+  for (const args of [
+    'user add client --no-password',
+    'user add root:secret',
+    'user grant-role root root',
+    'role add r',
+    'role grant-permission r readwrite k',
+  ])
     etcdctl(store.port, ...args.split(' '))
   etcdctl(store.port, 'user', 'grant-role', 'client', 'r')
   etcdctl(store.port, 'auth', 'enable')
@@ -142,7 +151,15 @@ test('a second process on the same file waits, then says which process has it', 
 test('ETC-18 flags that cannot be used are refused together', { skip }, () => {
   const { stderr, status } = spawnSync(
     process.execPath,
-    [program, 'etcd', 'serve', '--listen-client-urls=https://example.com:1', '--auto-compaction-mode=never', '--auth-token=jwt,sign-method=RS256', '--bcrypt-cost=3'],
+    [
+      program,
+      'etcd',
+      'serve',
+      '--listen-client-urls=https://example.com:1',
+      '--auto-compaction-mode=never',
+      '--auth-token=jwt,sign-method=RS256',
+      '--bcrypt-cost=3',
+    ],
     {
       encoding: 'utf8',
     },

@@ -32,7 +32,10 @@ test('SDR-04 what one cluster exports, another one imports once, and its control
   const saved = await from.skiff(['export', file, '--cluster', 'e2e-export'])
   assert.equal(saved.code, 0, saved.stderr)
   assert.equal(statSync(file).mode & 0o777, 0o600)
-  const objects = readFileSync(file, 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line))
+  const objects = readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
   assert.deepEqual(objects.map(({ kind, metadata: { name } }) => `${kind} ${name}`).toSorted(), ['Deployment web', 'Namespace shop', 'Secret door'])
   const read = await from.skiff(['export', '-', '--cluster', 'e2e-export', '-q'])
   assert.deepEqual([read.code, read.stdout], [0, readFileSync(file, 'utf8')], read.stderr)
@@ -45,7 +48,8 @@ test('SDR-04 what one cluster exports, another one imports once, and its control
   assert.equal(await to.must(['get', 'secret', 'door', '-n', 'shop', '-o', 'jsonpath={.data.code}']), 'MTIzNA==')
   const second = await to.skiff(['import', file, '--cluster', 'e2e-import'])
   assert.equal(second.code, 4)
-  for (const name of ['namespaces shop', 'secrets shop/door', 'deployments.apps shop/web']) assert.ok(second.stderr.includes(`there already: ${name}\n`), second.stderr)
+  for (const name of ['namespaces shop', 'secrets shop/door', 'deployments.apps shop/web'])
+    assert.ok(second.stderr.includes(`there already: ${name}\n`), second.stderr)
 })
 
 test('SDR-04 a file that is missing, and one that is no export, are refused by name', options, async () => {

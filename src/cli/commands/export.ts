@@ -39,8 +39,7 @@ async function run(
   const options = { namespaces: namespace ?? [], included: include ?? [] }
   const progress = progressFor(context, quiet)
   const write = (take: (text: string) => Promise<void>) => exportObjects(transport, options, (object) => take(lineOf(object)))
-  const report =
-    file === '-' ? await write(context.local.print) : await progress.step(`Exporting to ${file}`, () => toFile(context, file, write))
+  const report = file === '-' ? await write(context.local.print) : await progress.step(`Exporting to ${file}`, () => toFile(context, file, write))
   progress.note(describe(report))
 }
 
