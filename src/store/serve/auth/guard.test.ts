@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { etcdProto } from '#grpc/proto/etcd'
 import { loadService } from '#grpc/protoMessage'
 import { type Caller, createWorld, tokenTtlMs } from '#testing/etcdUsers'
+import { guarded } from './guard.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 const none = bytes('')
@@ -228,6 +229,11 @@ test('ETC-24 a change of users by one who loses the root role meanwhile is refus
     call('Auth.UserAdd', { name: 'new', password: 'x', options: null }, { token: tokens.both }),
   ])
   assert.equal(outcome(added), 'permission denied')
+})
+
+test('ETC-24 a service with a method that has no rule is not served', () => {
+  for (const name of ['Other', 'constructor'])
+    assert.throws(() => guarded({} as never, 'KV', { methods: { [name]: () => ({}) } }), { message: `no rule says which user may call KV.${name}` })
 })
 
 test('ETC-24 every method that is served is among the calls of this test', () => {

@@ -52,6 +52,10 @@ const rules: Readonly<Record<string, Readonly<Record<string, Rule>>>> = {
   },
 }
 
+const ruleByMethod: ReadonlyMap<string, Rule> = new Map(
+  Object.entries(rules).flatMap(([service, methods]) => Object.entries(methods).map(([name, rule]) => [`${service}.${name}`, rule] as const)),
+)
+
 function mayRange({ api, info }: RuleContext, { key, rangeEnd }: Pick<RangeRequest, 'key' | 'rangeEnd'>): void {
   api.auth.needRead(info, keyOf(key), keyOf(rangeEnd))
 }
@@ -111,7 +115,7 @@ function mayListLeases(context: RuleContext): void {
 /** The service with a check in front of each call. @throws Error for a method without a rule */
 export function guarded(api: EtcdApi, service: string, { methods = {}, streams = {} }: GuardedService): Pick<ServiceImplementation, 'methods' | 'streams'> {
   const ruleOf = (name: string): Rule => {
-    const rule = rules[service]?.[name]
+    const rule = ruleByMethod.get(`${service}.${name}`)
     if (!rule) throw new Error(`no rule says which user may call ${service}.${name}`)
     return rule
   }
