@@ -182,10 +182,10 @@ test('ETC-10 a store that a newer version wrote is refused and stays as it is, a
     await change(root.openDB<number, string>({ name: 'facts' }))
     await root.close()
   }
-  await setFormat((facts) => facts.put('format', 3))
+  await setFormat((facts) => facts.put('format', 4))
   const before = await readFile(path)
   await assert.rejects(openFile(folder), {
-    message: `the store ${path} has the data format 3, and this version of Skiff reads formats up to 2: open it with the version that wrote it, or a newer one`,
+    message: `the store ${path} has the data format 4, and this version of Skiff reads formats up to 3: open it with the version that wrote it, or a newer one`,
   })
   assert.deepEqual(await readFile(path), before)
   await setFormat((facts) => facts.remove('format'))
