@@ -36,6 +36,7 @@ await build({
   entryPoints: {
     skiff: 'src/main/skiff.ts',
     yamlWorker: 'src/apiserver/yaml/worker.ts',
+    passwordWorker: 'src/main/etcd/passwordWorker.ts',
     ...libraries,
   },
   outdir: 'dist',

@@ -20,6 +20,8 @@ export interface LocalPrograms {
   certificate(): Promise<{ readonly cert: string; readonly key: string; readonly ca: string }>
   /** An empty directory of the user alone, which is removed when this process ends. */
   directory(): string
+  /** Writes data to standard output as it is. Resolves when the reader has taken it, or more of it can wait. */
+  print(data: string): Promise<void>
   /** The exit code of this command when nothing fails. */
   exitWith(code: number): void
 }

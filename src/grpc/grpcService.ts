@@ -3,6 +3,7 @@
  * GrpcRefusal carries the status of a failed call. Upstream: grpc/doc/PROTOCOL-HTTP2.md.
  */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
 import { messageOf } from '#base/messageOf'
 import { GrpcError, type StatusName, statusNames } from './grpcError.ts'
 import { contentType, encodeMessage, FrameReader, frame } from './grpcWire.ts'
@@ -19,8 +20,17 @@ export class GrpcRefusal extends Error {
   }
 }
 
+/** The client of a call. */
+export interface GrpcClient {
+  /** The call's metadata; names are in lower case. */
+  metadata(name: string): string | undefined
+  /** The common name in the client's certificate, which the server has verified. */
+  commonName(): string | undefined
+}
+
 /** A call whose answers are a stream. */
 export interface StreamCall<Request> {
+  readonly client: GrpcClient
   readonly requests: AsyncIterable<Request>
   /** Aborts when the client has left. */
   readonly signal: AbortSignal
@@ -35,13 +45,13 @@ export interface ServiceImplementation {
   readonly proto: string
   /** Its package and name. */
   readonly service: string
-  readonly methods?: Readonly<Record<string, (request: never) => object | Promise<object>>>
+  readonly methods?: Readonly<Record<string, (request: never, client: GrpcClient) => object | Promise<object>>>
   readonly streams?: Readonly<Record<string, (call: StreamCall<never>) => Promise<void>>>
 }
 
 interface Implementation {
   readonly method: ServiceMethod
-  readonly answer?: ((request: never) => object | Promise<object>) | undefined
+  readonly answer?: ((request: never, client: GrpcClient) => object | Promise<object>) | undefined
   readonly stream?: ((call: StreamCall<never>) => Promise<void>) | undefined
 }
 
@@ -67,13 +77,25 @@ export async function serveCall(stream: ServerHttp2Stream, headers: IncomingHttp
     const path = headers[':path'] ?? ''
     const found = served.get(path)
     if (!found) throw new GrpcRefusal('UNIMPLEMENTED', `The server does not implement the method ${path}`)
-    if (found.stream) await serveStream(stream, found.method, found.stream, maxRequestBytes)
+    const client = clientOf(stream, headers)
+    if (found.stream) await serveStream(stream, found.method, found.stream, client, maxRequestBytes)
     else if (found.answer) {
       const request = found.method.request.decode(await onlyMessage(stream, maxRequestBytes))
-      answerWith(stream, found.method.response.encode(await found.answer(request as never)))
+      answerWith(stream, found.method.response.encode(await found.answer(request as never, client)))
     }
   } catch (error) {
     refuse(stream, error)
+  }
+}
+
+function clientOf({ session }: ServerHttp2Stream, headers: IncomingHttpHeaders): GrpcClient {
+  return {
+    metadata: (name) => String(headers[name] ?? '') || undefined,
+    commonName: () => {
+      const socket = session?.socket as Partial<TLSSocket> | undefined
+      // Node lists the names where a certificate has several: Go takes the last one.
+      return [socket?.getPeerCertificate?.()?.subject?.CN].flat().at(-1)
+    },
   }
 }
 
@@ -81,6 +103,7 @@ async function serveStream(
   stream: ServerHttp2Stream,
   { request, response }: ServiceMethod,
   handler: NonNullable<Implementation['stream']>,
+  client: GrpcClient,
   maxRequestBytes: number,
 ): Promise<void> {
   const left = new AbortController()
@@ -95,6 +118,7 @@ async function serveStream(
   }
   try {
     await handler({
+      client,
       requests: requests() as AsyncIterable<never>,
       signal: left.signal,
       send: (message) => {

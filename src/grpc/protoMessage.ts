@@ -272,6 +272,12 @@ function entriesOf(namespace: ProtoNamespace, path: readonly string[]): Readonly
   }, namespace.nested)
 }
 
+/** A message of a service description. @param name its package and name */
+export function loadMessage(text: string, name: string): MessageCodec {
+  const parts = name.split('.')
+  return new Messages(entriesOf(parseProto(text), parts.slice(0, -1))).codec(parts.at(-1) ?? '')
+}
+
 /**
  * The methods of a service.
  * @param text the service's description, in the notation of ./protoText.ts

@@ -30,6 +30,8 @@ export function createLocalPrograms(clock: Clock): LocalPrograms {
       process.once('SIGTERM', () => process.exit(128 + constants.signals.SIGTERM))
       return directory
     },
+    // Its callback comes when the data has left this process.
+    print: (data) => new Promise((resolve) => process.stdout.write(data, () => resolve())),
     exitWith(code) {
       process.exitCode = code
     },

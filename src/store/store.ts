@@ -146,12 +146,28 @@ export interface StoredChange extends KeyValue {
   readonly sub: number
 }
 
+/** The buckets of etcd's database for users and roles. */
+export const authBuckets = ['auth', 'authRoles', 'authUsers'] as const
+export type AuthBucket = (typeof authBuckets)[number]
+
+/** An entry of such a bucket. It is no key of the store and has no revision. */
+export interface AuthEntry {
+  readonly bucket: AuthBucket
+  /** One char per byte, as in the store's keys. */
+  readonly key: string
+  readonly value: Uint8Array
+}
+
+/** An entry as it is from now on; without a value: it is removed. */
+export type AuthChange = Omit<AuthEntry, 'value'> & { readonly value?: Uint8Array | undefined }
+
 /** The store as it was at one revision, with the history that it kept. Writes continue meanwhile. */
 export interface StoreSnapshot {
   readonly revision: Revision
   /** See LocalStore. */
   readonly compactRevision: Revision
   readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
+  readonly auth: readonly AuthEntry[]
   /** The changes in order, without those that etcd removes by the compaction. Each list is read in one turn of the event loop. */
   changes(): AsyncIterable<readonly StoredChange[]>
   /** Whether a reader at the revision meets this change: it is the newest one of its key, and no deletion. */
@@ -170,6 +186,9 @@ export interface LocalStore extends Store {
   grantLease<Id extends LeaseId = number>(ttlSeconds: number, id?: Id): Promise<Id | number>
   readonly leaseCount: number
   leaseIds(): readonly LeaseId[]
+  authEntries(): readonly AuthEntry[]
+  /** Resolves when all the changes are durable: after a crash all of them are there or none. A larger value is refused with 'noSpace' beyond the quota. */
+  writeAuth(changes: readonly AuthChange[]): Promise<void>
   /** Reads fail with 'closed' once the store is closed. */
   snapshot(): Promise<StoreSnapshot>
   /** Gives the space that nothing needs back to the file system. Writes wait meanwhile. */

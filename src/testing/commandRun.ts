@@ -123,7 +123,7 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
     home,
     isRoot: true,
     platform: 'linux',
-    local: { run: fail, plugins: { interactive: false, run: fail }, certificate: fail, directory: () => home, exitWith: () => {} },
+    local: { run: fail, plugins: { interactive: false, run: fail }, certificate: fail, directory: () => home, print: fail, exitWith: () => {} },
     ifInterrupted: (remains) => void interruptions.push(remains),
     stdout: { write: (text) => void stdout.push(text), isTTY: false },
     stderr: { write: (text) => void stderr.push(text), isTTY: false },

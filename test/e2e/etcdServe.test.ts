@@ -118,6 +118,30 @@ test('HA-03 an API server stores its objects through `skiff etcd serve`, and ser
   await end(again.child, 'SIGTERM')
 })
 
+test('ETC-24 users are needed again after a crash, the name in the certificate is one, and a password counts before it', {
+  skip,
+  timeout: 60_000,
+}, async () => {
+  const store = await startStore()
+  for (const args of [
+    'user add client --no-password',
+    'user add root:secret',
+    'user grant-role root root',
+    'role add r',
+    'role grant-permission r readwrite k',
+  ])
+    etcdctl(store.port, ...args.split(' '))
+  etcdctl(store.port, 'user', 'grant-role', 'client', 'r')
+  etcdctl(store.port, 'auth', 'enable')
+  await end(store.child, 'SIGKILL')
+  const again = await startStore()
+  assert.equal(etcdctl(again.port, 'put', 'k', '1'), 'OK')
+  assert.throws(() => etcdctl(again.port, 'put', 'other', '1'), /permission denied/)
+  assert.equal(etcdctl(again.port, '--user', 'root:secret', 'put', 'other', '1'), 'OK')
+  etcdctl(again.port, '--user', 'root:secret', 'auth', 'disable')
+  await end(again.child, 'SIGTERM')
+})
+
 test('a second process on the same file waits, then says which process has it', { skip, timeout: 60_000 }, async () => {
   const { child } = await startStore()
   await assert.rejects(startStore(), new RegExp(`another process \\(pid ${child.pid}\\) has the store .*data\\.mdb open`))
@@ -127,12 +151,22 @@ test('a second process on the same file waits, then says which process has it', 
 test('ETC-18 flags that cannot be used are refused together', { skip }, () => {
   const { stderr, status } = spawnSync(
     process.execPath,
-    [program, 'etcd', 'serve', '--listen-client-urls=https://example.com:1', '--auto-compaction-mode=never'],
+    [
+      program,
+      'etcd',
+      'serve',
+      '--listen-client-urls=https://example.com:1',
+      '--auto-compaction-mode=never',
+      '--auth-token=jwt,sign-method=RS256',
+      '--bcrypt-cost=3',
+    ],
     {
       encoding: 'utf8',
     },
   )
   assert.equal(status, 2)
   assert.match(stderr, /"example\.com" must be an IP address or localhost/)
+  assert.match(stderr, /--auth-token: tokens of the type jwt are not supported, use simple/)
+  assert.match(stderr, /--bcrypt-cost must be from 4 to 31/)
   assert.match(stderr, /--auto-compaction-mode must be periodic or revision, not "never"/)
 })

@@ -12,8 +12,8 @@ export async function importedStore(snapshot: string): Promise<ServedStore> {
   const file = (await readFile(snapshot)).subarray(0, -trailerBytes)
   const store = importIntoLmdb(join(folder, 'data.mdb'))
   const source = { length: file.length, read: (position: number, length: number) => file.subarray(position, position + length) }
-  const { leases, compactRevision } = await readSnapshot(source, (changes) => store.add(changes))
-  await store.end({ leases, compactRevision })
+  const { leases, auth, compactRevision } = await readSnapshot(source, (changes) => store.add(changes))
+  await store.end({ leases, auth, compactRevision })
   await store.close()
   const served = await serveStore('file', folder)
   return { ...served, close: () => served.close().finally(() => rm(folder, { recursive: true, force: true })) }

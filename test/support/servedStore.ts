@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { noLog } from '#base/log'
 import { serveGrpc } from '#grpc/grpcServer'
+import { passwordThread } from '#main/etcd/passwordThread'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { createMemoryStore } from '#store/drivers/memory'
 import { etcdServices } from '#store/serve/etcdApi'
@@ -25,7 +26,8 @@ export async function serveStore(kind: 'file' | 'memory' = 'file', given?: strin
     kind === 'file' ? await openLmdbStore({ path: join(folder, 'data.mdb'), clock: realClock, log: noLog }) : createMemoryStore({ clock: realClock })
   const ids = { name: 'test', clientUrls: ['http://test'], memberId: 1, clusterId: 2 }
   const limits = { maxOperations: 128, maxRequestBytes: 1536 * 1024, quotaBytes: 0, progressNotifyMs: 600_000 }
-  const { services } = etcdServices({ store, clock: realClock, ...ids, ...limits, temporaryFolder: folder })
+  const auth = { passwords: passwordThread(4), tokenTtlMs: 300_000, namesInCertificates: false }
+  const { services } = etcdServices({ store, clock: realClock, ...ids, ...limits, ...auth, temporaryFolder: folder })
   const documents = () => ({ status: 200, contentType: 'application/json', body: '{"health":"true","reason":""}' })
   const server = await serveGrpc('127.0.0.1', 0, { services, documents, maxRequestBytes: 2048 * 1024, maxConcurrentStreams: 1000 })
   return {

@@ -8,9 +8,11 @@ import { deleteCluster } from './delete.ts'
 import { diff } from './diff.ts'
 import { doctor } from './doctor.ts'
 import { etcd } from './etcd.ts'
+import { exportCommand } from './export.ts'
 import { fork } from './fork.ts'
 import { history } from './history.ts'
 import { image } from './image.ts'
+import { importCommand } from './import.ts'
 import { kubeconfig } from './kubeconfig.ts'
 import { logs } from './logs.ts'
 import { net } from './net.ts'
@@ -44,6 +46,8 @@ export const commands: readonly CliCommand[] = [
   addon,
   token,
   snapshot,
+  exportCommand,
+  importCommand,
   image,
   completion,
 ]

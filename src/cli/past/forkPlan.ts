@@ -53,23 +53,26 @@ const last: ReadonlySet<string> = new Set([
   'validatingadmissionpolicybindings.admissionregistration.k8s.io',
 ])
 
-/** The kinds to copy, in the order of their creation. */
-export function kindsToCopy(kinds: readonly Kind[]): readonly Kind[] {
+/** The kinds to copy, in the order of their creation. @param included kinds that are copied although a cluster makes their objects for itself */
+export function kindsToCopy(kinds: readonly Kind[], included: ReadonlySet<string> = new Set()): readonly Kind[] {
   const rank = (kind: Kind) => {
     const name = nameOf(kind)
     const at = order.findIndex((names) => names.includes(name))
-    return at >= 0 ? at : order.length + (last.has(name) ? 1 : 0)
+    return at >= 0 ? at : order.length + (webhookKinds.has(name) ? 2 : last.has(name) ? 1 : 0)
   }
-  return kinds.filter((kind) => !ownKinds.has(nameOf(kind)) && kind.verbs.includes('create')).toSorted((a, b) => rank(a) - rank(b))
+  return kinds
+    .filter((kind) => (!ownKinds.has(nameOf(kind)) || included.has(nameOf(kind))) && kind.verbs.includes('create'))
+    .toSorted((a, b) => rank(a) - rank(b))
 }
 
 export const kindsLeftOut = (kinds: readonly Kind[]): readonly string[] => kinds.map(nameOf).filter((name) => ownKinds.has(name))
 
-interface Owner {
+export interface Owner {
   readonly apiVersion: string
   readonly kind: string
   readonly name: string
   readonly uid: string
+  readonly controller?: boolean | undefined
 }
 
 export const ownersOf = ({ metadata }: PastObject): readonly Owner[] => (metadata.ownerReferences ?? []) as readonly Owner[]
@@ -77,8 +80,14 @@ export const ownersOf = ({ metadata }: PastObject): readonly Owner[] => (metadat
 /** Why an object is not copied; undefined: it is. */
 export function reasonToLeave(kind: Kind, object: PastObject): string | undefined {
   const name = nameOf(kind)
-  if (object.metadata.deletionTimestamp) return 'being deleted'
   if (webhookKinds.has(name)) return 'calling programs outside of the fork'
+  return reasonToStay(kind, object)
+}
+
+/** Why an object belongs to its cluster; undefined: it does not. */
+export function reasonToStay(kind: Kind, object: PastObject): string | undefined {
+  const name = nameOf(kind)
+  if (object.metadata.deletionTimestamp) return 'being deleted'
   if (name === 'configmaps' && object.metadata.name === 'kube-root-ca.crt') return 'authority of the old cluster'
   if (name === 'secrets' && /^(kubernetes\.io\/service-account-token|bootstrap\.kubernetes\.io\/token)$/.test(String(object.type)))
     return 'credentials of the old cluster'
@@ -100,10 +109,21 @@ function conditionsOf(object: PastObject): readonly { readonly type?: string; re
 /** Fields of the metadata that the user may set; owners are set when all objects are there and have their new UIDs. */
 const keptMetadata = ['name', 'namespace', 'labels', 'annotations', 'finalizers'] as const
 
-type Draft = Record<string, unknown> & { metadata: Record<string, unknown>; spec?: Record<string, unknown> }
+export type Draft = Record<string, unknown> & {
+  metadata: Record<string, unknown> & { name?: string; namespace?: string }
+  spec?: Record<string, unknown>
+}
+
+/** The copy of an object in a fork. */
+export function copyOf(kind: Kind, object: PastObject): Draft {
+  const draft = portableOf(kind, object)
+  // A webhook would convert with a program outside of the fork.
+  if (nameOf(kind) === 'customresourcedefinitions.apiextensions.k8s.io') without(draft.spec, 'conversion')
+  return draft
+}
 
 /** The object as a user would create it in another cluster. */
-export function copyOf(kind: Kind, object: PastObject): Draft {
+export function portableOf(kind: Kind, object: PastObject): Draft {
   const { status: _, ...rest } = mutableCopy(object) as Draft
   const metadata = Object.fromEntries(keptMetadata.flatMap((field) => (rest.metadata[field] === undefined ? [] : [[field, rest.metadata[field]]])))
   const draft: Draft = { ...rest, metadata }
@@ -116,21 +136,19 @@ function without(fields: Record<string, unknown> | undefined, ...names: readonly
 }
 
 const clean: Readonly<Record<string, (draft: Draft) => void>> = Object.assign(Object.create(null), {
-  /** The scheduler of the fork places it. Ephemeral containers are added to pods that exist. */
+  /** The scheduler of the other cluster places it. Ephemeral containers are added to pods that exist. */
   pods: ({ spec }: Draft) => without(spec, 'nodeName', 'ephemeralContainers'),
-  /** A webhook would convert with a program outside of the fork. */
-  'customresourcedefinitions.apiextensions.k8s.io': ({ spec }: Draft) => without(spec, 'conversion'),
   namespaces: (draft: Draft) => {
     without(draft.spec, 'finalizers')
     without(draft.metadata, 'finalizers')
   },
-  /** Addresses and ports are the fork's. */
+  /** Addresses and ports are the other cluster's. */
   services: ({ spec }: Draft) => {
     if (spec?.clusterIP !== 'None') without(spec, 'clusterIP', 'clusterIPs')
     without(spec, 'healthCheckNodePort', 'ipFamilies')
     for (const port of (spec?.ports ?? []) as Record<string, unknown>[]) without(port, 'nodePort')
   },
-  /** The fork makes its volumes. */
+  /** The other cluster makes its volumes. */
   persistentvolumeclaims: ({ spec, metadata }: Draft) => {
     without(spec, 'volumeName')
     const annotations = metadata.annotations as Record<string, unknown> | undefined

@@ -31,8 +31,23 @@ service Cluster {
   rpc MemberPromote(MemberRequest) returns (MemberListResponse);
 }
 service Auth {
+  rpc AuthEnable(AuthStatusRequest) returns (AuthResponse);
+  rpc AuthDisable(AuthStatusRequest) returns (AuthResponse);
   rpc AuthStatus(AuthStatusRequest) returns (AuthStatusResponse);
   rpc Authenticate(AuthenticateRequest) returns (AuthenticateResponse);
+  rpc UserAdd(AuthUserAddRequest) returns (AuthResponse);
+  rpc UserGet(AuthUserRequest) returns (AuthNamesResponse);
+  rpc UserList(AuthStatusRequest) returns (AuthNamesResponse);
+  rpc UserDelete(AuthUserRequest) returns (AuthResponse);
+  rpc UserChangePassword(AuthUserChangePasswordRequest) returns (AuthResponse);
+  rpc UserGrantRole(AuthUserRoleRequest) returns (AuthResponse);
+  rpc UserRevokeRole(AuthUserRoleRequest) returns (AuthResponse);
+  rpc RoleAdd(AuthRoleRequest) returns (AuthResponse);
+  rpc RoleGet(AuthRoleRequest) returns (AuthRoleGetResponse);
+  rpc RoleList(AuthStatusRequest) returns (AuthNamesResponse);
+  rpc RoleDelete(AuthRoleRequest) returns (AuthResponse);
+  rpc RoleGrantPermission(AuthRoleGrantPermissionRequest) returns (AuthResponse);
+  rpc RoleRevokePermission(AuthRoleRevokePermissionRequest) returns (AuthResponse);
 }
 
 message ResponseHeader { uint64 cluster_id = 1 [jstype = JS_STRING]; uint64 member_id = 2; int64 revision = 3; uint64 raft_term = 4; }
@@ -123,4 +138,19 @@ message SnapshotRequest {}
 message SnapshotResponse { ResponseHeader header = 1; uint64 remaining_bytes = 2; bytes blob = 3; string version = 4; }
 message AuthenticateRequest { string name = 1; string password = 2; }
 message AuthenticateResponse { ResponseHeader header = 1; string token = 2; }
+message AuthResponse { ResponseHeader header = 1; }
+message AuthNamesResponse { ResponseHeader header = 1; repeated string names = 2; }
+message UserOptions { bool no_password = 1; }
+message User { bytes name = 1; bytes password = 2; repeated string roles = 3; UserOptions options = 4; }
+enum PermissionType { READ = 0; WRITE = 1; READWRITE = 2; }
+message Permission { PermissionType perm_type = 1; bytes key = 2; bytes range_end = 3; }
+message Role { bytes name = 1; repeated Permission key_permission = 2; }
+message AuthUserRequest { string name = 1; }
+message AuthUserAddRequest { string name = 1; string password = 2; UserOptions options = 3; }
+message AuthUserChangePasswordRequest { string name = 1; string password = 2; }
+message AuthUserRoleRequest { string name = 1; string role = 2; }
+message AuthRoleRequest { string name = 1; }
+message AuthRoleGetResponse { ResponseHeader header = 1; repeated Permission perm = 2; }
+message AuthRoleGrantPermissionRequest { string name = 1; Permission perm = 2; }
+message AuthRoleRevokePermissionRequest { string name = 1; bytes key = 2; bytes range_end = 3; }
 `

@@ -17,6 +17,7 @@ import { logs } from '../apiserver/options/logs.ts'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { etcdServing } from '../component/options/etcdServing.ts'
+import { passwordThread } from '../etcd/passwordThread.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 const groups = { etcd: etcdServing, logs } as const
@@ -37,7 +38,8 @@ async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof grou
   const servers: GrpcServer[] = []
   try {
     const ids = { memberId: idOf(`member ${options.name}`), clusterId: idOf(`cluster ${options.clientUrls.join(',')}`) }
-    const { services, alarms } = etcdServices({ ...options, ...ids, store, clock: tools.clock, temporaryFolder: options.dataDir })
+    const passwords = passwordThread(options.bcryptCost)
+    const { services, alarms, auth } = etcdServices({ ...options, ...ids, store, passwords, clock: tools.clock, temporaryFolder: options.dataDir })
     for (const { host, port, isSecure } of options.listeners) {
       const server = await serveGrpc(host, port, {
         services,
@@ -50,7 +52,7 @@ async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof grou
       })
       servers.push(server)
       tools.log.info('Serving client traffic', { address: `${server.host}:${server.port}`, isSecure })
-      if (!(isSecure && options.tls?.clientCa) && !/^(127\.|::1$)/.test(host))
+      if (!auth.isEnabled && !(isSecure && options.tls?.clientCa) && !/^(127\.|::1$)/.test(host))
         tools.log.warn('Clients of this address need no certificate, and read and write every key', { host })
     }
     const compactors = options.autoCompaction ? [autoCompaction({ store, clock: tools.clock, log: tools.log }, options.autoCompaction)] : []

@@ -43,7 +43,7 @@ export async function restoreSnapshot(
         checkVersion(file, summary.version)
         compactRevision = bumpRevision > 0 ? Math.max(summary.revision, summary.compactRevision) + bumpRevision : summary.compactRevision
         if (!Number.isSafeInteger(compactRevision)) throw new CommandError('usage', `--bump-revision ${bumpRevision}: the revision would be too large`)
-        await store.end({ leases: summary.leases, compactRevision })
+        await store.end({ leases: summary.leases, auth: summary.auth, compactRevision })
       } finally {
         await store.close()
       }

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { describeStore, put, remove, show, write } from '#testing/storeConformance'
+import { closeFiles, openFiles } from '../local/backends/lmdb.ts'
+import type { AuthBucket, LocalStore } from '../store.ts'
 import { openLmdbStore } from './lmdb.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'skiff-lmdb-'))
@@ -68,4 +70,57 @@ test('a full store refuses puts, still reads and deletes', async () => {
   assert.equal((await store.range('a')).kvs[0]?.value.length, 300_000)
   await write(store, remove('a'))
   await store.close()
+})
+
+const authEntry = (bucket: AuthBucket, key: string, value: string) => ({ bucket, key, value: Buffer.from(value) })
+const authOf = (store: LocalStore) => store.authEntries().map(({ bucket, key, value }) => `${bucket}/${key}=${Buffer.from(value)}`)
+
+test('ETC-24 users and roles are there after opening again and after a crash, and are no keys', async () => {
+  const path = newPath()
+  const reopen = (file: string) => openLmdbStore({ path: file, clock: new VirtualClock(), log: noLog })
+  const store = await reopen(path)
+  await store.writeAuth([authEntry('authUsers', 'a\0\xff', '1'), authEntry('authUsers', 'b', '2'), authEntry('auth', 'authRevision', '3')])
+  await store.writeAuth([{ bucket: 'authUsers', key: 'b' }, authEntry('authUsers', 'a\0\xff', '4'), authEntry('authRoles', 'a', '')])
+  const wanted = ['authUsers/a\0\xff=4', 'auth/authRevision=3', 'authRoles/a=']
+  assert.deepEqual(authOf(store), wanted)
+  assert.deepEqual([await store.latestRevision(), (await store.range('\0', '\0')).count], [1, 0])
+  // A crash leaves all of it in the journal, and none of it in the file.
+  const crashed = newPath()
+  for (const part of ['', '-journal']) copyFileSync(`${path}${part}`, `${crashed}${part}`)
+  await store.close()
+  for (const file of [path, crashed]) {
+    const again = await reopen(file)
+    assert.deepEqual(authOf(again).sort(), wanted.toSorted())
+    await again.close()
+  }
+})
+
+test('ETC-24 a full store refuses new users, and removes those that are there', async () => {
+  const store = await openLmdbStore({ path: newPath(), clock: new VirtualClock(), log: noLog, quotaBytes: 200_000 })
+  await store.writeAuth([authEntry('authUsers', 'a', '1')])
+  await write(store, put('a', 'x'.repeat(300_000)))
+  await assert.rejects(store.writeAuth([authEntry('authUsers', 'b', '1')]), (error: { code?: string }) => error.code === 'noSpace')
+  await store.writeAuth([{ bucket: 'authUsers', key: 'a' }])
+  assert.deepEqual(authOf(store), [])
+  await store.close()
+})
+
+test('ETC-24 only a store with users or roles has the format that earlier versions refuse', async () => {
+  const path = newPath()
+  const formatIn = async () => {
+    const files = openFiles(path)
+    const format = files.facts.get('format')
+    await closeFiles(files)
+    return format
+  }
+  for (const [change, format] of [
+    [(store: LocalStore) => write(store, put('a', '1')), 2],
+    [(store: LocalStore) => store.writeAuth([authEntry('authUsers', 'a', '1')]), 3],
+    [(store: LocalStore) => write(store, put('a', '2')), 3],
+  ] as const) {
+    const store = await openLmdbStore({ path, clock: new VirtualClock(), log: noLog })
+    await change(store)
+    await store.close()
+    assert.equal(await formatIn(), format)
+  }
 })

@@ -1,11 +1,11 @@
 /** Loads a snapshot, of etcd or of this store, into a new file of the embedded store (L2). */
-import { importStore } from '../local/backends/lmdbImport.ts'
-import type { LeaseId, Revision, StoredChange } from '../store.ts'
+import { type ImportedFacts, importStore } from '../local/backends/lmdbImport.ts'
+import type { StoredChange } from '../store.ts'
 
 export interface LmdbImport {
   add(changes: readonly StoredChange[]): Promise<void>
   /** @param compactRevision may be above the revision of every change: the store continues after it. */
-  end(facts: { readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]; readonly compactRevision: Revision }): Promise<void>
+  end(facts: ImportedFacts): Promise<void>
   close(): Promise<void>
 }
 

@@ -2,7 +2,7 @@
  * What a driver adds to the shared core (L2): durability. The core (mvccStore.ts) keeps the index, evaluates transactions, and serves watches;
  * a backend remembers changes in order and gives back old values.
  */
-import type { LeaseId, Revision } from '../store.ts'
+import type { AuthChange, AuthEntry, LeaseId, Revision } from '../store.ts'
 import type { Version } from './mvcc/keyHistory.ts'
 
 export type BackendChange =
@@ -11,12 +11,15 @@ export type BackendChange =
   | { readonly type: 'grantLease'; readonly id: LeaseId; readonly ttlSeconds: number }
   | { readonly type: 'revokeLease'; readonly id: LeaseId }
   | { readonly type: 'compact'; readonly revision: Revision }
+  /** All of them are on disk or none. */
+  | { readonly type: 'auth'; readonly changes: readonly AuthChange[] }
 
 export interface BackendState {
   /** In revision order, without values unless the backend keeps them in memory. */
   readonly versions: readonly Version[]
   readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
   readonly compactRevision: Revision
+  readonly auth: readonly AuthEntry[]
 }
 
 export interface Backend {

@@ -4,8 +4,22 @@
  */
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { LeaseId, LocalStore, LocalWatchOptions, Op, Revision, Store, StoreEventBatch, StoreSnapshot, Transaction, TransactionResult } from '../store.ts'
+import type {
+  AuthChange,
+  AuthEntry,
+  LeaseId,
+  LocalStore,
+  LocalWatchOptions,
+  Op,
+  Revision,
+  Store,
+  StoreEventBatch,
+  StoreSnapshot,
+  Transaction,
+  TransactionResult,
+} from '../store.ts'
 import { isStoreError, storeError } from '../storeError.ts'
+import { AuthEntries } from './authEntries.ts'
 import type { Backend, BackendChange, BackendState } from './backend.ts'
 import { Leases } from './leases.ts'
 import { MvccEngine } from './mvcc/engine.ts'
@@ -53,6 +67,7 @@ export class MvccStore implements LocalStore {
   readonly #hub: WatchHub
   readonly #leases: Leases
   readonly #snapshots: StoreSnapshots
+  readonly #auth = new AuthEntries()
   readonly maxValueBytes: number
   #queue: Pending[] = []
   #writing: Promise<void> | undefined
@@ -71,6 +86,7 @@ export class MvccStore implements LocalStore {
 
   async restore(state: BackendState): Promise<LocalStore> {
     for (const { id, ttlSeconds } of state.leases) this.#leases.add(id, ttlSeconds)
+    this.#auth.apply(state.auth)
     for (const version of state.versions) {
       this.#leases.move(version.key, this.#engine.writtenVersion(version.key)?.lease ?? 0, version.lease)
       this.#engine.restore(version)
@@ -134,6 +150,17 @@ export class MvccStore implements LocalStore {
     return this.#leases.state(id)
   }
 
+  authEntries(): readonly AuthEntry[] {
+    return this.#auth.all()
+  }
+
+  async writeAuth(changes: readonly AuthChange[]): Promise<void> {
+    this.#checkOpen()
+    if (this.#isOverQuota() && this.#auth.grows(changes)) throw storeError('noSpace')
+    await this.#append({ type: 'auth', changes })
+    this.#auth.apply(changes)
+  }
+
   async keepLeaseAlive(id: LeaseId): Promise<{ ttlSeconds: number }> {
     this.#checkOpen()
     return this.#leases.keepAlive(id)
@@ -166,7 +193,7 @@ export class MvccStore implements LocalStore {
 
   snapshot(): Promise<StoreSnapshot> {
     if (this.#closed) return Promise.reject(storeError('closed'))
-    return this.#snapshots.take(this.#leases.all())
+    return this.#snapshots.take({ leases: this.#leases.all(), auth: this.#auth.all() })
   }
 
   async defragment(): Promise<void> {
@@ -202,16 +229,16 @@ export class MvccStore implements LocalStore {
   }
 
   #write(transaction: Transaction) {
-    const { quotaBytes } = this.#options
     if (hasLargerPut(transaction, this.maxValueBytes)) throw storeError('tooLarge')
-    if (quotaBytes !== undefined && this.#usedBytes() > quotaBytes && wantsSpace(transaction)) throw storeError('noSpace')
+    if (this.#isOverQuota() && wantsSpace(transaction)) throw storeError('noSpace')
     const written = this.#engine.write(transaction, (id) => this.#leases.check(id))
     for (const version of written.versions) this.#leases.move(version.key, this.#engine.versionBefore(version)?.lease ?? 0, version.lease)
     return written
   }
 
-  #usedBytes(): number {
-    return this.#backend.totalBytes?.() ?? this.#engine.totalBytes
+  #isOverQuota(): boolean {
+    const { quotaBytes } = this.#options
+    return quotaBytes !== undefined && (this.#backend.totalBytes?.() ?? this.#engine.totalBytes) > quotaBytes
   }
 
   #append(change: BackendChange | undefined, work?: () => Promise<void>): Promise<void> {

@@ -134,7 +134,7 @@ test('ETC-20 a store that was imported with a compaction above every change cont
   const file = importIntoLmdb(join(folder, 'data.mdb'))
   await file.add([change])
   await file.add([{ ...change, key: 'b', sub: 1 }])
-  await file.end({ leases: [{ id: 5, ttlSeconds: 60 }], compactRevision: 1000 })
+  await file.end({ leases: [{ id: 5, ttlSeconds: 60 }], auth: [], compactRevision: 1000 })
   await file.close()
   const store = await openFile(folder)
   assert.equal(store.latestRevision(), 1000)
@@ -182,10 +182,10 @@ test('ETC-10 a store that a newer version wrote is refused and stays as it is, a
     await change(root.openDB<number, string>({ name: 'facts' }))
     await root.close()
   }
-  await setFormat((facts) => facts.put('format', 3))
+  await setFormat((facts) => facts.put('format', 4))
   const before = await readFile(path)
   await assert.rejects(openFile(folder), {
-    message: `the store ${path} has the data format 3, and this version of Skiff reads formats up to 2: open it with the version that wrote it, or a newer one`,
+    message: `the store ${path} has the data format 4, and this version of Skiff reads formats up to 3: open it with the version that wrote it, or a newer one`,
   })
   assert.deepEqual(await readFile(path), before)
   await setFormat((facts) => facts.remove('format'))

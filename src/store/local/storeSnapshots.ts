@@ -2,7 +2,7 @@
  * Snapshots of the embedded store (L2): one revision and the history before it, read in slices while writes continue. What compaction would remove stays until the
  * last snapshot is closed. Upstream: etcd server/storage/backend (Snapshot), server/storage/mvcc/key_index.go (compact, keep).
  */
-import type { LeaseId, Revision, StoredChange, StoreSnapshot } from '../store.ts'
+import type { Revision, StoredChange, StoreSnapshot } from '../store.ts'
 import { storeError } from '../storeError.ts'
 import type { Backend } from './backend.ts'
 import type { MvccEngine } from './mvcc/engine.ts'
@@ -35,7 +35,7 @@ export class StoreSnapshots {
     this.#release()
   }
 
-  async take(leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]): Promise<StoreSnapshot> {
+  async take(beside: Pick<StoreSnapshot, 'leases' | 'auth'>): Promise<StoreSnapshot> {
     const [revision, compactRevision] = [this.#engine.durableRevision, this.#engine.compactRevision]
     this.#open++
     let isOpen = true
@@ -52,7 +52,7 @@ export class StoreSnapshots {
       throw error
     }
     return {
-      ...{ revision, compactRevision, leases, close },
+      ...{ ...beside, revision, compactRevision, close },
       changes: () => this.#changes(revision, compactRevision),
       isLiveAt: (change, at) => change.version > 0 && isSame(this.#engine.newestUpTo(change.key, at), change),
     }

@@ -2,6 +2,8 @@
 import type { Clock } from '#base/clock'
 import type { LocalStore } from '../store.ts'
 import type { Alarms } from './alarms.ts'
+import type { AuthStore } from './auth/authStore.ts'
+import type { Passwords } from './auth/passwords.ts'
 
 /** The release of etcd whose API this is. Clients choose features by it: the progress of watches is sound from 3.5.13 on. */
 export const etcdVersion = '3.6.8'
@@ -22,6 +24,11 @@ export interface EtcdApiOptions {
   readonly temporaryFolder: string
   /** Time between the progress notifications of an idle watch that asked for them. */
   readonly progressNotifyMs: number
+  readonly passwords: Passwords
+  /** Time from the last use of a token to its end. */
+  readonly tokenTtlMs: number
+  /** Whether the common name of a client's certificate is the name of a user. */
+  readonly namesInCertificates: boolean
 }
 
 export interface ResponseHeader {
@@ -34,6 +41,7 @@ export interface ResponseHeader {
 /** What the services share. */
 export interface EtcdApi extends EtcdApiOptions {
   readonly alarms: Alarms
+  readonly auth: AuthStore
   /** @param revision of the answer; absent: the store's newest */
   header(revision?: number): ResponseHeader
 }

@@ -6,29 +6,37 @@ import type { ServiceImplementation } from '#grpc/grpcService'
 import { etcdProto } from '#grpc/proto/etcd'
 import { type Alarms, createAlarms } from './alarms.ts'
 import type { EtcdApi, EtcdApiOptions } from './api.ts'
+import { authService } from './auth/authService.ts'
+import { AuthStore } from './auth/authStore.ts'
+import { guarded } from './auth/guard.ts'
+import type { GuardedService } from './guardedService.ts'
 import { keyService } from './keyService.ts'
 import { leaseService } from './leaseService.ts'
 import { clusterService, maintenanceService } from './maintenanceService.ts'
 import { watchService } from './watchService.ts'
 
-export function etcdServices(options: EtcdApiOptions): { readonly services: readonly ServiceImplementation[]; readonly alarms: Alarms } {
+export interface EtcdServices {
+  readonly services: readonly ServiceImplementation[]
+  readonly alarms: Alarms
+  readonly auth: AuthStore
+}
+
+export function etcdServices(options: EtcdApiOptions): EtcdServices {
   const alarms = createAlarms()
   const header = (revision = options.store.latestRevision()) => ({ clusterId: options.clusterId, memberId: options.memberId, revision, raftTerm: 1 })
-  const api: EtcdApi = { ...options, alarms, header }
-  const of = (service: string, parts: Pick<ServiceImplementation, 'methods' | 'streams'>) => ({
-    proto: etcdProto,
-    service: `etcdserverpb.${service}`,
-    ...parts,
-  })
+  const auth = new AuthStore(options)
+  const api: EtcdApi = { ...options, alarms, auth, header }
+  const of = (service: string, parts: GuardedService) => ({ proto: etcdProto, service: `etcdserverpb.${service}`, ...guarded(api, service, parts) })
   return {
     alarms,
+    auth,
     services: [
       of('KV', keyService(api)),
       of('Watch', watchService(api)),
       of('Lease', leaseService(api)),
       of('Maintenance', maintenanceService(api)),
       of('Cluster', clusterService(api)),
-      of('Auth', { methods: { AuthStatus: () => ({ header: api.header(), enabled: false, authRevision: 1 }) } }),
+      of('Auth', authService(api)),
     ],
   }
 }

@@ -1,9 +1,9 @@
 /** etcd's KV service (L2). Upstream: etcd server/etcdserver/api/v3rpc/key.go, server/etcdserver/txn (v3.6). */
-import type { ServiceImplementation } from '#grpc/grpcService'
 import { leaseIdOf } from '../leaseId.ts'
 import type { KeyValue, Op } from '../store.ts'
 import { isStoreError } from '../storeError.ts'
 import type { EtcdApi } from './api.ts'
+import type { GuardedService } from './guardedService.ts'
 import { type DeleteRangeRequest, endOf, keyOf, keyValueMessage, ownBytes, type PutRequest, type RangeRequest, type TxnRequest } from './messages.ts'
 import { needsWholeRange, rangeMessage, rangeOptions } from './ranges.ts'
 import { refusal, refusalOf } from './refusals.ts'
@@ -12,13 +12,13 @@ import { checkPut, planTransaction } from './transactions.ts'
 /** Tries of a put that keeps the value or lease, while others write the key. */
 const maxTries = 100
 
-export function keyService(api: EtcdApi): Pick<ServiceImplementation, 'methods'> {
+export function keyService(api: EtcdApi): GuardedService {
   const { store } = api
-  const guarded =
-    <Request>(handle: (request: Request) => Promise<object>) =>
-    async (request: Request): Promise<object> => {
+  const reported =
+    <Request>(handle: (request: Request, permit: () => void) => Promise<object>) =>
+    async (request: Request, permit: () => void): Promise<object> => {
       try {
-        return await handle(request)
+        return await handle(request, permit)
       } catch (error) {
         if (isStoreError(error, 'noSpace')) api.alarms.raise('NOSPACE')
         throw refusalOf(error)
@@ -26,16 +26,16 @@ export function keyService(api: EtcdApi): Pick<ServiceImplementation, 'methods'>
     }
   return {
     methods: {
-      Range: guarded(async (request: RangeRequest) => {
+      Range: reported(async (request: RangeRequest) => {
         const result = await store.range(...rangeArguments(request))
         return rangeMessage(api.header(result.revision), request, result)
       }),
-      Put: guarded(async (request: PutRequest) => {
+      Put: reported(async (request: PutRequest, permit) => {
         checkPut(api, request)
-        const { previous, revision } = await put(api, request)
+        const { previous, revision } = await put(api, request, permit)
         return { header: api.header(revision), ...(request.prevKv && previous ? { prevKv: keyValueMessage(previous) } : {}) }
       }),
-      DeleteRange: guarded(async (request: DeleteRangeRequest) => {
+      DeleteRange: reported(async (request: DeleteRangeRequest) => {
         if (request.key.length === 0) throw refusal('emptyKey')
         const [from, to] = [keyOf(request.key), endOf(request.rangeEnd)]
         const read: Op[] = request.prevKv ? [{ type: 'range', from, to }] : []
@@ -48,12 +48,12 @@ export function keyService(api: EtcdApi): Pick<ServiceImplementation, 'methods'>
           prevKvs: found.map((kv) => keyValueMessage(kv)),
         }
       }),
-      Txn: guarded(async (request: TxnRequest) => {
+      Txn: reported(async (request: TxnRequest) => {
         const plan = planTransaction(api, request)
         const result = await store.transact(plan.transaction)
         return { header: api.header(result.revision), succeeded: result.succeeded, responses: plan.responses(result) }
       }),
-      Compact: guarded(async ({ revision }: { readonly revision: number }) => {
+      Compact: reported(async ({ revision }: { readonly revision: number }) => {
         await store.compact(revision)
         return { header: api.header() }
       }),
@@ -71,7 +71,7 @@ interface Put {
   readonly revision: number
 }
 
-async function put({ store }: EtcdApi, request: PutRequest): Promise<Put> {
+async function put({ store }: EtcdApi, request: PutRequest, permit: () => void): Promise<Put> {
   const key = keyOf(request.key)
   if (!request.ignoreValue && !request.ignoreLease) {
     const read: Op[] = request.prevKv ? [{ type: 'range', from: key }] : []
@@ -86,6 +86,7 @@ async function put({ store }: EtcdApi, request: PutRequest): Promise<Put> {
     if (!previous) throw refusal('keyNotFound')
     const value = request.ignoreValue ? previous.value : ownBytes(request.value)
     const lease = request.ignoreLease ? previous.lease : leaseIdOf(request.lease)
+    permit()
     const { succeeded, revision } = await store.transact({
       compare: [{ key, target: 'mod', op: '=', value: previous.modRevision }],
       success: [{ type: 'put', key, value, lease }],

@@ -1,9 +1,10 @@
 /** etcd's Lease service (L2). Upstream: etcd server/etcdserver/api/v3rpc/lease.go, server/lease/lessor.go (v3.6). */
-import type { ServiceImplementation, StreamCall } from '#grpc/grpcService'
+import type { StreamCall } from '#grpc/grpcService'
 import { leaseIdOf } from '../leaseId.ts'
 import type { LeaseId } from '../store.ts'
 import { isStoreError } from '../storeError.ts'
 import type { EtcdApi } from './api.ts'
+import type { GuardedService } from './guardedService.ts'
 import { notServed, refusal, refusalOf } from './refusals.ts'
 
 /** Upstream: MaxLeaseTTL. */
@@ -18,7 +19,7 @@ interface LeaseRequest {
   readonly id: string
 }
 
-export function leaseService(api: EtcdApi): Pick<ServiceImplementation, 'methods' | 'streams'> {
+export function leaseService(api: EtcdApi): GuardedService {
   const { store } = api
   const granting = new Set<LeaseId>()
 
@@ -65,8 +66,9 @@ export function leaseService(api: EtcdApi): Pick<ServiceImplementation, 'methods
       LeaseLeases: () => ({ header: api.header(), leases: store.leaseIds().map((id) => ({ id })) }),
     },
     streams: {
-      LeaseKeepAlive: async (call: StreamCall<LeaseRequest>) => {
+      LeaseKeepAlive: async (call: StreamCall<LeaseRequest>, permit: (request: LeaseRequest) => void) => {
         for await (const request of call.requests) {
+          permit(request)
           call.send(await keepAlive(request))
           await call.drained()
         }

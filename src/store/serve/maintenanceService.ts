@@ -1,7 +1,8 @@
 /** etcd's Maintenance and Cluster services (L2), for one member. Upstream: etcd server/etcdserver/api/v3rpc/maintenance.go, member.go (v3.6). */
-import type { ServiceImplementation } from '#grpc/grpcService'
+import type { StreamCall } from '#grpc/grpcService'
 import type { AlarmType } from './alarms.ts'
 import { type EtcdApi, etcdVersion } from './api.ts'
+import type { GuardedService } from './guardedService.ts'
 import { snapshotMethods } from './snapshotMethods.ts'
 
 interface AlarmRequest {
@@ -10,10 +11,15 @@ interface AlarmRequest {
   readonly alarm: 'NOALARM' | AlarmType | number
 }
 
-export function maintenanceService(api: EtcdApi): Pick<ServiceImplementation, 'methods' | 'streams'> {
+export function maintenanceService(api: EtcdApi): GuardedService {
   const { methods, streams } = snapshotMethods(api)
   return {
-    streams,
+    streams: {
+      Snapshot: (call: StreamCall<object>, permit: (request: object) => void) => {
+        permit({})
+        return streams.Snapshot(call)
+      },
+    },
     methods: {
       ...methods,
       Status: async () => {
@@ -46,7 +52,7 @@ export function maintenanceService(api: EtcdApi): Pick<ServiceImplementation, 'm
   }
 }
 
-export function clusterService(api: EtcdApi): Pick<ServiceImplementation, 'methods'> {
+export function clusterService(api: EtcdApi): GuardedService {
   const { memberId, name, clientUrls } = api
   return { methods: { MemberList: () => ({ header: api.header(), members: [{ id: memberId, name, peerUrls: [], clientUrls }] }) } }
 }

@@ -48,7 +48,7 @@ export interface RequestOp {
   readonly requestRange: RangeRequest | null
   readonly requestPut: PutRequest | null
   readonly requestDeleteRange: DeleteRangeRequest | null
-  readonly requestTxn: object | null
+  readonly requestTxn: TxnRequest | null
 }
 
 export interface TxnRequest {

@@ -30,6 +30,7 @@ after(async () => {
 /** A client that reads after `reads` has resolved. */
 function callOf(sent: Piece[], reads: Promise<void>): StreamCall<never> {
   return {
+    client: { metadata: () => undefined, commonName: () => undefined },
     requests: (async function* () {})(),
     signal: new AbortController().signal,
     send: (message) => void sent.push(message as Piece),

@@ -10,6 +10,7 @@ import { piecesOf, writeDatabase } from '../snapshot/snapshotFile.ts'
 import type { LocalStore, StoreSnapshot } from '../store.ts'
 import { createAlarms } from './alarms.ts'
 import type { EtcdApi } from './api.ts'
+import type { GuardedService } from './guardedService.ts'
 import { refusal, refusalOf } from './refusals.ts'
 import { createTurns } from './turns.ts'
 
@@ -21,7 +22,10 @@ const mostSnapshots = 4
 
 type SnapshotApi = Pick<EtcdApi, 'store' | 'alarms' | 'header' | 'temporaryFolder'>
 
-export function snapshotMethods(api: SnapshotApi): Required<Pick<ServiceImplementation, 'methods' | 'streams'>> {
+export function snapshotMethods(api: SnapshotApi): {
+  readonly methods: NonNullable<GuardedService['methods']>
+  readonly streams: { readonly Snapshot: (call: StreamCall<object>) => Promise<void> }
+} {
   const { store, alarms, header } = api
   /** Each reads the whole store, so that they go one after the other however many clients ask. */
   const turns = createTurns()
@@ -111,5 +115,5 @@ function refusalOfFile(error: unknown): unknown {
 export function snapshotService(store: LocalStore, temporaryFolder: string): ServiceImplementation {
   const header = () => ({ clusterId: 0, memberId: 0, revision: store.latestRevision(), raftTerm: 0 })
   const { streams } = snapshotMethods({ store, header, alarms: createAlarms(), temporaryFolder })
-  return { proto: etcdProto, service: 'etcdserverpb.Maintenance', streams }
+  return { proto: etcdProto, service: 'etcdserverpb.Maintenance', streams: { Snapshot: streams.Snapshot } }
 }

@@ -24,6 +24,7 @@ function slowClient(requests: AsyncIterable<WatchRequest>) {
     for (const resolve of waiting.splice(0)) resolve()
   }
   const call: StreamCall<WatchRequest> = {
+    client: { metadata: () => undefined, commonName: () => undefined },
     requests,
     signal: left.signal,
     send: (message) => {
@@ -54,7 +55,7 @@ function world() {
   const store = createMemoryStore({ clock })
   const header = (revision = store.latestRevision()) => ({ clusterId: 1, memberId: 1, revision, raftTerm: 1 })
   const api = { store, clock, alarms: createAlarms(), header, maxRequestBytes: 1024, progressNotifyMs: 600_000 } as unknown as EtcdApi
-  const watch = watchService(api).streams?.Watch as unknown as (call: StreamCall<WatchRequest>) => Promise<void>
+  const watch = watchService(api).streams?.Watch as unknown as (call: StreamCall<WatchRequest>, permit: () => void) => Promise<void>
   const put = (key: string) => store.transact({ compare: [], success: [{ type: 'put', key, value: Buffer.of(1) }] })
   return { store, watch, put }
 }
@@ -81,7 +82,7 @@ test('ETC-06 a client that reads no answers gets to send no more requests', asyn
     for (; taken < 100; taken++) yield { ...none, createRequest: createRequest('a') }
   }
   const client = slowClient(requests())
-  const running = watch(client.call)
+  const running = watch(client.call, () => {})
   await turns()
   assert.ok(taken < 10, `${taken} requests`)
   client.leave()
@@ -95,7 +96,7 @@ test('ETC-06 a watch whose client reads slowly stops, and loses and repeats noth
     await new Promise((resolve) => client.call.signal.addEventListener('abort', resolve))
   }
   const client = slowClient(requests())
-  const running = watch(client.call)
+  const running = watch(client.call, () => {})
   await turns()
   const keys = Array.from({ length: 50 }, (_, i) => `k${String(i).padStart(2, '0')}`)
   for (const key of keys) await put(key)
@@ -118,7 +119,7 @@ test('ETC-06 many watches of one change send no more than a client reads, and ea
     await new Promise((resolve) => client.call.signal.addEventListener('abort', resolve))
   }
   const client = slowClient(requests())
-  const running = watch(client.call)
+  const running = watch(client.call, () => {})
   const readOn = async (isDone: () => boolean) => {
     for (let i = 0; i < 1000 && !isDone(); i++) {
       client.read()
@@ -144,7 +145,7 @@ test('ETC-06 a watch that stopped is canceled as compacted when its history was 
     await new Promise((resolve) => client.call.signal.addEventListener('abort', resolve))
   }
   const client = slowClient(requests())
-  const running = watch(client.call)
+  const running = watch(client.call, () => {})
   await turns()
   for (let i = 0; i < 50; i++) await put('k')
   await store.compact(store.latestRevision())

@@ -3,11 +3,13 @@
  * history when it has caught up. Upstream: etcd server/etcdserver/api/v3rpc/watch.go, server/storage/mvcc/watchable_store.go (v3.6).
  */
 import type { Timer } from '#base/clock'
+import { messageOf } from '#base/messageOf'
 import { aborted } from '#base/orAborted'
-import type { ServiceImplementation, StreamCall } from '#grpc/grpcService'
+import type { StreamCall } from '#grpc/grpcService'
 import type { Revision, StoreEvent, StoreEventBatch } from '../store.ts'
 import { isStoreError } from '../storeError.ts'
 import type { EtcdApi } from './api.ts'
+import type { GuardedService } from './guardedService.ts'
 import { endOf, keyOf, keyValueMessage } from './messages.ts'
 import { refusal } from './refusals.ts'
 
@@ -30,6 +32,7 @@ export interface WatchRequest {
 
 /** Upstream: InvalidWatchID, for answers about no single watch. */
 const noWatch = -1
+const smallestKey = Buffer.of(0)
 /** Watches of one call; etcd does not bound them. */
 const maxWatches = 10_000
 /** From this many unread bytes on, the watches of a call stop. */
@@ -37,9 +40,11 @@ const mostQueuedBytes = 4 * 1024 * 1024
 /** Upstream: grpcOverheadBytes, by which an answer may exceed the size of a request. */
 const overheadBytes = 512 * 1024
 
-export function watchService(api: EtcdApi): Pick<ServiceImplementation, 'streams'> {
-  return { streams: { Watch: (call: StreamCall<WatchRequest>) => new WatchCall(api, call).run() } }
+export function watchService(api: EtcdApi): GuardedService {
+  return { streams: { Watch: (call: StreamCall<WatchRequest>, permit: Permit) => new WatchCall(api, call, permit).run() } }
 }
+
+type Permit = (request: Pick<CreateRequest, 'key' | 'rangeEnd'>) => void
 
 interface Watch {
   readonly id: number
@@ -57,13 +62,15 @@ interface Watch {
 class WatchCall {
   readonly #api: EtcdApi
   readonly #call: StreamCall<WatchRequest>
+  readonly #permit: Permit
   readonly #watches = new Map<number, Watch>()
   #nextId = 0
   #isFull = false
 
-  constructor(api: EtcdApi, call: StreamCall<WatchRequest>) {
+  constructor(api: EtcdApi, call: StreamCall<WatchRequest>, permit: Permit) {
     this.#api = api
     this.#call = call
+    this.#permit = permit
   }
 
   /** Resolves when the client has closed its side and all watches have ended, or has left. */
@@ -91,6 +98,11 @@ class WatchCall {
 
   #create(request: CreateRequest): void {
     const refuse = (cancelReason: string) => this.#send({ header: this.#api.header(), watchId: noWatch, created: true, canceled: true, cancelReason })
+    const denied = this.#denialOf(request)
+    if (denied !== undefined) {
+      refuse(denied)
+      return
+    }
     if (this.#watches.size >= maxWatches) {
       refuse('skiff: too many watches in one call')
       return
@@ -107,6 +119,16 @@ class WatchCall {
     this.#send({ header: this.#api.header(newest), watchId: id, created: true })
     this.#run(watch)
     if (request.progressNotify) this.#notify(watch)
+  }
+
+  /** As etcd, a watch that was permitted continues when the permission is revoked. Undefined: it is permitted. */
+  #denialOf({ key, rangeEnd }: CreateRequest): string | undefined {
+    try {
+      this.#permit({ key: key.length === 0 ? smallestKey : key, rangeEnd })
+      return undefined
+    } catch (error) {
+      return messageOf(error)
+    }
   }
 
   #newId(): number {

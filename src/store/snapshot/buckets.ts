@@ -1,7 +1,7 @@
 /**
  * A store's snapshot as the buckets of etcd's database (L2, pure), in the order of their names. Upstream: etcd server/storage/schema (v3.6).
  */
-import type { StoredChange, StoreSnapshot } from '../store.ts'
+import { type AuthBucket, authBuckets, type StoredChange, type StoreSnapshot } from '../store.ts'
 import { encodeKeyValue, encodeLease, revisionKey, uint64 } from './encoding.ts'
 
 export interface BucketEntry {
@@ -32,12 +32,18 @@ export function bucketsOf(snapshot: StoreSnapshot, { alarms }: SnapshotFacts): B
   return [
     // The key is etcdserverpb.AlarmMember: the alarm of no particular member.
     { name: 'alarm', entries: [alarms.map((alarm) => ({ key: Buffer.from([0x10, alarmNumbers[alarm]]), value: noBytes }))] },
-    ...['auth', 'authRoles', 'authUsers', 'cluster'].map((name) => ({ name, entries: [] })),
+    ...authBuckets.map((name) => ({ name, entries: [authEntries(snapshot, name)] })),
+    { name: 'cluster', entries: [] },
     { name: 'key', entries: keyEntries(snapshot) },
     { name: 'lease', entries: [leases] },
     ...['members', 'members_removed'].map((name) => ({ name, entries: [] })),
     { name: 'meta', entries: [metaEntries(snapshot)] },
   ]
+}
+
+function authEntries({ auth }: StoreSnapshot, name: AuthBucket): BucketEntry[] {
+  const own = auth.filter(({ bucket }) => bucket === name).map(({ key, value }) => ({ key: text(key), value: Buffer.from(value) }))
+  return own.sort((a, b) => Buffer.compare(a.key, b.key))
 }
 
 async function* keyEntries(snapshot: StoreSnapshot): AsyncGenerator<readonly BucketEntry[]> {

@@ -5,8 +5,8 @@
 import { crc32c } from '#base/crc32c'
 import { messageOf } from '#base/messageOf'
 import { type Entry, openDatabase, type PageSource } from '../bbolt/reader.ts'
-import type { LeaseId, Revision, StoredChange } from '../store.ts'
-import { decodeKeyValue, decodeLease, decodeRevisionKey, isTombstoneKey } from './encoding.ts'
+import { type AuthBucket, type AuthEntry, authBuckets, type LeaseId, type Revision, type StoredChange } from '../store.ts'
+import { decodeKeyValue, decodeLease, decodeRevisionKey, isTombstoneKey, uint64 } from './encoding.ts'
 
 export interface SnapshotSummary {
   /** CRC-32C of the names, keys and values of all buckets. */
@@ -22,8 +22,8 @@ export interface SnapshotSummary {
   /** 0: the history was never compacted. */
   readonly compactRevision: Revision
   readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
-  /** Names of users and roles that etcd knows; the embedded store has none. */
-  readonly authEntries: number
+  /** Users, roles, and whether calls need a user. Empty for an etcd that never had any. */
+  readonly auth: readonly AuthEntry[]
 }
 
 /** A file that is a database, but holds something that etcd does not write. */
@@ -51,7 +51,8 @@ export async function readSnapshot(source: PageSource, onChanges: (changes: read
   const meta = new Map<string, Buffer>()
   const leases: { id: LeaseId; ttlSeconds: number }[] = []
   const live = new Set<string>()
-  let [hash, revision, authEntries, hasKeys] = [0, 0, 0, false]
+  const auth: AuthEntry[] = []
+  let [hash, revision, hasKeys] = [0, 0, false]
   let changes: StoredChange[] = []
   let bytes = 0
   const take = (entry: Entry) => {
@@ -71,7 +72,7 @@ export async function readSnapshot(source: PageSource, onChanges: (changes: read
       if (name === 'key') take(entry)
       else if (name === 'lease') leases.push(decoded('a lease', () => decodeLease(entry.value)))
       else if (name === 'meta') meta.set(entry.key.toString('latin1'), entry.value)
-      else if (name === 'authUsers' || name === 'authRoles') authEntries++
+      else if (isAuthBucket(name)) auth.push(authEntryOf(name, entry))
       if (changes.length < slice && bytes < sliceBytes) continue
       await onChanges(changes)
       changes = []
@@ -82,12 +83,29 @@ export async function readSnapshot(source: PageSource, onChanges: (changes: read
   database.checkAllReached()
   if (!hasKeys || !meta.size) throw new NoSnapshot('the database has no buckets "key" and "meta": it is none of etcd')
   return {
-    ...{ hash, revision, leases, authEntries },
+    ...{ hash, revision, leases },
+    auth: auth.filter((entry) => !isInitial(entry)),
     totalKey: live.size,
     totalSize: database.pages * database.pageBytes,
     version: meta.get('storageVersion')?.toString('latin1') ?? '',
     compactRevision: Math.max(revisionOf(meta.get('finishedCompactRev')), revisionOf(meta.get('scheduledCompactRev'))),
   }
+}
+
+const isAuthBucket = (name: string): name is AuthBucket => authBuckets.some((bucket) => bucket === name)
+
+/** LMDB's keys are short. */
+const mostNameBytes = 512
+
+function authEntryOf(bucket: AuthBucket, { key, value }: Entry): AuthEntry {
+  if (key.length > mostNameBytes) throw new NoSnapshot(`the bucket "${bucket}" has a name of ${key.length} bytes; at most ${mostNameBytes} are supported`)
+  return { bucket, key: key.toString('latin1'), value: new Uint8Array(value) }
+}
+
+/** What each etcd has from its first start on: revision 1, and users are not needed. */
+function isInitial({ bucket, key, value }: AuthEntry): boolean {
+  if (bucket !== 'auth') return false
+  return (key === 'authRevision' && uint64(1).equals(value)) || (key === 'authEnabled' && value[0] === 0)
 }
 
 function changeOf({ key, value }: Entry): StoredChange {

@@ -1,56 +1,38 @@
 /** ETC-03: the embedded store as an etcd server: the store's suite through our own driver, and Debian's etcdctl. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { tmpdir } from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { seededRandom } from '#base/random'
-import { type GrpcServer, serveGrpc } from '#grpc/grpcServer'
 import { openEtcdStore } from '#store/drivers/etcd/etcdStore'
-import { createMemoryStore } from '#store/drivers/memory'
-import { etcdServices } from '#store/serve/etcdApi'
 import type { LocalStore } from '#store/store'
 import { realClock } from '#testing/realClock'
 import { describeStore } from '#testing/storeConformance'
 import { obstacleToEtcd } from '../../support/etcdServer.ts'
+import { type ServedStore, serveStore } from '../../support/servedStore.ts'
 
 const execute = promisify(execFile)
-const servers: GrpcServer[] = []
+const servers: ServedStore[] = []
 after(() => Promise.all(servers.map((server) => server.close())))
 
-async function serveStore(): Promise<{ readonly store: LocalStore; readonly url: string }> {
-  const store = createMemoryStore({ clock: realClock })
-  const { services } = etcdServices({
-    store,
-    clock: realClock,
-    name: 'test',
-    clientUrls: ['http://test'],
-    memberId: 1,
-    clusterId: 2,
-    maxOperations: 128,
-    maxRequestBytes: 1536 * 1024,
-    quotaBytes: 0,
-    progressNotifyMs: 600_000,
-    temporaryFolder: tmpdir(),
-  })
-  const documents = () => ({ status: 200, contentType: 'application/json', body: '{"health":"true","reason":""}' })
-  const server = await serveGrpc('127.0.0.1', 0, { services, documents, maxRequestBytes: 2048 * 1024, maxConcurrentStreams: 1000 })
-  servers.push(server)
-  return { store, url: `http://127.0.0.1:${server.port}` }
+async function serve(): Promise<{ readonly store: LocalStore; readonly url: string }> {
+  const served = await serveStore('memory')
+  servers.push(served)
+  return { store: served.store, url: `http://${served.endpoint}` }
 }
 
 describeStore({
   name: 'etcd serve',
   isRemote: true,
   open: async () => {
-    const { url } = await serveStore()
+    const { url } = await serve()
     return openEtcdStore({ endpoints: [url], clock: realClock, random: seededRandom(1) })
   },
   advance: (_, ms) => realClock.sleep(ms),
 })
 
 test('ETC-03 writes succeed while a large answer is under way on the same connection', { timeout: 60_000 }, async () => {
-  const { url } = await serveStore()
+  const { url } = await serve()
   const store = await openEtcdStore({ endpoints: [url], clock: realClock, random: seededRandom(1) })
   const put = (key: string, bytes: number) => store.transact({ compare: [], success: [{ type: 'put', key, value: Buffer.alloc(bytes) }] })
   for (let i = 0; i < 40; i++) await put(`large/${i}`, 1024 * 1024)
@@ -72,7 +54,7 @@ describe('etcdctl', { skip: obstacleToEtcd() }, () => {
   let port = ''
   let store: LocalStore
   before(async () => {
-    const served = await serveStore()
+    const served = await serve()
     store = served.store
     port = served.url.replace('http://', '')
   })

@@ -18,8 +18,11 @@ export const etcdServing = optionGroup({
   name: 'Serving',
   flags: {
     'advertise-client-urls': list('The URLs that `member list` shows; empty: those of --listen-client-urls'),
+    'auth-token': text('simple: random tokens in memory', 'simple'),
+    'auth-token-ttl': whole('Seconds from the last use of a token to its end', 300),
     'auto-compaction-mode': text('periodic or revision', 'periodic'),
     'auto-compaction-retention': text('What compaction keeps: a duration such as 1h30m or a number of hours, or a number of revisions; 0: everything', '0'),
+    'bcrypt-cost': whole('The logarithm of the rounds by which passwords are hashed, 4 to 31', 10),
     'cert-file': text('The certificate that clients see'),
     'client-cert-auth': flag('Clients need a certificate that an authority of --trusted-ca-file signed'),
     'data-dir': text('Where the keys are stored; empty: NAME.etcd in the working directory'),
@@ -40,8 +43,12 @@ export const etcdServing = optionGroup({
       ...(values['cert-file'] === '' && urls.some((one) => typeof one === 'object' && one.isSecure) ? ['an https URL needs --cert-file and --key-file'] : []),
       ...((values['cert-file'] === '') === (values['key-file'] === '') ? [] : ['--cert-file and --key-file must be given together']),
       ...(values['client-cert-auth'] && values['trusted-ca-file'] === '' ? ['--client-cert-auth needs --trusted-ca-file'] : []),
+      ...tokenFaults(values['auth-token']),
+      ...(values['bcrypt-cost'] >= 4 && values['bcrypt-cost'] <= 31 ? [] : ['--bcrypt-cost must be from 4 to 31']),
       ...compactionFaults(values['auto-compaction-mode'], values['auto-compaction-retention']),
-      ...(['max-concurrent-streams', 'max-request-bytes', 'max-txn-ops'] as const).flatMap((name) => (values[name] > 0 ? [] : [`--${name} must be positive`])),
+      ...(['auth-token-ttl', 'max-concurrent-streams', 'max-request-bytes', 'max-txn-ops'] as const).flatMap((name) =>
+        values[name] > 0 ? [] : [`--${name} must be positive`],
+      ),
     ]
     if (faults.length > 0) throw new UsageError(faults)
     const [cert, key, ca] = await Promise.all([values['cert-file'], values['key-file'], values['trusted-ca-file']].map((file) => readNamed(file, context)))
@@ -56,6 +63,9 @@ export const etcdServing = optionGroup({
       maxRequestBytes: values['max-request-bytes'],
       maxConcurrentStreams: values['max-concurrent-streams'],
       quotaBytes: values['quota-backend-bytes'] > 0 ? values['quota-backend-bytes'] : 2 * 1024 * megabyte,
+      tokenTtlMs: values['auth-token-ttl'] * 1000,
+      bcryptCost: values['bcrypt-cost'],
+      namesInCertificates: values['client-cert-auth'],
       progressNotifyMs: values['watch-progress-notify-interval'],
     }
   },
@@ -68,6 +78,13 @@ function listenerOf(text: string): EtcdListener | string {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (host !== 'localhost' && isIP(host) === 0) return `--listen-client-urls: ${JSON.stringify(host)} must be an IP address or localhost`
   return { host: host === 'localhost' ? '127.0.0.1' : host, port: Number(url.port), isSecure: url.protocol === 'https:' }
+}
+
+function tokenFaults(option: string): string[] {
+  const [type, ...settings] = option.split(',')
+  if (type === 'jwt') return ['--auth-token: tokens of the type jwt are not supported, use simple']
+  // As etcd, which reads no settings of simple tokens.
+  return type === 'simple' && settings.every((setting) => setting.split('=').length === 2) ? [] : [`--auth-token must be simple, not ${JSON.stringify(option)}`]
 }
 
 function compactionFaults(mode: string, retention: string): string[] {

@@ -4,9 +4,10 @@
  */
 import { append } from '#base/extremes'
 import type { Logger } from '#base/log'
-import type { Revision } from '../../store.ts'
+import type { LeaseId, Revision } from '../../store.ts'
 import type { Backend, BackendChange } from '../backend.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
+import { authChangesLength, decodeAuthChanges, writeAuthChanges } from './authRecord.ts'
 import type { Journal } from './journal.ts'
 import { decodeRecord, recordLength, writeRecord } from './record.ts'
 
@@ -158,15 +159,18 @@ function valueIn(record: Buffer, { modRevision, sub }: Version): Uint8Array | un
   return decodeRecord(record, modRevision, (one) => one === sub).find((version) => version.sub === sub)?.value
 }
 
-const kinds = ['revision', 'grantLease', 'revokeLease', 'compact'] as const
+const kinds = ['revision', 'grantLease', 'revokeLease', 'compact', 'auth'] as const
 const changeHead = 21
 
 /** The bit of the kind that says that the lease is an i64: etcd's own ids have 63 bits. */
 const longLease = 0x80
 
-/** Per change, little endian: u8 kind, f64 revision or lease, f64 seconds of a lease, u32 length of the record, record. The records of the entries are parts of the payload. */
+/**
+ * Per change, little endian: u8 kind, f64 revision or lease, f64 seconds of a lease, u32 length of the record, record. The records of the entries are parts of
+ * the payload. The record of changes to users and roles is the one of ./authRecord.ts.
+ */
 function encodeChanges(changes: readonly BackendChange[]): { readonly payload: Buffer; readonly entries: readonly RecordedChange[] } {
-  const lengths = changes.map((change) => (change.type === 'revision' ? recordLength(change.versions) : 0))
+  const lengths = changes.map(lengthOf)
   const payload = Buffer.allocUnsafeSlow(lengths.reduce((sum, length) => sum + changeHead + length, 0))
   const entries: RecordedChange[] = []
   let at = 0
@@ -174,14 +178,26 @@ function encodeChanges(changes: readonly BackendChange[]): { readonly payload: B
     at = writeChangeHead(payload, at, change, lengths[index] as number)
     const start = at
     if (change.type === 'revision') at = writeRecord(payload, at, change.versions)
+    else if (change.type === 'auth') at = writeAuthChanges(payload, at, change.changes)
     entries.push({ change, record: change.type === 'revision' ? payload.subarray(start, at) : undefined })
   }
   return { payload, entries }
 }
 
+/** Bytes of the change's record. */
+export function lengthOf(change: BackendChange): number {
+  if (change.type === 'revision') return recordLength(change.versions)
+  return change.type === 'auth' ? authChangesLength(change.changes) : 0
+}
+
+function subjectOf(change: BackendChange): LeaseId {
+  if ('revision' in change) return change.revision
+  return 'id' in change ? change.id : 0
+}
+
 /** @returns where it ends in `out` */
 function writeChangeHead(out: Buffer, start: number, change: BackendChange, recordBytes: number): number {
-  const subject = 'revision' in change ? change.revision : change.id
+  const subject = subjectOf(change)
   let at = out.writeUInt8(kinds.indexOf(change.type) + (typeof subject === 'bigint' ? longLease : 0), start)
   at = typeof subject === 'bigint' ? out.writeBigInt64LE(subject, at) : out.writeDoubleLE(subject, at)
   at = out.writeDoubleLE(change.type === 'grantLease' ? change.ttlSeconds : 0, at)
@@ -204,7 +220,9 @@ export function decodeChanges(payload: Buffer): RecordedChange[] {
       changes.push({ change: { type, revision: number, versions: decodeRecord(record, number, () => true) }, record })
     } else if (type === 'grantLease') changes.push({ change: { type, id, ttlSeconds }, record: undefined })
     else if (type === 'revokeLease') changes.push({ change: { type, id }, record: undefined })
-    else changes.push({ change: { type: 'compact', revision: number }, record: undefined })
+    else if (type === 'auth') {
+      changes.push({ change: { type, changes: decodeAuthChanges(payload.subarray(at + changeHead, end)) }, record: undefined })
+    } else changes.push({ change: { type: 'compact', revision: number }, record: undefined })
     at = end
   }
   return changes

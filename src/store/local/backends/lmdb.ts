@@ -12,15 +12,16 @@ import { type Database, type Key, open as openLmdb, type RootDatabase } from 'lm
 import type { Clock } from '#base/clock'
 import { append } from '#base/extremes'
 import type { Logger } from '#base/log'
-import type { LeaseId } from '../../store.ts'
+import type { AuthChange, AuthEntry, LeaseId } from '../../store.ts'
 import { isStoreError, storeError } from '../../storeError.ts'
+import { AuthEntries } from '../authEntries.ts'
 import type { Backend, BackendChange, BackendState } from '../backend.ts'
 import { isTombstone, type Version } from '../mvcc/keyHistory.ts'
 import { freeBytes, hasReserve } from './fileReserve.ts'
 import { Journal, syncFolder } from './journal.ts'
-import { type CheckpointedBackend, decodeChanges, journaledBackend, type RecordedChange } from './journaledBackend.ts'
-import { changesIn, decodeRecord, encodeRecord, recordLength } from './record.ts'
-import { checkFormat, checkIsLmdb, newestFormat } from './storeFormat.ts'
+import { type CheckpointedBackend, decodeChanges, journaledBackend, lengthOf, type RecordedChange } from './journaledBackend.ts'
+import { changesIn, decodeRecord, encodeRecord } from './record.ts'
+import { checkFormat, checkIsLmdb, formatFor } from './storeFormat.ts'
 
 export interface LmdbBackendOptions {
   /** The file. Its folder must exist; a lock file and the journal (`-journal`) are created in it. */
@@ -37,6 +38,8 @@ interface Files {
   /** Lease id → seconds. */
   readonly leases: Database<number, Key>
   readonly facts: Database<number, string>
+  /** Bucket and key → value. It is the database of the facts: opening one more would write to a file that has none. */
+  readonly auth: Database<Uint8Array, string>
 }
 
 /** Opens or creates the file, and reads what it holds. @throws StoreError 'unavailable' when it cannot be opened. */
@@ -120,12 +123,14 @@ function openAll(path: string): Files {
   try {
     // Without turn batching every promise of a write is ours: the batch's own would be rejected unheard when the disk is full.
     const root = openLmdb({ path, noSubdir: true, maxDbs: 4, eventTurnBatching: false })
+    const facts = root.openDB<number, string>({ name: 'facts' })
     return {
       path,
       root,
       records: root.openDB({ name: 'records', encoding: 'binary' }),
       leases: root.openDB({ name: 'leases' }),
-      facts: root.openDB({ name: 'facts' }),
+      facts,
+      auth: facts as unknown as Files['auth'],
     }
   } catch (cause) {
     throw storeError('unavailable', { cause })
@@ -143,9 +148,12 @@ function makePrivate(file: string): void {
 }
 
 /** @param pending changes that LMDB does not have yet */
-function readState({ records, leases, facts }: Files, pending: readonly RecordedChange[]): BackendState {
+function readState(files: Files, pending: readonly RecordedChange[]): BackendState {
+  const { records, leases, facts } = files
   const versions: Version[] = []
   const ttls = new Map([...leases.getRange()].map(({ key, value }) => [idOf(key), value]))
+  const auth = new AuthEntries()
+  auth.apply([...authEntriesIn(files)])
   let compactRevision = facts.get('compactRevision') ?? 0
   const addRecord = (record: Buffer, revision: number) =>
     append(
@@ -157,9 +165,21 @@ function readState({ records, leases, facts }: Files, pending: readonly Recorded
     if (change.type === 'revision') addRecord(record ?? encodeRecord(change.versions), change.revision)
     else if (change.type === 'grantLease') ttls.set(change.id, change.ttlSeconds)
     else if (change.type === 'revokeLease') ttls.delete(change.id)
+    else if (change.type === 'auth') auth.apply(change.changes)
     else compactRevision = change.revision
   }
-  return { versions, leases: [...ttls].map(([id, ttlSeconds]) => ({ id, ttlSeconds })), compactRevision }
+  return { versions, leases: [...ttls].map(([id, ttlSeconds]) => ({ id, ttlSeconds })), compactRevision, auth: auth.all() }
+}
+
+const authPrefix = 'auth/'
+/** Keys of LMDB are short texts, and etcd's are any bytes. */
+const authKeyOf = ({ bucket, key }: AuthChange) => `${authPrefix}${bucket}/${Buffer.from(key, 'latin1').toString('base64url')}`
+
+function* authEntriesIn({ auth }: Files): Generator<AuthEntry> {
+  for (const { key: text, value } of auth.getRange({ start: authPrefix, end: `${authPrefix}~` })) {
+    const [, bucket, key = ''] = text.split('/') as [string, AuthEntry['bucket'], string]
+    yield { bucket, key: Buffer.from(key, 'base64url').toString('latin1'), value }
+  }
 }
 
 /**
@@ -186,26 +206,28 @@ function lmdbBackend(opened: Files): LmdbBackend {
   /** Asked for only where there is a quota, and then once per flush. */
   let totalBytes: number | undefined
   let failed = false
-  let format = files.facts.get('format')
-  const durable = async (writes: readonly Promise<boolean>[]) => {
+  let format = files.facts.get('format') ?? 1
+  const durable = async (writes: readonly Promise<boolean>[], newFormat: number) => {
     failed = true
     await flushed(files.root, writes)
     failed = false
     totalBytes = undefined
-    format = newestFormat
+    format = newFormat
   }
   const hasRoom = (bytes: number) => hasReserve(path, usedBytes(files), bytes)
   const needRoom = (bytes: number) => {
     if (!hasRoom(bytes + commitBytes)) throw storeError('noSpace')
   }
-  /** Before the first change in this version's format. Opening writes nothing, so that a full disk does not prevent it. */
-  const formatFirst = () => (format === newestFormat ? [] : [writeFormat(files)])
+  /** Before the first change that needs a newer format. Opening writes nothing, so that a full disk does not prevent it. */
+  const formatFirst = (needed: number) => (format === needed ? [] : [writeFormat(files, needed)])
+  const formatWith = (changes: readonly RecordedChange[]) => Math.max(format, formatFor(changes.map(({ change }) => change)))
   return {
     hasRoom,
     async append(changes) {
       const entries = changes.map((change) => ({ change, record: undefined }))
       needRoom(pageBytes(entries) + (changes.some(isPut) ? deletionBytes : 0))
-      await durable([...formatFirst(), ...entries.map((entry) => write(files, entry))])
+      const needed = formatWith(entries)
+      await durable([...formatFirst(needed), ...entries.map((entry) => write(files, entry))], needed)
     },
     async checkpoint(changes, number) {
       needRoom(pageBytes(changes))
@@ -215,14 +237,15 @@ function lmdbBackend(opened: Files): LmdbBackend {
         written.catch(() => {})
         writes.push(written)
       }
-      formatFirst().forEach(hand)
+      const needed = formatWith(changes)
+      formatFirst(needed).forEach(hand)
       for (const [index, change] of changes.entries()) {
         hand(write(files, change))
         if (index % slice === slice - 1) await new Promise((resolve) => setImmediate(resolve))
       }
       // After all of them: LMDB keeps the order.
       writes.push(files.facts.put('journalNumber', number))
-      await durable(writes)
+      await durable(writes, needed)
     },
     async forget(versions) {
       needRoom(0)
@@ -270,8 +293,7 @@ function usedBytes({ root }: Files): number {
 }
 
 /** The most that LMDB's pages take for the records: one that is a little longer than half a page fills a whole one. */
-const pageBytes = (changes: readonly RecordedChange[]) =>
-  changes.reduce((sum, { change }) => sum + (change.type === 'revision' ? 2 * recordLength(change.versions) : 0), 0)
+const pageBytes = (changes: readonly RecordedChange[]) => changes.reduce((sum, { change }) => sum + 2 * lengthOf(change), 0)
 
 function isPut(change: BackendChange): boolean {
   return change.type === 'grantLease' || (change.type === 'revision' && !change.versions.every(isTombstone))
@@ -353,15 +375,24 @@ const keyOf = (id: LeaseId) => id as Key
 const idOf = (key: Key): LeaseId => (typeof key === 'number' && !Number.isSafeInteger(key) ? BigInt(key) : (key as LeaseId))
 
 /** Hands one change to LMDB, which commits in the order of the calls. */
-export function write({ records, leases, facts }: Files, { change, record }: RecordedChange): Promise<boolean> {
+export function write(files: Files, { change, record }: RecordedChange): Promise<boolean> {
+  const { records, leases } = files
   if (change.type === 'revision') return records.put(change.revision, record ?? encodeRecord(change.versions))
   if (change.type === 'grantLease') return leases.put(keyOf(change.id), change.ttlSeconds)
   if (change.type === 'revokeLease') return leases.remove(keyOf(change.id))
-  return facts.put('compactRevision', change.revision)
+  if (change.type === 'auth') return writeAuth(files, change.changes)
+  return files.facts.put('compactRevision', change.revision)
 }
 
-export function writeFormat({ facts }: Files): Promise<boolean> {
-  return facts.put('format', newestFormat)
+/** In one commit, wholly or not at all. */
+function writeAuth({ root, auth }: Files, changes: readonly AuthChange[]): Promise<boolean> {
+  return root.batch(() => {
+    for (const change of changes) void (change.value ? auth.put(authKeyOf(change), change.value) : auth.remove(authKeyOf(change)))
+  })
+}
+
+export function writeFormat({ facts }: Files, format: number): Promise<boolean> {
+  return facts.put('format', format)
 }
 
 /** A record whose changes are not all forgotten is written again with the rest. */

@@ -1,14 +1,13 @@
 /** Makes the file of an embedded store from a snapshot (L2): revision by revision, so that memory holds some thousand changes, and some megabytes of them. */
 import { closeSync, openSync } from 'node:fs'
-import type { LeaseId, Revision } from '../../store.ts'
+import type { StoreSnapshot } from '../../store.ts'
+import type { BackendChange } from '../backend.ts'
 import type { Version } from '../mvcc/keyHistory.ts'
 import { closeFiles, flushed, openFiles, write, writeFormat } from './lmdb.ts'
 import { encodeRecord } from './record.ts'
+import { formatFor } from './storeFormat.ts'
 
-export interface ImportedFacts {
-  readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
-  readonly compactRevision: Revision
-}
+export type ImportedFacts = Pick<StoreSnapshot, 'leases' | 'auth' | 'compactRevision'>
 
 export interface StoreImport {
   /** Adds changes, in order. */
@@ -59,11 +58,15 @@ export function importStore(path: string): StoreImport {
         if (writes.length >= batch || bytes >= batchBytes) await flush()
       }
     },
-    async end({ leases, compactRevision }) {
+    async end({ leases, auth, compactRevision }) {
       endRevision()
       for (const { id, ttlSeconds } of leases) put(write(files, { change: { type: 'grantLease', id, ttlSeconds }, record: undefined }))
-      put(writeFormat(files))
-      if (compactRevision > 0) put(write(files, { change: { type: 'compact', revision: compactRevision }, record: undefined }))
+      const changes: BackendChange[] = [
+        ...(compactRevision > 0 ? [{ type: 'compact', revision: compactRevision } as const] : []),
+        ...(auth.length > 0 ? [{ type: 'auth', changes: auth } as const] : []),
+      ]
+      put(writeFormat(files, formatFor(changes)))
+      for (const change of changes) put(write(files, { change, record: undefined }))
       await flush()
     },
     close: () => closeFiles(files),

@@ -1,11 +1,17 @@
 /** Whether this version can read a file of the embedded store (L2): LMDB itself ends the process on a file that is none of its own. */
 import { closeSync, openSync, readSync } from 'node:fs'
+import type { BackendChange } from '../backend.ts'
 
 /**
- * The data format that this version writes. It reads all formats up to this one.
- * 1: the file names no format. 2: lease ids with 64 bits, in the journal and in records.
+ * The newest data format. This version reads all formats up to it.
+ * 1: the file names no format. 2: lease ids with 64 bits, in the journal and in records. 3: users and roles.
  */
-export const newestFormat = 2
+export const newestFormat = 3
+
+/** The format that a file with these changes needs. A file without users and roles stays readable for versions that know none. */
+export function formatFor(changes: readonly { readonly type: BackendChange['type'] }[]): number {
+  return changes.some(({ type }) => type === 'auth') ? newestFormat : 2
+}
 
 /** @throws Error when a newer version wrote the data */
 export function checkFormat(path: string, format = 1): void {

@@ -1,0 +1,126 @@
+/** SDR-04: the objects of one API server are exported, and imported into another one. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Unstructured } from '#api/machinery/meta'
+import { lineOf } from '#cli/past/copier'
+import type { Draft } from '#cli/past/forkPlan'
+import { exportObjects } from '#cli/transfer/exportObjects'
+import { importObjects, tryImport } from '#cli/transfer/importObjects'
+import { configMaps, namespaces, secrets } from '#client/builtIn'
+import { createClient } from '#client/clientOverTransport'
+import { createHttpTransport, type HttpTransport } from '#client/httpTransport'
+import type { Transport } from '#client/transport'
+import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { realClock } from '#testing/realClock'
+import { definition, establish, group, version } from '../crd/support.ts'
+
+const servers: TestApiServer[] = []
+const transports: HttpTransport[] = []
+
+async function start(): Promise<Transport> {
+  const api = await startTestApiServer()
+  servers.push(api)
+  const { url, ca, token } = await api.listen()
+  const transport = createHttpTransport({ server: url, tls: { ca }, bearerToken: token, clock: realClock, exactIntegers: true })
+  transports.push(transport)
+  return transport
+}
+
+const ledgers = { group, version: 'v1', resource: 'ledgers', kind: 'Ledger', namespaced: true } as const
+const long = 9007199254740993n
+let old: Transport
+
+before(async () => {
+  old = await start()
+  const client = createClient(old)
+  const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const
+  await establish(client, definition('ledgers', 'Ledger', [version('v1', schema)]))
+  for (const name of ['shop', 'other']) await client.of(namespaces).create({ metadata: { name }, spec: {} })
+  const ledger = { apiVersion: `${group}/v1`, kind: 'Ledger', metadata: { namespace: 'shop', name: 'a' }, count: long }
+  const owner = await client.of<Unstructured>(ledgers).create(ledger as unknown as Unstructured)
+  const ownerReferences = [{ apiVersion: `${group}/v1`, kind: 'Ledger', name: 'a', uid: owner.metadata.uid ?? '', controller: true }]
+  await client.of(configMaps).create({ metadata: { namespace: 'shop', name: 'owned', ownerReferences }, data: { a: '1' } })
+  await client.of(secrets).create({ metadata: { namespace: 'other', name: 'door' }, stringData: { code: '1234' } })
+})
+
+after(async () => {
+  await Promise.all(transports.map((transport) => transport.close()))
+  await Promise.all(servers.map((server) => server.close()))
+})
+
+async function exported(options: Partial<Parameters<typeof exportObjects>[1]> = {}): Promise<Draft[]> {
+  const objects: Draft[] = []
+  await exportObjects(old, { namespaces: [], included: [], ...options }, async (object) => void objects.push(object))
+  return objects
+}
+
+async function* lines(objects: readonly Draft[]) {
+  for (const [at, object] of objects.entries()) yield { line: at + 1, object }
+}
+
+const namesOf = (objects: readonly Draft[]) => objects.map(({ kind, metadata: { namespace, name } }) => [kind, namespace, name].filter(Boolean).join(' '))
+const users = /Ledger|shop|other|CustomResourceDefinition/
+
+test('SDR-04 an export has what users made, in the order in which it can be created', async () => {
+  const names = namesOf(await exported())
+  assert.deepEqual(names.filter((name) => users.test(name)).toSorted(), [
+    'ConfigMap shop owned',
+    `CustomResourceDefinition ledgers.${group}`,
+    'Ledger shop a',
+    'Namespace other',
+    'Namespace shop',
+    'Secret other door',
+  ])
+  assert.ok(names.indexOf('Namespace shop') < names.indexOf('ConfigMap shop owned'))
+  assert.ok(names.indexOf(`CustomResourceDefinition ledgers.${group}`) < names.indexOf('Ledger shop a'))
+  assert.deepEqual(
+    names.filter((name) => !users.test(name)),
+    [],
+    'a fresh server has nothing that users made',
+  )
+})
+
+test('SDR-04 an export of a namespace has the namespace and its objects', async () => {
+  assert.deepEqual(namesOf(await exported({ namespaces: ['shop'] })), ['Namespace shop', 'ConfigMap shop owned', 'Ledger shop a'])
+})
+
+test('SDR-04 kinds that are asked for are exported whole; an unknown one is refused', async () => {
+  assert.ok(namesOf(await exported({ included: ['ns'] })).includes('Namespace kube-system'))
+  await assert.rejects(exported({ included: ['unicorns'] }), /the cluster has no kind "unicorns"/)
+})
+
+test('SDR-04 an import creates what was exported, with its owners, and names what was there when it is repeated', async () => {
+  const to = await start()
+  const objects = await exported()
+  assert.deepEqual(await tryImport(to, lines(objects)), { created: objects.length, there: [], failed: [] })
+  const client = createClient(to)
+  assert.deepEqual((await client.of(configMaps).list({ namespace: 'shop' })).items, [], 'a dry run creates nothing')
+  assert.deepEqual(await importObjects(to, realClock, lines(objects)), { created: objects.length, there: [], failed: [] })
+  const ledger = await client.of<Unstructured>(ledgers).get({ namespace: 'shop', name: 'a' })
+  assert.equal(ledger.count, long)
+  const owned = await client.of(configMaps).get({ namespace: 'shop', name: 'owned' })
+  assert.deepEqual(
+    [owned.data, owned.metadata.ownerReferences],
+    [{ a: '1' }, [{ apiVersion: `${group}/v1`, kind: 'Ledger', name: 'a', uid: ledger.metadata.uid, controller: true }]],
+  )
+  const again = await importObjects(to, realClock, lines(objects))
+  assert.equal(again.created, 0)
+  assert.equal(again.there.length, objects.length)
+  assert.ok(again.there.includes('configmaps shop/owned'))
+  assert.deepEqual((await tryImport(to, lines(objects))).there, again.there)
+})
+
+test('SDR-04 an import reports what the cluster refuses, and creates the rest', async () => {
+  const to = await start()
+  const configMap = (name: string): Draft => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name } })
+  const objects = [{ apiVersion: 'none.io/v1', kind: 'None', metadata: { name: 'x' } }, configMap('No'), configMap('yes')]
+  const unknown = 'line 1: the cluster serves no None of none.io/v1'
+  for (const report of [await tryImport(to, lines(objects)), await importObjects(to, realClock, lines(objects))]) {
+    assert.equal(report.created, 1)
+    assert.deepEqual(
+      report.failed.map((line) => line.split(': ').slice(0, 2).join(': ')),
+      [unknown, 'configmaps default/No: ConfigMap "No" is invalid'],
+    )
+  }
+  assert.equal(lineOf({ group: '', resource: 'configmaps' } as never, configMap('yes')), 'configmaps default/yes')
+})
