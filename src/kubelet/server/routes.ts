@@ -116,16 +116,16 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ['portForward/*', refusePlain],
     ['logs', ({ query }) => logPage(view, [], query)],
     ['logs/*', ({ path, query }) => logPage(view, path, query)],
-    ['views/*', ({ path }) => viewPage(view, path)],
+    ['views/*', ({ path, query }) => viewPage(view, path, query)],
     ['debug/*', ({ request }) => debugPage(deps, request)],
   ])
 }
 
 /** A view as the API server shows it in node.skiff.dev. */
-function viewPage(view: KubeletView, [name, ...rest]: readonly string[]): Page {
+async function viewPage(view: KubeletView, [name, ...rest]: readonly string[], query: URLSearchParams): Promise<Page> {
   const found = nodeViews.find(({ resource }) => resource === name)
   if (!found || rest.length > 0) throw notFound()
-  return json(found.compute(view))
+  return json(await found.compute(view, query))
 }
 
 function refusePlain(): never {
