@@ -109,7 +109,10 @@ function masquerader({ exec }: NetworkAgentDeps, { clusterCidr }: NetworkAgentCo
 /** A table of the whole Internet is larger. */
 const maxOutputBytes = 8 * 2 ** 20
 
-async function readRoutes({ exec, informers, modes = routeModes }: NetworkAgentDeps, { nodeName, clusterCidr, routeMode }: NetworkAgentConfig): Promise<NodeRoutes> {
+async function readRoutes(
+  { exec, informers, modes = routeModes }: NetworkAgentDeps,
+  { nodeName, clusterCidr, routeMode }: NetworkAgentConfig,
+): Promise<NodeRoutes> {
   const { lister, store } = informers.of(nodes)
   const own = lister.get({ name: nodeName })
   if (!own) return { note: 'the agent has not read the nodes yet' }

@@ -3,8 +3,8 @@
 export interface ServiceRuleText {
   /** The chain, or the map with the key of its element. */
   readonly place: string
-  /** Lines as the kernel shows them. Absent: the proxy wants the rule, and the kernel does not have it. */
-  readonly text?: string | undefined
+  /** As the kernel shows them. Absent: the proxy wants the rule, and the kernel does not have it. */
+  readonly lines?: readonly string[] | undefined
   /** New connections that took the rule, where the mode counts them. */
   readonly connections?: number | undefined
 }
@@ -96,6 +96,6 @@ export interface NetworkProbeResults {
 
 export interface NetworkProbes extends Partial<NetworkProbeResults> {
   readonly note?: string | undefined
-  /** What the kubelet wrote into the pod's /etc/resolv.conf. */
+  /** What the kubelet wrote into the pod's /etc/resolv.conf; of a node: cluster DNS. */
   readonly resolver?: Resolver | undefined
 }

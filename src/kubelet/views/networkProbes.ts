@@ -57,7 +57,7 @@ export const networkProbesView: NodeView = {
   texts: bareMap({
     '': 'NetworkProbes is what a pod or its node reaches. It has the name of the node, which sends the packets when it is asked.',
     note: 'Why nothing was probed.',
-    resolver: "What the kubelet wrote into the pod's /etc/resolv.conf.",
+    resolver: "What the kubelet wrote into the pod's /etc/resolv.conf. Without a pod: cluster DNS.",
     answers: 'The answers of the name servers.',
     connections: 'The connections that were tried, each closed at once.',
     error: errorText,
@@ -82,8 +82,8 @@ async function probe(view: KubeletView, query: URLSearchParams): Promise<Network
   const questions = few(query.getAll('resolve')).map(questionOf)
   const connections = few(query.getAll('connect')).map(connectionOf)
   const named = query.get('pod')
-  if (named === null && questions.length + connections.length === 0) throw new ProbeFault('name a pod, names or addresses: ?pod=, resolve=, connect=')
-  const from = named === null ? { resolver: { servers: view.config.clusterDNS, searches: [], options: [] } } : await podEnd(view, named)
+  const from =
+    named === null ? { resolver: { servers: view.config.clusterDNS, searches: [`svc.${view.config.clusterDomain}`], options: [] } } : await podEnd(view, named)
   const results = questions.length + connections.length === 0 ? {} : await run({ ...sourceOf(from), questions, connections })
   return { resolver: from.resolver, ...results }
 }

@@ -33,12 +33,7 @@ export const nodeRoutesView: NodeView = {
     field('routes', 5, listOf(route), false),
     field('neighbours', 6, listOf(neighbour), false),
   ]),
-  columns: [
-    nameColumn,
-    { name: 'Mode', type: 'string', value: ({ mode = '' }: NodeRoutes) => mode },
-    ...routeStates.map(count),
-    errorColumn,
-  ],
+  columns: [nameColumn, { name: 'Mode', type: 'string', value: ({ mode = '' }: NodeRoutes) => mode }, ...routeStates.map(count), errorColumn],
   texts: bareMap({
     '': 'NodeRoutes is what the kernel of a node has of the pod network. It has the name of the node.',
     mode: 'How packets get to the pods of other nodes.',
@@ -53,12 +48,17 @@ export const nodeRoutesView: NodeView = {
       schema: route,
       texts: bareMap({
         '': 'NodeRoute is one route.',
-        state: 'present: as wanted; missing: the agent wants it and the kernel does not have it; foreign: another program made it; local: leads to a pod of this node.',
+        state:
+          'present: as wanted; missing: the agent wants it and the kernel does not have it; foreign: another program made it; local: leads to a pod of this node.',
       }),
     },
     {
       schema: neighbour,
-      texts: bareMap({ '': 'NodeNeighbour is one entry of the neighbour table.', linkAddress: 'Absent: unknown.', state: 'As the kernel calls it, such as REACHABLE.' }),
+      texts: bareMap({
+        '': 'NodeNeighbour is one entry of the neighbour table.',
+        linkAddress: 'Absent: unknown.',
+        state: 'As the kernel calls it, such as REACHABLE.',
+      }),
     },
   ],
   compute: async (view) => (await view.context()?.nodeNetwork?.routes?.()) ?? { note: 'no network agent of Skiff runs in this agent' },

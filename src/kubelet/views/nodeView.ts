@@ -47,6 +47,11 @@ export function listOf(element: Schema): Schema {
   return { type: 'array', element }
 }
 
-export const nameColumn = { name: 'Name', type: 'string', format: 'name', value: ({ metadata }: { readonly metadata: { readonly name?: string } }) => metadata.name }
+export const nameColumn = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  value: ({ metadata }: { readonly metadata: { readonly name?: string } }) => metadata.name,
+}
 export const errorColumn = { name: 'Error', type: 'string', value: ({ error = '' }: { readonly error?: string }) => error }
 export const errorText = 'Why the kubelet did not answer.'

@@ -5,7 +5,7 @@ import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, struc
 
 const rule = struct('ServiceRule', [
   field('place', 1, text),
-  field('text', 2, text, false),
+  field('lines', 2, listOf(text), false),
   field('connections', 3, { type: 'integer', format: 'int64' }, false),
 ])
 
@@ -33,7 +33,7 @@ export const serviceRulesView: NodeView = {
       texts: bareMap({
         '': 'ServiceRule is one rule of the node.',
         place: 'The chain, or the map and the key in it.',
-        text: 'The rule as the kernel has it. Absent: the proxy wants the rule, and the kernel does not have it.',
+        lines: 'The rule as the kernel has it. Absent: the proxy wants the rule, and the kernel does not have it.',
         connections: 'New connections that took the rule, where the mode counts them.',
       }),
     },

@@ -45,7 +45,11 @@ export async function runNodeAgent(configFile: string, verbosity: number, signal
   const renewals: Renewals = []
   const policies = networkPolicies(config, tools, renewals)
   const node = network(config, tools, renewals)
-  const components = [...(await kubelet(config, tools, renewals, { podNetwork: policies.agent, nodeNetwork: node.shown })), ...node.components, ...policies.components]
+  const components = [
+    ...(await kubelet(config, tools, renewals, { podNetwork: policies.agent, nodeNetwork: node.shown })),
+    ...node.components,
+    ...policies.components,
+  ]
   file.follow((text) => {
     // Only the certificates ever change while an agent runs.
     Object.assign(config, JSON.parse(text) as AgentConfig)
@@ -84,7 +88,12 @@ function access(
   return { client, informers: createSharedInformerFactory(client, tools, options) }
 }
 
-async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renewals, networks: Pick<KubeletDeps, 'podNetwork' | 'nodeNetwork'>): Promise<Component[]> {
+async function kubelet(
+  config: AgentConfig,
+  tools: ProcessTools,
+  renewals: Renewals,
+  networks: Pick<KubeletDeps, 'podNetwork' | 'nodeNetwork'>,
+): Promise<Component[]> {
   const exec = createExec()
   const images = await exec.run('ctr', ['--address', nodePaths.containerdSocket, '--namespace', 'k8s.io', 'images', 'ls', '-q', `name==${pauseImage}`])
   if (images.stdout.trim() === '') await importImage({ exec, socket: nodePaths.containerdSocket }, buildPauseImage(pauseImage))

@@ -55,11 +55,14 @@ async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly Service
   return found
 }
 
-/** The lines between the braces of the table and of the chain or map. */
-function readRule(listed: string): Pick<ServiceRuleText, 'text' | 'connections'> {
-  const lines = listed.split('\n').slice(2, -3)
+/** The lines between the braces of the table and of the chain or map, without the types of a map. */
+function readRule(listed: string): Pick<ServiceRuleText, 'lines' | 'connections'> {
+  const lines = listed
+    .split('\n')
+    .slice(2, -3)
+    .filter((line) => !line.startsWith('\t\ttype '))
   const counted = /counter packets (\d+)/.exec(listed)?.[1]
-  return { text: lines.map((line) => line.trim()).join('\n'), ...(counted === undefined ? {} : { connections: Number(counted) }) }
+  return { lines: lines.map((line) => line.trim()), ...(counted === undefined ? {} : { connections: Number(counted) }) }
 }
 
 /** What differs between the families in nft's syntax. */
