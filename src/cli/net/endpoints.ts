@@ -19,9 +19,12 @@ export interface ShownEndpoint {
 /** @param of a port of the Service; absent: all ports */
 export function endpointsOf(slices: readonly Frozen<EndpointSlice>[], of?: Frozen<ServicePort>): ShownEndpoint[] {
   const found = new Map<string, ShownEndpoint>()
-  for (const { endpoints = [], ports = [] } of slices) {
-    const wanted = ports.filter((port) => of === undefined || ((port.name ?? '') === (of.name ?? '') && (port.protocol ?? 'TCP') === (of.protocol ?? 'TCP')))
-    for (const { addresses, conditions, nodeName, zone, hints, targetRef } of endpoints)
+  for (const { endpoints, ports } of slices) {
+    // Both may be null.
+    const wanted = (ports ?? []).filter(
+      (port) => of === undefined || ((port.name ?? '') === (of.name ?? '') && (port.protocol ?? 'TCP') === (of.protocol ?? 'TCP')),
+    )
+    for (const { addresses, conditions, nodeName, zone, hints, targetRef } of endpoints ?? [])
       for (const { port } of wanted) {
         const [address] = addresses
         if (address === undefined || port === undefined) continue

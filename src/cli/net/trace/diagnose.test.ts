@@ -38,14 +38,24 @@ const setUps: readonly (readonly [name: string, broken: Partial<TraceFacts>, cau
     'targetPort',
     /no container .* names a port "web"; they name: http/,
   ],
-  ['a policy denies it', { ...silent, destinations: [{ ...destination, verdict: { found: verdict(false) } }] }, 'policy', /deny .*: ingress of d\/web by d\/deny/],
+  [
+    'a policy denies it',
+    { ...silent, destinations: [{ ...destination, verdict: { found: verdict(false) } }] },
+    'policy',
+    /deny .*: ingress of d\/web by d\/deny/,
+  ],
   [
     'the dnsPolicy of the pod is Default',
     { ...good, pod: pod('client', 'n1', '10.244.0.2', { dnsPolicy: 'Default' }), answers: noName },
     'dnsPolicy',
     /dnsPolicy Default .* does not ask cluster DNS .* web: NXDOMAIN/,
   ],
-  ['the node of the endpoint is down', { ...silent, nodes: new Map([...good.nodes, ['n2', { found: node('n2', false) }]]) }, 'node', /node n2 is not Ready: Kubelet stopped/],
+  [
+    'the node of the endpoint is down',
+    { ...silent, nodes: new Map([...good.nodes, ['n2', { found: node('n2', false) }]]) },
+    'node',
+    /node n2 is not Ready: Kubelet stopped/,
+  ],
   [
     'the node of the only endpoint is down, so that the endpoint is not ready',
     { ...silent, nodes: new Map([...good.nodes, ['n2', { found: node('n2', false) }]]), destinations: [{ ...destination, ready: false }] },
@@ -58,7 +68,35 @@ const setUps: readonly (readonly [name: string, broken: Partial<TraceFacts>, cau
     'proxy',
     /lacks 1 of 1 rules of the Service \(service-ips 10\.96\.0\.5\)/,
   ],
-  ['no proxy runs', { front: silent.front, service: withService({ rules: { found: { note: 'the service proxy does not run' } } }) }, 'proxy', /does not run on the pod's node/],
+  [
+    'the proxy has stopped, so that cluster DNS does not answer',
+    {
+      ...silent,
+      answers: [{ name: 'web', type: 'A', server: '10.96.0.10', code: 'TIMEOUT' }],
+      service: withService({ rules: { found: { mode: 'nftables', rules: [{ place: 'service-ips 10.96.0.5' }] } } }),
+    },
+    'proxy',
+    /lacks 1 of 1 rules/,
+  ],
+  [
+    'the rules of cluster DNS are gone, and the target is outside',
+    {
+      ...refused,
+      front: undefined,
+      service: undefined,
+      destinations: [],
+      answers: [{ name: 'example.org', type: 'A', server: '10.96.0.10', code: 'TIMEOUT' }],
+      dnsRules: { found: { mode: 'nftables', rules: [{ place: 'service-ips 10.96.0.10 . udp . 53' }] } },
+    },
+    'proxy',
+    /no name server answers: .* lacks 1 of 1 rules/,
+  ],
+  [
+    'no proxy runs',
+    { front: silent.front, service: withService({ rules: { found: { note: 'the service proxy does not run' } } }) },
+    'proxy',
+    /does not run on the pod's node/,
+  ],
   [
     'the route to the node is missing',
     { ...silent, routes: routesOf({ cidr: '10.244.1.0/24', via: '10.88.0.11', state: 'missing' }) },
@@ -86,7 +124,12 @@ const setUps: readonly (readonly [name: string, broken: Partial<TraceFacts>, cau
     'class',
     /names the class "nginx", which does not exist; classes: skiff/,
   ],
-  ['the certificate has expired', { front: result('10.96.0.5', 80, 'connected', { protocol: 'tls', ...expired }) }, 'certificate', /of web expired at 2026-01-01/],
+  [
+    'the certificate has expired',
+    { front: result('10.96.0.5', 80, 'connected', { protocol: 'tls', ...expired }) },
+    'certificate',
+    /of web expired at 2026-01-01/,
+  ],
 ]
 
 for (const [name, broken, cause, text] of setUps) {
@@ -104,7 +147,7 @@ test('SVC-13 skiff net trace names no culprit for a connection that gets through
   assert.equal(trace.culprit, undefined)
   assert.deepEqual(
     trace.hops.map(({ hop, state }) => `${hop} ${state}`),
-    ['pod ok', 'name ok', 'service ok', 'proxy ok', 'endpoints ok', 'policies ok', 'route ok', 'route ok', 'endpoint ok', 'connection ok'],
+    ['pod ok', 'proxy ok', 'name ok', 'service ok', 'endpoints ok', 'policies ok', 'route ok', 'route ok', 'endpoint ok', 'connection ok'],
   )
   assert.match(describeTrace(trace), /\n\nIt gets through\.\n$/)
 })

@@ -11,6 +11,8 @@ export function diagnose(facts: TraceFacts): Trace {
     ...sourceHops(facts),
     ...(facts.ingress ? [ingressHop(facts.ingress)] : []),
     ...(facts.service?.isExternal ? [loadBalancerHop(facts.service)] : []),
+    // Cluster DNS is a Service, too: when the proxy has stopped, its names are not resolved either.
+    ...(facts.service ? rulesHop(facts.service) : []),
     ...(facts.target.host === undefined ? [] : [nameHop(facts)]),
     ...(facts.service ? serviceHops(facts.service, facts.target.port) : []),
     ...endpointHops(facts),
@@ -74,7 +76,7 @@ function loadBalancerHop({ namespace, name, service }: ServiceFacts): Hop {
   return fault('load balancer', 'class', `the Service ${namespace}/${name} has no load balancer address: ${why}`)
 }
 
-function nameHop({ target, resolver, answers, service, pod }: TraceFacts): Hop {
+function nameHop({ target, resolver, answers, service, pod, dnsRules }: TraceFacts): Hop {
   if (resolver.notShown !== undefined) return unknown('name', `not resolved: ${resolver.notShown}`)
   const good = answers.find(({ records = [] }) => records.length > 0)
   if (good) return ok('name', `${good.name} is ${good.records?.join(', ')} (by ${good.server})`)
@@ -86,6 +88,8 @@ function nameHop({ target, resolver, answers, service, pod }: TraceFacts): Hop {
     const policy = `dnsPolicy ${dnsPolicy}${hostNetwork ? ' with hostNetwork' : ''}`
     return fault('name', 'dnsPolicy', `the pod has ${policy} and so does not ask cluster DNS for the Service; ${asked}`)
   }
+  const silence = dnsRules && rulesFault(dnsRules)
+  if (silence) return { ...silence, text: `no name server answers: ${silence.text}` }
   if (service && isAbsent(service)) return absentService(service, asked)
   return fault('name', 'name', `the name is not resolved; ${asked}`)
 }
@@ -109,29 +113,30 @@ function serviceHops(facts: ServiceFacts, wanted: string | undefined): Hop[] {
       'service',
       `${namespace}/${name}, ${found.spec.type ?? 'ClusterIP'} ${address} port ${port.port}/${port.protocol ?? 'TCP'} to ${port.targetPort ?? port.port}`,
     ),
-    ...rulesHop(facts),
   ]
 }
 
-function rulesHop({ service, rules, selected, slices }: ServiceFacts): Hop[] {
+function rulesHop({ service, rules }: ServiceFacts): Hop[] {
   if (!hasVirtualAddress(service)) return []
   if (rules.notShown !== undefined) return [unknown('proxy', `rules not shown: ${rules.notShown}`)]
+  const problem = rulesFault(rules)
+  if (problem) return [problem]
   const { mode, note, rules: found = [] } = rules.found ?? {}
-  const missing = found.filter(({ lines }) => lines === undefined)
+  if (mode === undefined || found.length === 0) return [unknown('proxy', note ?? 'no rules are shown')]
+  return [ok('proxy', `${mode}: ${found.length} rules on the pod's node`)]
+}
+
+/** What of the proxy's work is missing on the pod's node. */
+function rulesFault({ found }: ServiceFacts['rules']): Hop | undefined {
+  const { mode, note, rules = [] } = found ?? {}
+  const missing = rules.filter(({ lines }) => lines === undefined)
   if (missing.length > 0)
-    return [
-      fault(
-        'proxy',
-        'proxy',
-        `the kernel of the pod's node lacks ${missing.length} of ${found.length} rules of the Service (${missing[0]?.place}): the proxy has stopped or cannot write`,
-      ),
-    ]
-  if (mode === undefined)
-    return note?.includes('does not run') ? [fault('proxy', 'proxy', `${note} on the pod's node`)] : [unknown('proxy', note ?? 'no rules')]
-  if (found.length === 0) return [note === undefined ? fault('proxy', 'proxy', "the pod's node has no rules of the Service") : unknown('proxy', note)]
-  // Without endpoints the rules refuse: that is the endpoints' fault.
-  const has = (slices.found ?? selected.found ?? []).length > 0
-  return [ok('proxy', `${mode}: ${found.length} rules${has ? '' : ', which refuse'}`)]
+    return fault(
+      'proxy',
+      'proxy',
+      `the kernel of the pod's node lacks ${missing.length} of ${rules.length} rules of the Service (${missing[0]?.place}): the proxy has stopped or cannot write`,
+    )
+  return mode === undefined && note?.includes('does not run') ? fault('proxy', 'proxy', `${note} on the pod's node`) : undefined
 }
 
 function hasVirtualAddress({ found }: ServiceFacts['service']): boolean {

@@ -61,6 +61,8 @@ export interface TraceFacts {
   readonly resolver: Seen<Resolver>
   /** In the order in which the pod asks. */
   readonly answers: readonly DnsAnswer[]
+  /** Rules of the Service of cluster DNS on the node of the source, when no name server answered. */
+  readonly dnsRules?: Seen<NodeServiceRules> | undefined
   readonly service?: ServiceFacts | undefined
   readonly ingress?: IngressFacts | undefined
   readonly destinations: readonly Destination[]

@@ -28,6 +28,8 @@ export interface TraceFlags {
 
 /** More endpoints are not looked at. A probe takes eight connections. */
 const mostDestinations = 4
+/** The Service of cluster DNS, as dns/clusterDns.ts creates it. */
+const dnsService = 'kube-system/kube-dns'
 const podPrefix = /^(?:pods?|po)\//
 
 export async function gatherFacts(deps: TraceDeps, podText: string, targetText: string, flags: TraceFlags): Promise<TraceFacts> {
@@ -54,6 +56,7 @@ export async function gatherFacts(deps: TraceDeps, podText: string, targetText: 
     routes: new Map(await Promise.all(names.map(async (name) => [name, await viewOf<NodeRoutes>(reader, 'noderoutes', name)] as const))),
     resolver: { found: source.found?.resolver, notShown: source.notShown },
     answers,
+    ...(answers.length > 0 && answers.every(({ code }) => code === 'TIMEOUT') ? { dnsRules: await rulesFor(reader, pod, dnsService) } : {}),
     service,
     ingress,
     destinations,
@@ -108,7 +111,6 @@ async function serviceFacts(
     .map(([key, value]) => `${key}=${value}`)
     .join(',')
   const selected = labelSelector === '' ? { found: [] } : await reader.list<Pod>(paths.pods(namespace), { labelSelector })
-  const { nodeName } = pod.spec
   return {
     namespace,
     name,
@@ -117,12 +119,14 @@ async function serviceFacts(
     slices: await slicesOf<EndpointSlice>(reader, namespace, name),
     selected,
     others: selected.found?.length === 0 ? await reader.list<Pod>(paths.pods(namespace), { limit: '100' }) : { found: [] },
-    rules:
-      nodeName === undefined
-        ? { notShown: 'the pod is on no node' }
-        : await viewOf<NodeServiceRules>(reader, 'servicerules', nodeName, { service: `${namespace}/${name}` }),
+    rules: await rulesFor(reader, pod, `${namespace}/${name}`),
     isExternal,
   }
+}
+
+/** On the node of the pod. */
+async function rulesFor(reader: Reader, { spec: { nodeName } }: Frozen<Pod>, service: string): Promise<Seen<NodeServiceRules>> {
+  return nodeName === undefined ? { notShown: 'the pod is on no node' } : viewOf<NodeServiceRules>(reader, 'servicerules', nodeName, { service })
 }
 
 function portOf(service: Frozen<Service> | undefined, wanted: string | undefined): Frozen<ServicePort> | undefined {

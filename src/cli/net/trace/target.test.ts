@@ -20,7 +20,8 @@ for (const [text, want] of targets) {
 }
 
 test('SVC-13 skiff net trace refuses a target that is none', () => {
-  for (const text of ['ftp://web', 'a b', '10.0.0.1', 'a/b/c/d', 'https://', 'web?x=1']) assert.throws(() => parseTarget(text, 'd', undefined), CommandError, text)
+  for (const text of ['ftp://web', 'a b', '10.0.0.1', 'a/b/c/d', 'https://', 'web?x=1'])
+    assert.throws(() => parseTarget(text, 'd', undefined), CommandError, text)
 })
 
 test('SVC-12 skiff net trace asks for names in the order of the pod’s resolver', () => {

@@ -32,7 +32,14 @@ export const service: Service = {
   spec: { type: 'ClusterIP', clusterIP: '10.96.0.5', selector: { app: 'web' }, ports: [{ name: 'http', port: 80, targetPort: 8080, protocol: 'TCP' }] },
 }
 
-export const destination: Destination = { address: '10.244.1.2', port: 8080, ready: true, node: 'n2', pod: pod('web', 'n2', '10.244.1.2'), verdict: { found: verdict() } }
+export const destination: Destination = {
+  address: '10.244.1.2',
+  port: 8080,
+  ready: true,
+  node: 'n2',
+  pod: pod('web', 'n2', '10.244.1.2'),
+  verdict: { found: verdict() },
+}
 
 export const serviceFacts: ServiceFacts = {
   namespace: 'd',
