@@ -30,6 +30,7 @@ export const service: Service = {
   kind: 'Service',
   metadata: { name: 'web', namespace: 'd' },
   spec: { type: 'ClusterIP', clusterIP: '10.96.0.5', selector: { app: 'web' }, ports: [{ name: 'http', port: 80, targetPort: 8080, protocol: 'TCP' }] },
+  status: {},
 }
 
 export const destination: Destination = {
