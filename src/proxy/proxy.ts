@@ -39,12 +39,12 @@ const zoneLabel = 'topology.kubernetes.io/zone'
 /** Changes within this time are one application. */
 const settleMs = 10
 
-export interface Proxy extends Component {
+export interface ServiceProxy extends Component {
   /** The kernel's rules of one Service. @param service namespace/name */
   serviceRules(service: string): Promise<NodeServiceRules>
 }
 
-export function createProxy(deps: ProxyDeps, config: ProxyConfig): Proxy {
+export function createProxy(deps: ProxyDeps, config: ProxyConfig): ServiceProxy {
   let running: RunningProxy | undefined
   const onRunning = (now: RunningProxy | undefined) => {
     running = now

@@ -26,7 +26,7 @@ export function describeRoutes({ found, notShown }: FoundRoutes): string {
 function nodeText({ node, mode, note, error, podCIDRs = [], routes = [], neighbours = [] }: NonNullable<FoundRoutes['found']>[number]): string {
   if (mode === undefined) return `${node}: not shown: ${error ?? note ?? 'the node says nothing'}\n`
   const local = routes.filter(({ state }) => state === 'local').length
-  const head = `${node}: pods ${podCIDRs.join(', ') || 'none'}, mode ${mode}, ${local} routes to pods of its own\n`
+  const head = `${node}: pods ${podCIDRs.join(', ') || 'none'}, mode ${mode}, routes to its own pods: ${local}\n`
   const shown = routes.filter(({ state }) => state !== 'local')
   const rows = shown.map(({ cidr, via = '-', device = '-', state }) => [`  ${cidr}`, via, device, state === 'present' ? state : state.toUpperCase()])
   const near = neighbours.map(({ address, device = '-', linkAddress = '-', state }) => [`  ${address}`, device, linkAddress, state])

@@ -127,7 +127,7 @@ function nodeText({ node, found, notShown }: Frozen<Seen<NodeServiceRules> & { n
   if (!found) return `${node}: not shown: ${notShown}\n`
   const { mode, note, rules = [] } = found
   const shown = rules.flatMap(({ place, lines, connections }) => [
-    `  ${place}${connections === undefined ? '' : ` (${connections} connections)`}${lines === undefined ? ': MISSING in the kernel' : ''}`,
+    `  ${place}${connections === undefined ? '' : ` (connections: ${connections})`}${lines === undefined ? ': MISSING in the kernel' : ''}`,
     ...(lines ?? []).map((line) => `    ${line}`),
   ])
   return [`${node}: ${[mode, note].filter(Boolean).join(', ') || 'no rules'}`, ...shown].map((line) => `${line}\n`).join('')

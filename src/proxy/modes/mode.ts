@@ -15,7 +15,7 @@ export interface ProxyMode {
   /** Keeps the host in step with the newest model until the signal aborts. The rules stay: a proxy that restarts must not cut the traffic. */
   run(deps: ProxyModeDeps, models: ProxyModels, signal: AbortSignal): Promise<void>
   /** The kernel's rules of the Services of a model, which are few, in the order in which a packet meets them. Absent: the mode cannot show them. */
-  rulesOf?(exec: Exec, model: FamilyModel): Promise<readonly ServiceRuleText[]>
+  rulesOf?: ((exec: Exec, model: FamilyModel) => Promise<readonly ServiceRuleText[]>) | undefined
   /** Removes from the host what run() made, in this or an earlier process. Nothing to remove is fine, and so is a host that cannot run the mode. */
   cleanUp(exec: Exec): Promise<void>
 }

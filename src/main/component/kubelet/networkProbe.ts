@@ -21,6 +21,11 @@ const maxAtOnce = 4
 const maxRecords = 64
 const maxText = 256
 
+/** Words that run this program. */
+export function selfWords(): string[] {
+  return [process.execPath, ...process.argv.slice(1, 2)]
+}
+
 /** @param self words that run this program */
 export function networkProbes(exec: Exec, self: readonly string[]): (probe: NetworkProbe) => Promise<NetworkProbeResults> {
   let running = 0
