@@ -59,8 +59,8 @@ test('SVC-06 skiff net takes NAME, NAMESPACE/NAME and the kind before it', () =>
 })
 
 test('SVC-06 skiff net service and route print what a tenant or a node sends as part of its line, and each part that is not shown', () => {
-  const escape = '\u001b'
-  const evil = `${escape}[2Jx\nroutes: none`
+  const escapeCode = '\u001b'
+  const evil = `${escapeCode}[2Jx\nroutes: none`
   const service = printableData({
     service: 'd/web',
     spec: { ports: [{ name: evil, port: 80 }], clusterIPs: ['10.96.0.5'] },
@@ -75,7 +75,7 @@ test('SVC-06 skiff net service and route print what a tenant or a node sends as 
     },
   })
   const text = describeService(service)
-  assert.ok(!text.includes(escape) && !/^routes/m.test(text), text)
+  assert.ok(!text.includes(escapeCode) && !/^routes/m.test(text), text)
   assert.match(text, /^endpoints: not shown: you may not list endpointslices$/m)
   assert.match(text, /^ {2}service-ips: MISSING in the kernel$/m)
   assert.match(text, /\(connections: 2\)$/m)
@@ -88,6 +88,6 @@ test('SVC-06 skiff net service and route print what a tenant or a node sends as 
       ],
     }),
   )
-  assert.ok(!routes.includes(escape) && !/^routes/m.test(routes), routes)
+  assert.ok(!routes.includes(escapeCode) && !/^routes/m.test(routes), routes)
   assert.match(routes, /FOREIGN$/m)
 })

@@ -24,7 +24,11 @@ async function probed(query: string, world: World = {}): Promise<{ readonly foun
   const pod = { metadata: { namespace: 'd', name: 'web', uid: 'u' }, spec: { hostNetwork } }
   const view = {
     config: { clusterDNS: ['10.96.0.10'], clusterDomain: 'cluster.local' },
-    runtime: { listPodSandbox: async () => sandboxes, sandboxNetworkNamespace: async () => (world.namespacePath === '' ? undefined : namespacePath) },
+    runtime: {
+      usesHost: !isSimulated,
+      listPodSandbox: async () => sandboxes,
+      sandboxNetworkNamespace: async () => (world.namespacePath === '' ? undefined : namespacePath),
+    },
     pod: (namespace: string, name: string) => (namespace === 'd' && name === 'web' ? pod : undefined),
     resolver: () => ({ servers: ['192.0.2.53'], searches, options: [] }),
     context: () => ({ nodeNetwork: isSimulated ? undefined : { probe } }),
@@ -63,7 +67,7 @@ const refused: readonly (readonly [query: string, world: World, note: RegExp])[]
   ['pod=d/other', {}, /not on this node/],
   ['pod=d/web', { sandboxes: [{ id: 's', state: 'SANDBOX_NOTREADY' }] }, /its sandbox does not run/],
   ['pod=d/web', { namespacePath: '' }, /does not tell the network namespace/],
-  ['pod=d/web', { isSimulated: true }, /cannot send packets/],
+  ['pod=d/web', { isSimulated: true }, /a simulated node has no network/],
   ['resolve=TXT/web', {}, /resolve: expected/],
   ['resolve=A/a..b', {}, /resolve: expected/],
   [`resolve=A/${'a.'.repeat(200)}b`, {}, /resolve: expected/],

@@ -9,7 +9,7 @@ import { bareMap } from '#base/bareMap'
 import { messageOf } from '#base/messageOf'
 import type { FrozenPod } from '../core/containers.ts'
 import type { KubeletView } from '../core/kubeletView.ts'
-import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, struct, text, viewSchema } from './nodeView.ts'
+import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema } from './nodeView.ts'
 
 const resolver = struct('PodResolver', [
   field('servers', 1, listOf(text), false),
@@ -78,7 +78,7 @@ export const networkProbesView: NodeView = {
 
 async function probe(view: KubeletView, query: URLSearchParams): Promise<NetworkProbes> {
   const run = view.context()?.nodeNetwork?.probe
-  if (!run) throw new ProbeFault('this node cannot send packets from its pods')
+  if (!run) throw new ProbeFault(networkNote(view, 'nothing that can send packets from pods'))
   const questions = few(query.getAll('resolve')).map(questionOf)
   const connections = few(query.getAll('connect')).map(connectionOf)
   const named = query.get('pod')

@@ -55,3 +55,8 @@ export const nameColumn = {
 }
 export const errorColumn = { name: 'Error', type: 'string', value: ({ error = '' }: { readonly error?: string }) => error }
 export const errorText = 'Why the kubelet did not answer.'
+
+/** Why a part of the network is not shown. @param missing what does not run in this node's agent */
+export function networkNote(view: KubeletView, missing: string): string {
+  return view.runtime.usesHost ? `${missing} runs in the agent of this node` : 'a simulated node has no network'
+}
