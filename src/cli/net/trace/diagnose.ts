@@ -123,7 +123,7 @@ function rulesHop({ service, rules }: ServiceFacts): Hop[] {
   if (problem) return [problem]
   const { mode, note, rules: found = [] } = rules.found ?? {}
   if (mode === undefined || found.length === 0) return [unknown('proxy', note ?? 'no rules are shown')]
-  return [ok('proxy', `${mode}: ${found.length} rules on the pod's node`)]
+  return [ok('proxy', `${mode}, rules on the node of the pod: ${found.length}`)]
 }
 
 /** What of the proxy's work is missing on the pod's node. */
