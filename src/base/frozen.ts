@@ -37,19 +37,19 @@ function setMember(copy: Record<string, unknown>, key: string, member: unknown):
   else copy[key] = member
 }
 
-/** Members that are copied before others get a turn: some ten milliseconds. */
-const membersPerTurn = 10_000
+/** Members and items that are copied before others get a turn: some ten milliseconds. */
+const copiesPerTurn = 10_000
 
-/** As {@link deepCopy}; pauses within objects of many members. */
-export function* deepCopyInSteps<T>(value: T | DeepReadonly<T>): Generator<undefined, T> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return deepCopy(value)
-  const copy: Record<string, unknown> = {}
-  let members = 0
+/** As {@link deepCopy}; pauses after many members and items, at any depth. */
+export function* deepCopyInSteps<T>(value: T | DeepReadonly<T>, done = { copies: 0 }): Generator<undefined, T> {
+  if (typeof value !== 'object' || value === null) return value as T
+  const copy: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {}
   for (const key in value) {
     const own = (value as Record<string, unknown>)[key]
-    const member = typeof own === 'object' ? yield* deepCopyInSteps(own) : own
-    setMember(copy, key, member)
-    if (++members % membersPerTurn === 0) yield
+    const member = typeof own === 'object' ? yield* deepCopyInSteps(own, done) : own
+    if (Array.isArray(copy)) copy.push(member)
+    else setMember(copy, key, member)
+    if (++done.copies % copiesPerTurn === 0) yield
   }
   return copy as T
 }

@@ -134,7 +134,7 @@ export const fieldError = {
   typeInvalid: (path: FieldPath, value: unknown, detail: string) =>
     lazily('FieldValueTypeInvalid', path, () => withDetail(`Invalid value: ${printValue(value)}`, detail)),
   duplicate: (path: FieldPath, value: unknown) => lazily('FieldValueDuplicate', path, () => `Duplicate value: ${printValue(value)}`),
-  notFound: (path: FieldPath, value: unknown) => lazily('FieldValueNotFound', path, () => `Not found: ${printValue(value)}`),
+  notFound: (path: FieldPath, value: unknown, detail = '') => lazily('FieldValueNotFound', path, () => withDetail(`Not found: ${printValue(value)}`, detail)),
   forbidden: (path: FieldPath, detail: string) => lazily('FieldValueForbidden', path, () => withDetail('Forbidden', detail)),
   notSupported: (path: FieldPath, value: unknown, supported: readonly string[]) =>
     lazily('FieldValueNotSupported', path, () => {

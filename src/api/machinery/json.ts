@@ -6,6 +6,7 @@
  * built-in kinds refuse them (schema/decode.ts): components compute with these as doubles.
  */
 import { messageOf } from '#base/messageOf'
+import type { Steps } from '#base/steps'
 import { exactNumber, hasLongInteger, longDigits } from './exactIntegers.ts'
 import { getOwn, isObject, type JsonObject } from './objects.ts'
 
@@ -51,21 +52,39 @@ function textOf(input: Uint8Array | string): string {
  * @param options.duplicates also look for duplicate fields (fieldValidation Warn and Strict): a second, slower pass.
  * @throws JsonSyntaxError
  */
-export function parseJson(input: Uint8Array | string, options: { duplicates?: boolean } = {}): ParsedJson {
+export function parseJson(input: Uint8Array | string, options: ParseOptions = {}): ParsedJson {
   const text = textOf(input)
+  return scanned(input, text, parsedText(text), options)
+}
+
+/** {@link parseJson}; pauses before the second pass. */
+export function* parsingJson(input: Uint8Array | string, options: ParseOptions = {}): Steps<ParsedJson> {
+  const text = textOf(input)
+  const value = parsedText(text)
+  yield
+  return scanned(input, text, value, options)
+}
+
+interface ParseOptions {
+  readonly duplicates?: boolean
+}
+
+function parsedText(text: string): unknown {
   if (tooDeep(text)) throw new JsonSyntaxError('exceeded max depth')
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text)
   } catch (error) {
     new Scanner(text, false).scan(undefined)
     // V8 refuses what the scanner accepts: never seen, but the caller must get an error.
     throw new JsonSyntaxError(messageOf(error))
   }
+}
+
+function scanned(input: Uint8Array | string, text: string, value: unknown, { duplicates = false }: ParseOptions): ParsedJson {
   const isLong = hasLongInteger(input)
-  if (!options.duplicates && !isLong) return { value, duplicates: [] }
-  const scanned = new Scanner(text, true).scan(isLong ? value : undefined)
-  return { value: isLong ? scanned.value : value, duplicates: options.duplicates ? scanned.duplicates : [] }
+  if (!duplicates && !isLong) return { value, duplicates: [] }
+  const found = new Scanner(text, true).scan(isLong ? value : undefined)
+  return { value: isLong ? found.value : value, duplicates: duplicates ? found.duplicates : [] }
 }
 
 function tooDeep(text: string): boolean {

@@ -4,12 +4,13 @@
  * request's version.
  */
 import type { DeepReadonly } from '#base/frozen'
+import { finished, type Steps } from '#base/steps'
 import type { KubeObject } from '../machinery/meta.ts'
 import { jsonEqual } from '../machinery/objects.ts'
 import { badRequest } from '../machinery/status.ts'
 import { type Claim, claimOf, sameManager } from './claims.ts'
 import { type Comparison, withoutServerFields } from './compareObjects.ts'
-import { compareApplied } from './compareWrite.ts'
+import { comparingApplied } from './compareWrite.ts'
 import { type Conflict, conflictError, conflictsOf } from './conflicts.ts'
 import { claimsBeforeApply } from './decodeClaims.ts'
 import { dropFields } from './dropFields.ts'
@@ -17,9 +18,8 @@ import { encodeClaims } from './encodeClaims.ts'
 import { refuseFaults } from './faults.ts'
 import { differenceBelow, equals, type FieldSet, isEmpty, setOfFields } from './fieldSet.ts'
 import { allowedByLastApplied, renewLastApplied } from './lastApplied.ts'
-import { mergeTyped } from './merge.ts'
+import { mergingSteps } from './merge.ts'
 import { prune } from './prune.ts'
-import { finished, type Steps } from './steps.ts'
 import type { TrackedWrite } from './trackedWrite.ts'
 import { fieldSetOf } from './typed.ts'
 
@@ -70,13 +70,13 @@ function* applyOnce(input: ApplyInput, force: boolean): Steps<Attempt> {
   yield
   const last = before.find((claim) => sameManager(claim, self))
   const others = before.filter((claim) => claim !== last)
-  const merged = mergeTyped(live, applied, schema) as KubeObject
+  const merged = (yield* mergingSteps(live, applied, schema)) as KubeObject
   yield
   const object = last === undefined ? merged : prune(merged, last, [...others, self], input)
   object.apiVersion = applied.apiVersion
   object.kind = applied.kind
   yield
-  const change = compareApplied(input, live, object)
+  const change = yield* comparingApplied(input, live, object)
   yield
   const conflicts = force ? [] : conflictsOf(others, change)
   yield

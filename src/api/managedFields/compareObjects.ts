@@ -2,11 +2,13 @@
  * Compares two objects (L1): which fields were added or modified, and which removed. Runs on every write, so equal parts cost nothing
  * when the two objects share them. Upstream: structured-merge-diff/v6/typed/compare.go (v1.36).
  */
+
+import type { Steps } from '#base/steps'
 import { type JsonObject, jsonEqual } from '../machinery/objects.ts'
 import type { Schema } from '../schema/schema.ts'
 import { hasZero, zeroOf } from '../schema/zeros.ts'
 import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
-import { duplicatesOf, itemsByElement, memberSchema, ownedField, shapeOf } from './typed.ts'
+import { duplicatesOf, itemsByElement, memberNames, memberSchema, ownedField, shapeOf } from './typed.ts'
 
 export interface Comparison {
   /** Added or modified. */
@@ -27,29 +29,65 @@ export const serverMetadata: ReadonlySet<string> = new Set([
   'resourceVersion',
 ])
 
+/** Work that completes a comparison: the fields of what came or went whole may be as many as a request can name. */
+type Later = (() => void)[]
+
+/** Fields that are named before others get a turn. */
+const fieldsPerTurn = 10_000
+
+/** The fields of one object that differ, while they are found. */
+interface Differences {
+  readonly changed: MutableFieldSet
+  readonly removed: MutableFieldSet
+  readonly later: Later
+}
+
 /** Compares two versions of an object; `old` undefined compares with an empty one. apiVersion, kind and server metadata do not count. */
 export function compareObjects(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined): Comparison {
-  const changed: MutableFieldSet = {}
-  const removed: MutableFieldSet = {}
+  const later: Later = []
+  const comparison = compare(old, updated, schema, later)
+  for (const complete of later) complete()
+  return comparison
+}
+
+/** {@link compareObjects}, with pauses. */
+export function* comparingObjects(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined): Steps<Comparison> {
+  const later: Later = []
+  const comparison = compare(old, updated, schema, later)
+  for (const complete of later) {
+    yield
+    complete()
+  }
+  return comparison
+}
+
+/** The result is complete when the work that was added to `later` is done. */
+function compare(old: JsonObject | undefined, updated: JsonObject, schema: Schema | undefined, later: Later): Comparison {
+  const found = noDifferences(later)
   const before = old ?? {}
   for (const name of memberNames(before, updated)) {
     if (name === 'apiVersion' || name === 'kind') continue
     if (name !== 'metadata') {
-      compareMember(before[name], updated[name], name, schema, changed, removed)
+      compareMember(before[name], updated[name], name, schema, found)
       continue
     }
     const child = memberSchema(schema, name)
-    const metaChanged: MutableFieldSet = {}
-    const metaRemoved: MutableFieldSet = {}
+    const ofMetadata = noDifferences(later)
     const left = (before.metadata ?? {}) as JsonObject
     const right = (updated.metadata ?? {}) as JsonObject
     for (const key of memberNames(left, right)) {
-      if (!serverMetadata.has(key)) compareMember(left[key], right[key], key, child, metaChanged, metaRemoved)
+      if (!serverMetadata.has(key)) compareMember(left[key], right[key], key, child, ofMetadata)
     }
-    if (!isEmpty(metaChanged)) changed['f:metadata'] = metaChanged
-    if (!isEmpty(metaRemoved)) removed['f:metadata'] = metaRemoved
+    add(found, 'f:metadata', ofMetadata)
   }
-  return { changed, removed }
+  return found
+}
+
+const noDifferences = (later: Later): Differences => ({ changed: {}, removed: {}, later })
+
+function add(found: Differences, element: string, { changed, removed }: Differences): void {
+  if (!isEmpty(changed)) found.changed[element] = changed
+  if (!isEmpty(removed)) found.removed[element] = removed
 }
 
 /** An applied configuration's set without the fields that the server keeps. */
@@ -63,18 +101,12 @@ export function withoutServerFields(set: FieldSet): FieldSet {
   return isEmpty(kept) ? rest : { ...rest, 'f:metadata': kept }
 }
 
-function memberNames(a: JsonObject, b: JsonObject): string[] {
-  const names = Object.keys(a)
-  for (const name of Object.keys(b)) if (!Object.hasOwn(a, name)) names.push(name)
-  return names
-}
-
-function compareMember(old: unknown, updated: unknown, name: string, parent: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
+function compareMember(old: unknown, updated: unknown, name: string, parent: Schema | undefined, found: Differences): void {
   if (old === updated) return
   const { element, schema } = ownedField(parent, name)
   const empty = isAbsent(old) || isAbsent(updated) ? emptyOf(parent, schema, name) : undefined
-  if (empty === undefined) compareNode(old, updated, element, schema, changed, removed)
-  else compareNode(old ?? empty, updated ?? empty, element, schema, changed, removed)
+  if (empty === undefined) compareNode(old, updated, element, schema, found)
+  else compareNode(old ?? empty, updated ?? empty, element, schema, found)
 }
 
 function isAbsent(value: unknown): boolean {
@@ -92,35 +124,33 @@ function emptyOf(parent: Schema | undefined, schema: Schema | undefined, name: s
   return hasZero(schema) ? zeroOf(schema) : null
 }
 
-function compareNode(old: unknown, updated: unknown, element: string, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
+function compareNode(old: unknown, updated: unknown, element: string, schema: Schema | undefined, found: Differences): void {
   if (old === updated) return
   if (old === undefined) {
-    changed[element] = everything(updated, schema)
+    found.changed[element] = everything(updated, schema, found.later)
     return
   }
   if (updated === undefined) {
-    removed[element] = everything(old, schema)
+    found.removed[element] = everything(old, schema, found.later)
     return
   }
   const shape = shapeOf(updated, schema)
   if (shape !== shapeOf(old, schema)) {
-    compareShapes(old, updated, element, schema, changed, removed)
+    compareShapes(old, updated, element, schema, found)
     return
   }
   if (shape === 'leaf') {
-    if (!jsonEqual(old, updated)) changed[element] = member
+    if (!jsonEqual(old, updated)) found.changed[element] = member
     return
   }
-  const innerChanged: MutableFieldSet = {}
-  const innerRemoved: MutableFieldSet = {}
-  if (shape === 'members') compareMembers(old as JsonObject, updated as JsonObject, schema, innerChanged, innerRemoved)
-  else compareItems(old as unknown[], updated as unknown[], schema, innerChanged, innerRemoved)
-  if (!isEmpty(innerChanged)) changed[element] = innerChanged
-  if (!isEmpty(innerRemoved)) removed[element] = innerRemoved
+  const inner = noDifferences(found.later)
+  if (shape === 'members') compareMembers(old as JsonObject, updated as JsonObject, schema, inner)
+  else compareItems(old as unknown[], updated as unknown[], schema, inner)
+  add(found, element, inner)
 }
 
 /** A value changed its shape: its old members are removed, its new ones changed, and so is the value itself, unless one of the two is null. */
-function compareShapes(old: unknown, updated: unknown, element: string, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
+function compareShapes(old: unknown, updated: unknown, element: string, schema: Schema | undefined, { changed, removed }: Differences): void {
   const { '.': _before, ...gone } = everything(old, schema)
   const { '.': _after, ...come } = everything(updated, schema)
   const fillsNull = (old === null || updated === null) && !(isEmpty(gone) && isEmpty(come))
@@ -129,31 +159,23 @@ function compareShapes(old: unknown, updated: unknown, element: string, schema: 
   if (!isEmpty(gone)) removed[element] = gone
 }
 
-function compareMembers(old: JsonObject, updated: JsonObject, schema: Schema | undefined, changed: MutableFieldSet, removed: MutableFieldSet): void {
-  for (const name of memberNames(old, updated)) compareMember(old[name], updated[name], name, schema, changed, removed)
+function compareMembers(old: JsonObject, updated: JsonObject, schema: Schema | undefined, found: Differences): void {
+  for (const name of memberNames(old, updated)) compareMember(old[name], updated[name], name, schema, found)
 }
 
-function compareItems(
-  old: readonly unknown[],
-  updated: readonly unknown[],
-  schema: Schema | undefined,
-  changed: MutableFieldSet,
-  removed: MutableFieldSet,
-): void {
+function compareItems(old: readonly unknown[], updated: readonly unknown[], schema: Schema | undefined, found: Differences): void {
   // Most lists of a changed object have not changed: to see that is cheaper than to name their items.
   if (jsonEqual(old, updated)) return
   const before = itemsByElement(old, schema)
   const after = itemsByElement(updated, schema)
   const several = { before: duplicatesOf(old, before, schema), after: duplicatesOf(updated, after, schema) }
-  if (several.before || several.after) {
-    compareDuplicates({ several, before, after, schema }, changed, removed)
-  }
+  if (several.before || several.after) compareDuplicates({ several, before, after, schema }, found)
   before.forEach((item, element) => {
     if (several.before?.has(element) || several.after?.has(element)) return
-    compareNode(item, after.get(element), element, schema?.element, changed, removed)
+    compareNode(item, after.get(element), element, schema?.element, found)
   })
   after.forEach((item, element) => {
-    if (!before.has(element) && !several.after?.has(element)) changed[element] = everything(item, schema?.element)
+    if (!before.has(element) && !several.after?.has(element)) found.changed[element] = everything(item, schema?.element, found.later)
   })
 }
 
@@ -168,7 +190,7 @@ interface ChangedList {
 type Groups = ReadonlyMap<string, unknown[]> | undefined
 
 /** Items that share an element are compared as one: a manager that creates or ends such a group changes the whole group. */
-function compareDuplicates({ several, before, after, schema }: ChangedList, changed: MutableFieldSet, removed: MutableFieldSet): void {
+function compareDuplicates({ several, before, after, schema }: ChangedList, { changed, removed }: Differences): void {
   for (const element of new Set([...(several.before?.keys() ?? []), ...(several.after?.keys() ?? [])])) {
     const old = several.before?.get(element)
     const updated = several.after?.get(element)
@@ -184,27 +206,46 @@ function compareDuplicates({ several, before, after, schema }: ChangedList, chan
   }
 }
 
-/** A part that came or went whole: itself and all below it. */
-function everything(value: unknown, schema: Schema | undefined): FieldSet {
+/**
+ * A part that came or went whole: itself and all below it.
+ * @param later takes the naming of many members or items; absent: the set is complete at once
+ */
+function everything(value: unknown, schema: Schema | undefined, later?: Later): FieldSet {
   const shape = shapeOf(value, schema)
   if (shape === 'leaf') return member
   const set: MutableFieldSet = { '.': member }
+  return shape === 'members' ? addMembers(set, value as JsonObject, schema, later) : addItems(set, value as unknown[], schema, later)
+}
+
+function addMembers(set: MutableFieldSet, object: JsonObject, schema: Schema | undefined, later: Later | undefined): FieldSet {
+  const names = Object.keys(object)
   let size = 0
-  if (shape === 'members') {
-    for (const name of Object.keys(value as JsonObject)) {
-      const child = (value as JsonObject)[name]
-      if (child === undefined) continue
-      const field = ownedField(schema, name)
-      set[field.element] = everything(child, field.schema)
-      size++
-    }
-  } else {
-    const items = itemsByElement(value as unknown[], schema)
-    const several = duplicatesOf(value as unknown[], items, schema)
-    items.forEach((item, element) => {
-      set[element] = several?.has(element) ? member : everything(item, schema?.element)
-      size++
-    })
+  const addMember = (name: string) => {
+    const child = object[name]
+    if (child === undefined) return
+    const field = ownedField(schema, name)
+    set[field.element] = everything(child, field.schema, later)
+    size++
   }
+  if (later !== undefined && names.length > fieldsPerTurn) {
+    inParts(names, addMember, later)
+    return set
+  }
+  for (const name of names) addMember(name)
   return size === 0 ? member : set
+}
+
+function addItems(set: MutableFieldSet, list: readonly unknown[], schema: Schema | undefined, later: Later | undefined): FieldSet {
+  const items = itemsByElement(list, schema)
+  const several = duplicatesOf(list, items, schema)
+  const addItem = ([element, item]: readonly [string, unknown]) => {
+    set[element] = several?.has(element) ? member : everything(item, schema?.element, later)
+  }
+  if (later !== undefined && items.size > fieldsPerTurn) inParts([...items], addItem, later)
+  else for (const entry of items) addItem(entry)
+  return items.size === 0 ? member : set
+}
+
+function inParts<T>(all: readonly T[], visit: (one: T) => void, later: Later): void {
+  for (let at = 0; at < all.length; at += fieldsPerTurn) later.push(() => all.slice(at, at + fieldsPerTurn).forEach(visit))
 }

@@ -3,11 +3,11 @@
  * Upstream: the compare step of structured-merge-diff/v6/merge/update.go (v1.36).
  */
 import type { DeepReadonly } from '#base/frozen'
+import type { Steps } from '#base/steps'
 import type { KubeObject } from '../machinery/meta.ts'
 import { type JsonObject, setOwn } from '../machinery/objects.ts'
 import { withNils } from '../schema/nils.ts'
-import type { Schema } from '../schema/schema.ts'
-import { type Comparison, compareObjects } from './compareObjects.ts'
+import { type Comparison, compareObjects, comparingObjects } from './compareObjects.ts'
 import { differenceBelow, type FieldSet, setOfFields, union } from './fieldSet.ts'
 import type { TrackedWrite } from './trackedWrite.ts'
 import { perVersion } from './versions.ts'
@@ -26,37 +26,45 @@ export interface Change extends Comparison {
   readonly lossIn: (apiVersion: string) => Loss | undefined
 }
 
-/** Compares both objects as Go shows them. Members that they share cannot have changed, and are left out; conversions need them whole. */
 export function compareUpdate(write: TrackedWrite, old: Live, updated: KubeObject): Change {
-  if (!old || write.otherVersion) return compareVersions(write, old && withNils(old), withNils(updated))
-  const before = old as unknown as JsonObject
-  const after = updated as unknown as JsonObject
-  return compareVersions(
-    write,
-    withNils(ownMembers(before, after)) as unknown as DeepReadonly<KubeObject>,
-    withNils(ownMembers(after, before)) as unknown as KubeObject,
-  )
+  const pair = shownPair(write, old, updated)
+  return changeOf(write, pair, compareObjects(...pair, write.schema))
 }
 
-export function compareApplied(write: TrackedWrite, live: Live, merged: DeepReadonly<KubeObject>): Change {
-  return compareVersions(write, live, merged)
+/** {@link compareUpdate}, with pauses. */
+export function* comparingUpdate(write: TrackedWrite, old: Live, updated: KubeObject): Steps<Change> {
+  const pair = shownPair(write, old, updated)
+  return changeOf(write, pair, yield* comparingObjects(...pair, write.schema))
+}
+
+export function* comparingApplied(write: TrackedWrite, live: Live, merged: DeepReadonly<KubeObject>): Steps<Change> {
+  const pair: Pair = [live as unknown as JsonObject | undefined, merged as unknown as JsonObject]
+  return changeOf(write, pair, yield* comparingObjects(...pair, write.schema))
+}
+
+/** An object before and after a write. */
+type Pair = readonly [old: JsonObject | undefined, updated: JsonObject]
+
+/** Both objects as Go shows them. Members that they share cannot have changed, and are left out; conversions need them whole. */
+function shownPair(write: TrackedWrite, old: Live, updated: KubeObject): Pair {
+  const before = old as unknown as JsonObject | undefined
+  const after = updated as unknown as JsonObject
+  if (!before || write.otherVersion) return [before && withNils(before), withNils(after)]
+  return [withNils(ownMembers(before, after)), withNils(ownMembers(after, before))]
 }
 
 /** Everything in an object, as if it had just been created. */
 export function compareWhole(object: DeepReadonly<KubeObject>, { schema }: Pick<TrackedWrite, 'schema'>): FieldSet {
-  return compareOf(undefined, object, schema).changed
+  return compareObjects(undefined, object as unknown as JsonObject, schema).changed
 }
 
-function compareVersions(write: TrackedWrite, old: Live, updated: DeepReadonly<KubeObject>): Change {
-  const { changed, removed } = withoutReset(compareOf(old, updated, write.schema), write.resetFields)
-  const lossIn = perVersion(write, lossOf({ changed, removed }), ({ schema, show }) =>
-    lossOf(withoutReset(compareOf(old && show(old), show(updated), schema), write.resetFields)),
-  )
+function changeOf(write: TrackedWrite, [old, updated]: Pair, comparison: Comparison): Change {
+  const { changed, removed } = withoutReset(comparison, write.resetFields)
+  const lossIn = perVersion(write, lossOf({ changed, removed }), ({ schema, show }) => {
+    const shown = (object: JsonObject) => show(object as unknown as DeepReadonly<KubeObject>) as unknown as JsonObject
+    return lossOf(withoutReset(compareObjects(old && shown(old), shown(updated), schema), write.resetFields))
+  })
   return { changed, removed, lossIn }
-}
-
-function compareOf(old: Live, updated: DeepReadonly<KubeObject>, schema: Schema | undefined): Comparison {
-  return compareObjects(old as unknown as JsonObject | undefined, updated as unknown as JsonObject, schema)
 }
 
 function withoutReset(comparison: Comparison, resetFields: readonly string[] | undefined): Comparison {

@@ -3,10 +3,12 @@
  * Upstream: structured-merge-diff/v6/typed/merge.go and remove.go (v1.36).
  */
 import { deepCopy } from '#base/frozen'
+import { hasMoreMembers } from '#base/members'
+import type { Steps } from '#base/steps'
 import { getOwn, type JsonObject, setOwn } from '../machinery/objects.ts'
 import type { Schema } from '../schema/schema.ts'
 import type { FieldSet } from './fieldSet.ts'
-import { duplicatesOf, itemElement, itemsByElement, memberSchema, shapeOf } from './typed.ts'
+import { duplicatesOf, itemElement, itemsByElement, memberNames, memberSchema, shapeOf } from './typed.ts'
 
 /** The live value with the configuration's content laid over it. */
 export function mergeTyped(live: unknown, config: unknown, schema: Schema | undefined): unknown {
@@ -19,9 +21,25 @@ export function mergeTyped(live: unknown, config: unknown, schema: Schema | unde
   const result: JsonObject = {}
   const left = live as JsonObject
   const right = config as JsonObject
-  for (const name of Object.keys(left)) setOwn(result, name, mergeTyped(left[name], getOwn(right, name), memberSchema(schema, name)))
-  for (const name of Object.keys(right)) {
-    if (!Object.hasOwn(left, name)) setOwn(result, name, deepCopy(right[name]))
+  for (const name of memberNames(left, right)) setOwn(result, name, mergeTyped(getOwn(left, name), getOwn(right, name), memberSchema(schema, name)))
+  return result
+}
+
+/** So many members take long enough for pauses between them. */
+const manyMembers = 4000
+/** After each member of an object with so few there is one. */
+const fewMembers = 32
+
+/** {@link mergeTyped}; pauses within large objects. */
+export function* mergingSteps(live: unknown, config: unknown, schema: Schema | undefined): Steps<unknown> {
+  const areMembers = shapeOf(live, schema) === 'members' && shapeOf(config, schema) === 'members'
+  if (!areMembers || !(hasMoreMembers(live as object, manyMembers) || hasMoreMembers(config as object, manyMembers))) return mergeTyped(live, config, schema)
+  const result: JsonObject = {}
+  let merged = 0
+  for (const name of memberNames(live as JsonObject, config as JsonObject)) {
+    const [left, right, inner] = [getOwn(live as JsonObject, name), getOwn(config as JsonObject, name), memberSchema(schema, name)]
+    setOwn(result, name, yield* mergingSteps(left, right, inner))
+    if (++merged < fewMembers || merged % manyMembers === 0) yield
   }
   return result
 }

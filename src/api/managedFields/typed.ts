@@ -7,7 +7,7 @@ import { stringifyExactly } from '../machinery/exactIntegers.ts'
 import { isObject, type JsonObject } from '../machinery/objects.ts'
 import { perSchema } from '../schema/perSchema.ts'
 import type { Schema } from '../schema/schema.ts'
-import { type FieldSet, isEmpty, type MutableFieldSet, member } from './fieldSet.ts'
+import { type FieldSet, type MutableFieldSet, member } from './fieldSet.ts'
 
 export type Shape = 'leaf' | 'members' | 'items'
 
@@ -23,6 +23,13 @@ export function shapeOf(value: unknown, schema: Schema | undefined): Shape {
 export function memberSchema(schema: Schema | undefined, name: string): Schema | undefined {
   if (schema === undefined) return undefined
   return schema.type === 'map' ? schema.element : schema.fields?.get(name)?.schema
+}
+
+/** The names of both objects' members, the first one's in front. */
+export function memberNames(a: JsonObject, b: JsonObject): string[] {
+  const names = Object.keys(a)
+  for (const name of Object.keys(b)) if (!Object.hasOwn(a, name)) names.push(name)
+  return names
 }
 
 /** A field as ownership names and sees it. */
@@ -95,39 +102,46 @@ export function duplicatesOf(list: readonly unknown[], items: ReadonlyMap<string
 
 /** What an applied configuration owns: its leaves, its list items, its map entries and its empty maps. */
 export function fieldSetOf(value: unknown, schema: Schema | undefined): FieldSet {
-  return ownedBelow(value, schema)
+  const set: MutableFieldSet = {}
+  addOwned(set, value, schema)
+  return set
 }
 
-function ownedBelow(value: unknown, schema: Schema | undefined): FieldSet {
-  const set: MutableFieldSet = {}
+/** Adds what is owned below a list or an object to the set of it. @returns whether that is anything */
+function addOwned(set: MutableFieldSet, value: unknown, schema: Schema | undefined): boolean {
   if (shapeOf(value, schema) === 'items') {
     const items = itemsByElement(value as unknown[], schema)
     const several = duplicatesOf(value as unknown[], items, schema)
     items.forEach((item, element) => {
-      set[element] = several?.has(element) ? member : withSelf(nodeOf(item, schema?.element))
+      set[element] = several?.has(element) ? member : entryNode(item, schema?.element)
     })
-    return set
+    return items.size > 0
   }
   const object = value as JsonObject
+  let isOwned = false
   for (const name of Object.keys(object)) {
     const child = object[name]
     if (child === undefined) continue
-    const node = nodeOf(child, memberSchema(schema, name))
-    if (isEntry(schema, name)) set[`f:${name}`] = withSelf(node)
-    else if (node !== undefined) set[`f:${name}`] = node
+    const node = isEntry(schema, name) ? entryNode(child, memberSchema(schema, name)) : fieldNode(child, memberSchema(schema, name))
+    if (node === undefined) continue
+    set[`f:${name}`] = node
+    isOwned = true
   }
-  return set
+  return isOwned
 }
 
-/** Undefined: owns nothing, as an empty list that is not atomic. An empty set would mean the node itself. */
-function nodeOf(value: unknown, schema: Schema | undefined): FieldSet | undefined {
+/** A map's entry or a list's item is owned itself. */
+function entryNode(value: unknown, schema: Schema | undefined): FieldSet {
+  if (shapeOf(value, schema) === 'leaf') return member
+  const set: MutableFieldSet = { '.': member }
+  return addOwned(set, value, schema) ? set : member
+}
+
+/** A field is owned through its content. Undefined: owns nothing, as an empty list that is not atomic. An empty set would mean the node itself. */
+function fieldNode(value: unknown, schema: Schema | undefined): FieldSet | undefined {
   const shape = shapeOf(value, schema)
-  if (shape === 'leaf' || (shape === 'members' && Object.keys(value as JsonObject).length === 0)) return member
-  const below = ownedBelow(value, schema)
-  return isEmpty(below) ? undefined : below
-}
-
-function withSelf(node: FieldSet | undefined): FieldSet {
-  if (node === undefined || Object.keys(node).length === 0) return member
-  return Object.hasOwn(node, '.') ? node : { '.': member, ...node }
+  if (shape === 'leaf') return member
+  const set: MutableFieldSet = {}
+  if (addOwned(set, value, schema)) return set
+  return shape === 'members' && Object.keys(value as JsonObject).length === 0 ? member : undefined
 }

@@ -2,7 +2,7 @@
  * From a request's body to an object of the served kind (L3): media type, JSON or YAML, apiVersion and kind, strict fields, defaults.
  * Upstream: handlers/create.go and its serializers (v1.36).
  */
-import { JsonSyntaxError, parseJson } from '#api/machinery/json'
+import { JsonSyntaxError, parseJson, parsingJson } from '#api/machinery/json'
 import { groupVersion, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { isObject } from '#api/machinery/objects'
 import { badRequest, isStatus, StatusError } from '#api/machinery/status'
@@ -16,8 +16,9 @@ import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
 import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
+import { finished, type Steps } from '#base/steps'
 import type { YamlThread } from '../yaml/yamlThread.ts'
-import { isLargeObject, isLargeValue, turn } from './fairLoop.ts'
+import { inSteps, isLargeObject, isLargeValue, turn } from './fairLoop.ts'
 import type { RequestBody, ServerRequest } from './request.ts'
 
 /** Upstream's limit on what a resource handler reads. */
@@ -70,22 +71,77 @@ export function mediaTypeOf(contentType: string): string {
  * megabytes has room for a million, which would block the event loop for ten seconds.
  */
 const maxComposites = 100_000
-/** Shorter bodies cannot hold that many. */
+/** Shorter bodies cannot hold that many: each takes two bytes. */
 const countedFromBytes = 2 * maxComposites
 
 /**
  * The body's JSON value; in-process callers' values are copied, because decoding changes them.
  * @throws BadRequest with what is wrong with the text, or with what `refuse` makes of it
  */
-export function parseBody(body: RequestBody, duplicates: boolean, refuse: (error: Error) => StatusError = refusePlainly): ParsedBody {
+export function parseBody(body: RequestBody, duplicates: boolean, refuse: Refuse = refusePlainly): ParsedBody {
   if (body.type === 'value') return { value: deepCopy(body.value), duplicates: [] }
-  const parsed = parseBytes(body, duplicates, refuse)
-  refuseTooMany(parsed.value, body.bytes.length)
+  if (!isJson(body)) return parseOther(body, refuse)
+  return body.bytes.length === 0 ? noBody : refusing(refuse, () => parseJsonBody(body.bytes, duplicates))
+}
+
+/** {@link parseBody}, with pauses. */
+function* parsingBody(body: RequestBody, duplicates: boolean, refuse: Refuse): Steps<ParsedBody> {
+  if (body.type === 'value' || !isJson(body) || body.bytes.length === 0) return parseBody(body, duplicates, refuse)
+  const parsing = parsingJsonBody(body.bytes, duplicates)
+  for (;;) {
+    const step = refusing(refuse, () => parsing.next())
+    if (step.done) return step.value
+    yield
+  }
+}
+
+type Refuse = (error: Error) => StatusError
+type BytesBody = Extract<RequestBody, { type: 'bytes' }>
+
+const noBody: ParsedBody = { value: undefined, duplicates: [] }
+
+function isJson({ contentType }: BytesBody): boolean {
+  const mediaType = mediaTypeOf(contentType)
+  return mediaType === '' || mediaType === 'application/json'
+}
+
+/** Replaces a syntax error by what `refuse` makes of it. */
+function refusing<T>(refuse: Refuse, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    throw error instanceof JsonSyntaxError ? refuse(error) : error
+  }
+}
+
+/**
+ * A JSON body's value.
+ * @throws JsonSyntaxError, RequestEntityTooLarge
+ */
+export function parseJsonBody(bytes: Buffer, duplicates: boolean): ParsedBody {
+  return ofFewComposites(bytes, parseJson(bytes, { duplicates }))
+}
+
+/** {@link parseJsonBody}, with pauses. */
+function* parsingJsonBody(bytes: Buffer, duplicates: boolean): Steps<ParsedBody> {
+  return ofFewComposites(bytes, yield* parsingJson(bytes, { duplicates }))
+}
+
+function ofFewComposites(json: Buffer, parsed: ParsedBody): ParsedBody {
+  if (hasManyBrackets(json)) refuseTooMany(parsed.value, json.length)
   return parsed
 }
 
+/** Costs much less than to count the objects and lists themselves: each of them begins with a bracket. */
+function hasManyBrackets(json: Buffer): boolean {
+  if (json.length < countedFromBytes) return false
+  let brackets = 0
+  for (const byte of json) if ((byte === 0x7b || byte === 0x5b) && ++brackets > maxComposites) return true
+  return false
+}
+
 /** @throws RequestEntityTooLarge */
-export function refuseTooMany(value: unknown, bytes: number): void {
+function refuseTooMany(value: unknown, bytes: number): void {
   if (bytes < countedFromBytes) return
   let composites = 0
   const waiting: unknown[] = [value]
@@ -103,25 +159,38 @@ export function refuseTooMany(value: unknown, bytes: number): void {
 
 const refusePlainly = (error: Error) => badRequest(error.message)
 
-function parseBytes(body: Extract<RequestBody, { type: 'bytes' }>, duplicates: boolean, refuse: (error: Error) => StatusError): ParsedBody {
+function parseOther(body: BytesBody, refuse: Refuse): ParsedBody {
   const mediaType = mediaTypeOf(body.contentType)
-  if (mediaType === '' || mediaType === 'application/json') {
-    if (body.bytes.length === 0) return { value: undefined, duplicates: [] }
-    try {
-      return parseJson(body.bytes, { duplicates })
-    } catch (error) {
-      if (error instanceof JsonSyntaxError) throw refuse(error)
-      throw error
-    }
+  if (mediaType !== yamlType && mediaType !== protobufMediaType) throw unsupportedMediaType(bodyTypes)
+  // Clients send JSON as YAML, too.
+  const json = mediaType === yamlType && startsLikeJson(body.bytes) ? finished(parsingIfJson(body.bytes)) : undefined
+  if (json) return json
+  const value = mediaType === yamlType ? parseYamlBody(body.bytes, refuse) : parseProtobufBody(body.bytes, refuse)
+  refuseTooMany(value, body.bytes.length)
+  return { value, duplicates: [] }
+}
+
+/** Only objects: no other value is an API object. */
+function startsLikeJson(bytes: Buffer): boolean {
+  for (const byte of bytes) {
+    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d) return byte === 0x7b
   }
-  if (mediaType === yamlType) return { value: parseYamlBody(body.bytes, refuse), duplicates: [] }
-  if (mediaType === protobufMediaType) return { value: parseProtobufBody(body.bytes, refuse), duplicates: [] }
-  throw unsupportedMediaType(bodyTypes)
+  return false
+}
+
+/** Undefined for what is no JSON. @throws RequestEntityTooLarge */
+function* parsingIfJson(bytes: Buffer): Steps<ParsedBody | undefined> {
+  try {
+    return yield* parsingJsonBody(bytes, false)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return undefined
+    throw error
+  }
 }
 
 const bodyTypes = ['application/json', yamlType, protobufMediaType]
 
-function parseProtobufBody(bytes: Buffer, refuse: (error: Error) => StatusError): unknown {
+function parseProtobufBody(bytes: Buffer, refuse: Refuse): unknown {
   if (bytes.length === 0) return undefined
   try {
     return decodeProtobuf(bytes, (apiVersion, kind) => {
@@ -134,7 +203,7 @@ function parseProtobufBody(bytes: Buffer, refuse: (error: Error) => StatusError)
   }
 }
 
-function parseYamlBody(bytes: Buffer, refuse: (error: Error) => StatusError): unknown {
+function parseYamlBody(bytes: Buffer, refuse: Refuse): unknown {
   try {
     return parseYaml(bytes.toString('utf8')) ?? null
   } catch (error) {
@@ -156,7 +225,15 @@ export interface BodySource {
 /** A body that can be parsed synchronously: long YAML was converted to JSON. `mediaType` overrides the Content-Type. */
 export function readyBody({ deps }: BodySource, body: RequestBody, mediaType?: string): RequestBody | Promise<RequestBody> {
   if (body.type === 'value' || !deps.yaml.wants(body.bytes) || (mediaType ?? mediaTypeOf(body.contentType)) !== yamlType) return body
-  return deps.yaml.toJson(body.bytes).then((bytes) => ({ type: 'bytes', bytes, contentType: 'application/json' }))
+  return convertedUnlessJson(deps.yaml, body)
+}
+
+async function convertedUnlessJson(yaml: YamlThread, body: Extract<RequestBody, { type: 'bytes' }>): Promise<RequestBody> {
+  if (startsLikeJson(body.bytes) && (await inSteps(parsingIfJson(body.bytes), true))) {
+    await turn()
+    return body
+  }
+  return { type: 'bytes', bytes: await yaml.toJson(body.bytes), contentType: 'application/json' }
 }
 
 /** A value without the parts that need no decoding, and the object with them. */
@@ -174,9 +251,11 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const ready = readyBody(source, sent)
   const body = ready instanceof Promise ? await ready.catch((error: unknown) => Promise.reject(isStatus(error, 'BadRequest') ? refuse(error) : error)) : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
-  const parsed = objectIn(parseBody(kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse), sent, refuse)
+  const parts = [kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse] as const
+  const hasManyBytes = isLargeObject(request.bodyBytes ?? 0)
+  const parsed = objectIn(hasManyBytes ? await inSteps(parsingBody(...parts), true) : parseBody(...parts), sent, refuse)
   // A value of this process has no bytes.
-  const isLarge = isLargeObject(request.bodyBytes ?? 0) || (body.type === 'value' && isLargeValue(parsed.value as object))
+  const isLarge = hasManyBytes || (body.type === 'value' && isLargeValue(parsed.value as object))
   if (isLarge) await turn()
   const decoded = decodeValue(request, parsed, expected, validation)
   if (isLarge) await turn()
@@ -187,7 +266,7 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
 }
 
 /** As upstream reads it first: for the kind and version alone. A null is an object without fields. @throws what `refuse` makes of anything else */
-function objectIn(parsed: ParsedBody, sent: RequestBody, refuse: (error: Error) => StatusError): ParsedBody {
+function objectIn(parsed: ParsedBody, sent: RequestBody, refuse: Refuse): ParsedBody {
   const { value } = parsed
   if (value === null) return { ...parsed, value: {} }
   if (value === undefined) {

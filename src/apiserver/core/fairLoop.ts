@@ -101,11 +101,11 @@ const waiting: (() => void)[] = []
 /** Microtasks from the end of a wait until the work that waited has run to its next one. */
 const microtasks = 4
 
-/** Resolves when others had their turn. */
+/** Resolves when others had their turn: timers and what has arrived. The first immediate of what has arrived runs before either of them. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve)
-    if (waiting.length === 1) setImmediate(resumeSome)
+    if (waiting.length === 1) setImmediate(() => setImmediate(resumeSome))
   })
 }
 

@@ -24,7 +24,7 @@ import {
   type ParsedBody,
   parseBody,
   readyBody,
-  refuseTooMany,
+  parseJsonBody,
   unsupportedMediaType,
   yamlType,
 } from '../core/body.ts'
@@ -123,9 +123,7 @@ function goKind(value: unknown): string {
 function patchValue(raw: RequestBody, duplicates: boolean): ParsedBody {
   if (raw.type === 'value') return parseBody(raw, false)
   try {
-    const parsed = parseJson(raw.bytes, { duplicates })
-    refuseTooMany(parsed.value, raw.bytes.length)
-    return parsed
+    return parseJsonBody(raw.bytes, duplicates)
   } catch (error) {
     if (error instanceof JsonSyntaxError) throw badRequest('invalid JSON patch')
     throw error

@@ -105,7 +105,7 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
   if (context.dryRun) {
     const existing = await deps.storage.read(stored, key)
     if (existing) throw existsError(context, existing, name)
-    return transientEntry(key, encodeStored(await context.served.toStored(object)))
+    return transientEntry(key, await context.served.toStored(object))
   }
   const converting = context.served.toStored(object)
   const converted = converting instanceof Promise ? await converting : converting

@@ -76,7 +76,7 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
     return remove(deps, context, current)
   }
   const isLast = readyToDelete(stored, plan)
-  if (context.dryRun) return { entry: await transientEntry(current.key, encodeStored(plan), current), deleted: isLast }
+  if (context.dryRun) return { entry: await transientEntry(current.key, plan, current), deleted: isLast }
   const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, plan, current))
   if (!entry || !isLast) return entry && { entry, deleted: false }
   // A graceful kind is marked before it is deleted, so that the answer and the DELETED event carry the mark.

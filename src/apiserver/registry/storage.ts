@@ -7,7 +7,7 @@ import type { Clock } from '#base/clock'
 import type { Op, Store, TransactionResult } from '#store/store'
 import { maxBodyBytes } from '../core/body.ts'
 import { isLargeObject, turn } from '../core/fairLoop.ts'
-import { CacheEntry, encodeStored } from '../core/watch/cacheEntry.ts'
+import { CacheEntry, encodedHead, encodeStored } from '../core/watch/cacheEntry.ts'
 import type { Cacher } from './cacher.ts'
 import type { StoredResource } from './storedResource.ts'
 import { storeFailure, tooLarge } from './storeFailure.ts'
@@ -49,7 +49,9 @@ export class Storage {
    * Undefined when another write came first.
    */
   async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
-    const plain = encodeStored(object)
+    const head = encodedHead(object)
+    if (isLargeObject(head.length)) await turn()
+    const plain = encodeStored(object, head)
     if (plain.length > maxPlainBytes) throw tooLarge()
     if (isLargeObject(plain.length)) await turn()
     const storeKey = resource.prefix + key

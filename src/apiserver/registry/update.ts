@@ -147,7 +147,7 @@ async function attemptUpdate(deps: WriterDeps, context: WriteContext, request: U
       return { entry: current, created: false, deleted: false }
     }
     if (context.dryRun) {
-      return { entry: await transientEntry(current.key, encodeStored(await served.toStored(object)), current), created: false, deleted: false }
+      return { entry: await transientEntry(current.key, await served.toStored(object), current), created: false, deleted: false }
     }
     if (isLarge) await turn()
     const result = await write(deps, context, object, current)

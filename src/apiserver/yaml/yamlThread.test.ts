@@ -1,16 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isStatus } from '#api/machinery/status'
+import { parseBody, readyBody } from '../core/body.ts'
 import { YamlThread } from './yamlThread.ts'
 
 const long = (start: string) => Buffer.from(start.padEnd(40_000, '# filler\n'))
 
-test('API-03 the thread parses long YAML, but not short YAML or JSON', () => {
-  const thread = new YamlThread()
-  const cases = [Buffer.from('a: 1'), long('a: 1\n'), long(' \n{"a": 1}\n'), long('[{a: 1}]\n')]
+test('API-03 the thread parses long YAML, a flow mapping too, but not short YAML or JSON', async () => {
+  const yaml = new YamlThread()
+  const flow = `{a: [${'b, '.repeat(20_000)}]}`
+  const cases = [Buffer.from('a: 1'), long('a: 1\n'), long(' \n{"a": 1}\n'), Buffer.from(`{"a": 1}${' '.repeat(40_000)}`), long('[{a: 1}]\n'), Buffer.from(flow)]
+  const ready = await Promise.all(
+    cases.map((bytes) => readyBody({ request: undefined as never, deps: { yaml } }, { type: 'bytes', bytes, contentType: 'application/yaml' })),
+  )
   assert.deepEqual(
-    cases.map((bytes) => thread.wants(bytes)),
-    [false, true, false, true],
+    ready.map((body) => body.type === 'bytes' && body.contentType),
+    ['application/yaml', 'application/json', 'application/json', 'application/yaml', 'application/json', 'application/json'],
+  )
+  assert.deepEqual(
+    ready.map((body) => Object.keys(parseBody(body, true).value as object)),
+    [['a'], ['a'], ['a'], ['a'], ['0'], ['a']],
   )
 })
 

@@ -19,9 +19,9 @@ export class YamlThread {
   #lastId = 0
   readonly #waiting = new Map<number, Waiting>()
 
-  /** Whether the thread should parse a body. A body that begins like JSON is left to the caller, who tries JSON first. */
+  /** Whether the thread should parse a body, unless it is JSON. */
   wants(bytes: Buffer): boolean {
-    return bytes.length > longBytes && !startsLikeJson(bytes)
+    return bytes.length > longBytes
   }
 
   /** The JSON of a YAML text. @throws StatusError BadRequest for invalid YAML */
@@ -60,13 +60,6 @@ export class YamlThread {
     for (const { reject } of this.#waiting.values()) reject(internalError(error))
     this.#waiting.clear()
   }
-}
-
-function startsLikeJson(bytes: Buffer): boolean {
-  for (const byte of bytes) {
-    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d) return byte === 0x7b
-  }
-  return false
 }
 
 /** A build puts the worker next to the bundle. Sources run through tsx, whose loader Node 20 does not load into threads automatically. */

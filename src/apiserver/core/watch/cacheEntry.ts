@@ -60,6 +60,7 @@ export class CacheEntry implements CachedObject {
   protobuf: Uint8Array | undefined = undefined
   untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
+  #wasRead = false
   #bytes: Uint8Array | undefined
   #object: Frozen<KubeObject> | undefined
   #views: Map<VersionView, CachedObject> | undefined
@@ -102,9 +103,8 @@ export class CacheEntry implements CachedObject {
     return CacheEntry.stored(key, value, revision, createRevision, keepsLarge || !isLargeObject(value.byteLength) ? parsed : undefined)
   }
 
-  /** The entry that a dry run would have stored, without a new resourceVersion. */
-  static transient(key: string, value: Uint8Array, like?: CacheEntry): CacheEntry {
-    const object = parseStored(value)
+  /** Of the parsed value that a dry run would have stored, without a new resourceVersion. */
+  static transient(key: string, object: KubeObject, like?: CacheEntry): CacheEntry {
     if (like) object.metadata.resourceVersion = String(like.resourceVersion)
     return new CacheEntry(key, like?.resourceVersion ?? 0, like?.createRevision ?? 0, undefined, deepFreeze(object) as Frozen<KubeObject>)
   }
@@ -125,12 +125,15 @@ export class CacheEntry implements CachedObject {
     this.untypedTail = undefined
   }
 
+  /** Kept from the second read on: most versions are read once, for the answer to their writer. */
   get bytes(): Uint8Array {
-    if (this.#bytes === undefined) {
-      const spliced = this.#stored && spliceResourceVersion(this.#stored, this.resourceVersion)
-      this.#bytes = spliced ?? jsonOf(this.object)
-      this.#stored = undefined
-    }
+    if (this.#bytes !== undefined) return this.#bytes
+    const isKept = this.#wasRead || this.#stored === undefined
+    const spliced = this.#stored && spliceResourceVersion(this.#stored, this.resourceVersion, isKept ? Buffer.allocUnsafeSlow : Buffer.allocUnsafe)
+    this.#wasRead = true
+    if (spliced && !isKept) return spliced
+    this.#bytes = spliced ?? jsonOf(this.object)
+    this.#stored = undefined
     return this.#bytes
   }
 
@@ -168,11 +171,16 @@ export class CacheEntry implements CachedObject {
   }
 }
 
-/** {@link CacheEntry.transient}; others have a turn before and after the pass over a large one. */
-export async function transientEntry(key: string, value: Uint8Array, like?: CacheEntry): Promise<CacheEntry> {
-  const isLarge = isLargeObject(value.byteLength)
+/** The entry that a dry run would have stored: the object as it is after it was encoded and parsed. Others have a turn between the passes over a large one. */
+export async function transientEntry(key: string, object: KubeObject, like?: CacheEntry): Promise<CacheEntry> {
+  const head = encodedHead(object)
+  if (isLargeObject(head.length)) await turn()
+  const value = encodeStored(object, head)
+  const isLarge = isLargeObject(value.length)
   if (isLarge) await turn()
-  const entry = CacheEntry.transient(key, value, like)
+  const parsed = parseStored(value)
+  if (isLarge) await turn()
+  const entry = CacheEntry.transient(key, parsed, like)
   if (isLarge) await turn()
   return entry
 }
@@ -245,7 +253,7 @@ function jsonOf(object: Frozen<KubeObject>): Buffer {
 }
 
 /** Sets `"resourceVersion":"N"` as metadata's first field, where {@link CacheEntry.bytes} put it; undefined where the value is not in our canonical form. */
-function spliceResourceVersion(value: Uint8Array, revision: number): Uint8Array | undefined {
+function spliceResourceVersion(value: Uint8Array, revision: number, allocate: (bytes: number) => Buffer): Uint8Array | undefined {
   const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   // Canonical values begin with apiVersion, kind, metadata, so the first match near the start is the object's own metadata.
   const at = buffer.subarray(0, 300).indexOf(metadataStart)
@@ -253,7 +261,7 @@ function spliceResourceVersion(value: Uint8Array, revision: number): Uint8Array 
   const start = at + metadataStart.length
   const end = start + (leadingResourceVersion.exec(buffer.toString('latin1', start, start + 45))?.[0].length ?? 0)
   const text = `"resourceVersion":"${revision}"${buffer[end] === closingBrace ? '' : ','}`
-  const spliced = Buffer.allocUnsafeSlow(buffer.length - (end - start) + text.length)
+  const spliced = allocate(buffer.length - (end - start) + text.length)
   buffer.copy(spliced, 0, 0, start)
   spliced.write(text, start, 'latin1')
   buffer.copy(spliced, start + text.length, end)
@@ -269,19 +277,26 @@ function isCanonicalHead(buffer: Buffer, metadataAt: number): boolean {
 
 /**
  * The canonical JSON that is stored and answered: apiVersion, kind, metadata first, no resourceVersion inside, null where Go has nil. Written piece
- * by piece, since copies cost more; for the same reason the resourceVersion is taken out of the registry's `object` and put back.
+ * by piece, since copies cost more.
+ * @param head the object's {@link encodedHead}: others may have a turn between the two parts of a large object
  */
-export function encodeStored(object: KubeObject): Buffer {
-  const { apiVersion, kind, metadata } = object as { apiVersion: string; kind: string; metadata: { resourceVersion?: string | undefined } }
-  const { resourceVersion } = metadata
-  if (resourceVersion !== undefined) metadata.resourceVersion = undefined
-  let text = `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},"metadata":${JSON.stringify(metadata)}`
-  if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion
+export function encodeStored(object: KubeObject, head = encodedHead(object)): Buffer {
   const members = withNils(object) as unknown as Readonly<Record<string, unknown>>
+  let text = head
   for (const field in members) {
     if (field === 'apiVersion' || field === 'kind' || field === 'metadata') continue
     const value = stringifyExactly(members[field])
     if (value !== undefined) text += `,${JSON.stringify(field)}:${value}`
   }
   return ownUtf8(`${text}}`)
+}
+
+/** The canonical JSON's first members. Copies cost more, so the resourceVersion is taken out of the registry's `object` and put back. */
+export function encodedHead(object: KubeObject): string {
+  const { apiVersion, kind, metadata } = object as { apiVersion: string; kind: string; metadata: { resourceVersion?: string | undefined } }
+  const { resourceVersion } = metadata
+  if (resourceVersion !== undefined) metadata.resourceVersion = undefined
+  const text = `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},"metadata":${JSON.stringify(metadata)}`
+  if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion
+  return text
 }

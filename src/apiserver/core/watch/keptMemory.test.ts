@@ -47,7 +47,12 @@ const cases: readonly { readonly name: string; readonly keep: () => Parameters<t
   { name: 'stored values', keep: () => (index) => [encodeStored(eventOf(index))] },
   {
     name: 'values with the resourceVersion',
-    keep: () => (index) => [CacheEntry.stored(`default/event-${index}`, encodeStored(eventOf(index)), index, index).bytes],
+    keep: () => (index) => {
+      const entry = CacheEntry.stored(`default/event-${index}`, encodeStored(eventOf(index)), index, index)
+      // The first read keeps nothing.
+      void entry.bytes
+      return [entry.bytes]
+    },
   },
   {
     name: 'encoded watch events',

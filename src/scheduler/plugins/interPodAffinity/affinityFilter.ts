@@ -14,7 +14,7 @@ import type { TriesPods } from '../topology/tryPods.ts'
 export interface AffinityQuestion {
   readonly pod: PodInfo
   readonly namespaceLabels: Readonly<Record<string, string>> | undefined
-  /** By topology of the required affinity terms, and by required anti-affinity term. */
+  /** By topology of the required affinity terms, and by that of the required anti-affinity terms. */
   readonly near: readonly DomainTable[]
   readonly away: readonly DomainTable[]
   /** Whether the pod matches its own affinity terms: the first such pod may go to any node. */

@@ -17,6 +17,9 @@ const longText = 2000
 /** How many such names are known: each keeps a text of up to a megabyte. */
 const mostLong = 16
 
+/** With more terms it pays to ask first which topologies there are. */
+const fewTerms = 100
+
 export class IncomingTerms {
   readonly #tables: DomainTables
   readonly #namespaces: Lister<Namespace>
@@ -40,8 +43,11 @@ export class IncomingTerms {
     })
   }
 
-  /** For each topology of the terms, a table of the pods that all terms are about. */
+  /** For each topology of the terms, a table of the pods that all terms are about. Of many topologies one that no node has is enough: it refuses every node. */
   together(terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable[] {
+    const present = terms.length > fewTerms ? labelsOf(snapshot) : undefined
+    const absent = present && terms.find(({ topologyKey }) => !present.has(topologyKey))
+    if (absent) return this.each([absent], snapshot)
     const distinct = new Map<string, AffinityTerm>()
     const topologyKeys = new Set<string>()
     for (const term of terms) {
@@ -52,6 +58,23 @@ export class IncomingTerms {
     const name = this.#nameOf([...distinct.keys()].join())
     const all = [...distinct.values()]
     return [...topologyKeys].map((topologyKey) => this.#table(`${topologyKey} ${name}`, topologyKey, all, snapshot))
+  }
+
+  /** For each topology of the terms that a node has, a table of the pods that any term of that topology is about. */
+  any(terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable[] {
+    const present = terms.length > fewTerms ? labelsOf(snapshot) : undefined
+    const ofTopology = new Map<string, AffinityTerm[]>()
+    for (const term of terms) {
+      if (present?.has(term.topologyKey) === false) continue
+      const some = ofTopology.get(term.topologyKey) ?? []
+      ofTopology.set(term.topologyKey, some)
+      some.push(this.#resolved(term))
+    }
+    return [...ofTopology].map(([topologyKey, some]) => {
+      const name = this.#nameOf(some.map(({ text }) => text).join())
+      const counts = ({ pod }: PodInfo) => some.some((term) => affinityTermMatches(term, pod, undefined))
+      return this.#tables.get(`any ${topologyKey} ${name}`, snapshot, () => ({ topologyKey, counts }))
+    })
   }
 
   /** The text, or a short name for a long one: a text may be as long as the pod, and each table is found by it. */
@@ -72,6 +95,13 @@ export class IncomingTerms {
   #table(key: string, topologyKey: string, terms: readonly AffinityTerm[], snapshot: Snapshot): DomainTable {
     return this.#tables.get(key, snapshot, () => ({ topologyKey, counts: (info: PodInfo) => matchesAll(terms, info.pod, undefined) }))
   }
+}
+
+/** The names of all labels that nodes have. */
+function labelsOf(snapshot: Snapshot): Set<string> {
+  const names = new Set<string>()
+  for (const { node } of snapshot.nodes) for (const name in node.metadata.labels) names.add(name)
+  return names
 }
 
 /** Whether all the terms are about the pod; no terms are about none. */

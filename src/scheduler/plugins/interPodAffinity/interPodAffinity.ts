@@ -57,7 +57,7 @@ export const interPodAffinity = definePlugin('InterPodAffinity', ({ hardPodAffin
       if (held.length === 0 && requiredAffinity.length === 0 && requiredAntiAffinity.length === 0) return 'skip'
       const wantsItself = matchesAll(requiredAffinity, pod.pod, namespaceLabels)
       const near = incoming.together(requiredAffinity, snapshot)
-      const away = incoming.each(requiredAntiAffinity, snapshot)
+      const away = incoming.any(requiredAntiAffinity, snapshot)
       state.write(filterKey, new AffinityFilter({ pod, namespaceLabels, near, away, wantsItself, held }))
       return undefined
     },

@@ -95,11 +95,17 @@ export class HeldTerms implements PlacementIndex {
     }
   }
 
-  /** Nothing changes with the same terms and labels: a pod may hold tens of thousands of terms. */
+  /** A pod may hold tens of thousands of terms: with the same ones, its labels decide only which of them are about itself. */
   podChanged(before: PodInfo, pod: PodInfo, node: NodeInfo): void {
-    if (hasSameTerms(before, pod) && sameLabels(before.pod.metadata.labels, pod.pod.metadata.labels)) return
-    this.podRemoved(before, node)
-    this.podAdded(pod, node)
+    if (!hasSameTerms(before, pod)) {
+      this.podRemoved(before, node)
+      this.podAdded(pod, node)
+    } else if (!sameLabels(before.pod.metadata.labels, pod.pod.metadata.labels)) {
+      for (const [term, weight] of this.#termsOf(pod)) {
+        const entry = this.#entries.get(`${weight} ${term.text}`)
+        if (entry) entry.others += Number(entry.isOther(pod)) - Number(entry.isOther(before))
+      }
+    }
   }
 
   nodeSet(node: NodeInfo): void {

@@ -103,8 +103,8 @@ function claimFaults(claims: ResourceRequirements['claims'], known: ReadonlySet<
     if (seen.has(name) || seen.has(key) || covered) errors.push(fieldError.duplicate(at, seen.has(name) ? name : key))
     seen.add(key)
     if (request) seenInPart.add(name)
-    const missing = fieldError.notFound(at, name)
-    return known.has(name) ? errors : [...errors, { ...missing, body: `${missing.body}: ${where}` }]
+    if (!known.has(name)) errors.push(fieldError.notFound(at, name, where))
+    return errors
   })
 }
 

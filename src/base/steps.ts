@@ -1,4 +1,4 @@
-/** Work in passes (L1), each of which takes its time over a large object: between two passes the caller may do other work. */
+/** Work in passes (L0), each of which takes its time over a large object: between two passes the caller may do other work. */
 export type Steps<T> = Generator<undefined, T>
 
 /** Runs all the passes at once. */
