@@ -8,7 +8,7 @@ const wanted = [
   { cidr: '10.244.2.0/24', via: '10.88.0.12' },
 ]
 
-test('NET-05 the routes of a node are told apart: present, missing, foreign, and those to its own pods', () => {
+test('NET-05 nodeRoutes distinguishes routes that are present, missing and foreign, and those to the node’s own pods', () => {
   const kernel = [
     { dst: 'default', gateway: '10.88.0.1', dev: 'eth0' },
     { dst: '10.88.0.0/24', dev: 'eth0' },
@@ -31,7 +31,7 @@ test('NET-05 the routes of a node are told apart: present, missing, foreign, and
   )
 })
 
-test('NET-05 the neighbours of a node are those of other nodes and of pods', () => {
+test('NET-05 nodeNeighbours keeps other nodes and pods, and drops other neighbours', () => {
   const kernel = [
     { dst: '10.88.0.11', dev: 'eth0', lladdr: '02:00:00:00:00:01', state: ['REACHABLE'] },
     { dst: '10.88.0.1', dev: 'eth0', state: ['STALE'] },

@@ -19,9 +19,9 @@ export interface KernelNeighbour {
 }
 
 export interface RouteRanges {
-  /** Of all pods. */
+  /** The ranges that all pods get addresses from. */
   readonly clusterCidrs: readonly string[]
-  /** Of the node's own pods. */
+  /** The ranges that the node's own pods get addresses from. */
   readonly podCidrs: readonly string[]
 }
 

@@ -69,7 +69,7 @@ export interface Connection {
   readonly port: number
   /** `tls`: with a handshake after the connection. */
   readonly protocol: 'tcp' | 'tls'
-  /** Of the certificate, for `tls`. */
+  /** The name that the certificate must have, for `tls`. */
   readonly serverName?: string | undefined
 }
 

@@ -87,7 +87,7 @@ export function slicesOf<T>(reader: Reader, namespace: string, service: string):
   return reader.list<T>(paths.slices(namespace), { labelSelector: `kubernetes.io/service-name=${service}` })
 }
 
-/** A view of a node: what hinders the API server or the kubelet is told as a reason, too. */
+/** A view of a node. A failure of the API server or of the kubelet is a reason, too. */
 export async function viewOf<T extends { readonly note?: string | undefined }>(
   reader: Reader,
   resource: Parameters<typeof paths.view>[0],

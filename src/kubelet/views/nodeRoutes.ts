@@ -1,4 +1,4 @@
-/** The view `noderoutes` (L3): the routes and neighbours of a node's kernel that belong to the pod network, beside the routes that its agent wants. */
+/** The view `noderoutes` (L3): the routes and neighbours of a node's kernel that belong to the pod network, compared with those that its agent wants. */
 import { type NodeRoutes, routeStates } from '#api/debug/nodeNetwork'
 import { bareMap } from '#base/bareMap'
 import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema } from './nodeView.ts'

@@ -2,12 +2,13 @@
  * Judges a connection hop by hop (L4), pure: from what was read and probed to findings, in the order of causes. A fault that an earlier one explains comes after
  * it, so that the first fault is the culprit: endpoints.ts has the hops behind a Service.
  */
+import { parseTime } from '#base/time'
 import { endpointHops } from './endpoints.ts'
 import type { Hop, IngressFacts, ServiceFacts, Trace, TraceFacts } from './facts.ts'
 import { fault, nodeHop, ok, unknown } from './hops.ts'
 
 export function diagnose(facts: TraceFacts): Trace {
-  const hops = [
+  const hops = withoutRepetition([
     ...sourceHops(facts),
     ...(facts.ingress ? [ingressHop(facts.ingress)] : []),
     ...(facts.service?.isExternal ? [loadBalancerHop(facts.service)] : []),
@@ -17,12 +18,17 @@ export function diagnose(facts: TraceFacts): Trace {
     ...(facts.service ? serviceHops(facts.service, facts.target.port) : []),
     ...endpointHops(facts),
     ...frontHops(facts),
-  ]
+  ])
   const passes = passesOf(facts)
   const first = hops.find(({ state }) => state === 'fault')
   const culprit = passes !== true && first?.cause !== undefined ? { cause: first.cause, text: first.text } : undefined
   const { pod, target } = facts
   return { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, target: target.text, hops, passes: passes ?? (culprit ? false : undefined), culprit }
+}
+
+/** Several endpoints may be on one node. */
+function withoutRepetition(hops: readonly Hop[]): Hop[] {
+  return hops.filter(({ hop, text }, index) => hops.findIndex((one) => one.hop === hop && one.text === text) === index)
 }
 
 /** What the probes say; undefined: nothing was probed. */
@@ -166,8 +172,7 @@ function frontHops({ front, notProbed, nowMs, direct }: TraceFacts): Hop[] {
   ]
 }
 
-function certificateFault({ certificateNotBefore, certificateNotAfter }: NonNullable<TraceFacts['front']>, nowMs: number): string | undefined {
-  if (certificateNotAfter !== undefined && Date.parse(certificateNotAfter) < nowMs) return `expired at ${certificateNotAfter}`
-  if (certificateNotBefore !== undefined && Date.parse(certificateNotBefore) > nowMs) return `is valid from ${certificateNotBefore} only`
-  return undefined
+function certificateFault({ certificateNotBefore = '', certificateNotAfter = '' }: NonNullable<TraceFacts['front']>, nowMs: number): string | undefined {
+  if ((parseTime(certificateNotAfter) ?? nowMs) < nowMs) return `expired at ${certificateNotAfter}`
+  return (parseTime(certificateNotBefore) ?? nowMs) > nowMs ? `is valid from ${certificateNotBefore} only` : undefined
 }

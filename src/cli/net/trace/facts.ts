@@ -27,7 +27,7 @@ export interface Destination {
   readonly ready: boolean
   readonly node?: string | undefined
   readonly pod?: Frozen<Pod> | undefined
-  /** Of the network policies at both ends. */
+  /** The decision of the network policies at both ends. */
   readonly verdict: Seen<ConnectionVerdict>
 }
 
@@ -55,7 +55,7 @@ export interface TraceFacts {
   readonly nowMs: number
   readonly pod: Frozen<Pod>
   readonly target: Target
-  /** Of the source and of the destinations. */
+  /** The nodes of the source and of the destinations. */
   readonly nodes: ReadonlyMap<string, Seen<Node>>
   readonly routes: ReadonlyMap<string, Seen<NodeRoutes>>
   readonly resolver: Seen<Resolver>
@@ -97,7 +97,7 @@ export interface Hop {
   readonly hop: string
   readonly state: 'ok' | 'fault' | 'unknown'
   readonly text: string
-  /** Of a fault. */
+  /** Set for a fault. */
   readonly cause?: Cause | undefined
 }
 
