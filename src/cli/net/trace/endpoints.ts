@@ -5,6 +5,7 @@ import type { Pod } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
 import { cidrContains, parseCidr, parseIp } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
+import { ownValue } from '#base/bareMap'
 import type { Destination, Hop, ServiceFacts, TraceFacts } from './facts.ts'
 import { fault, nodeHop, ok, unknown } from './hops.ts'
 
@@ -53,7 +54,7 @@ function namesOf(pods: readonly Frozen<Pod>[]): string {
 /** Labels of a pod with the keys of the selector. */
 function labelsLike({ metadata }: Frozen<Pod>, selector: Readonly<Record<string, string>>): string[] {
   return Object.keys(selector).flatMap((key) => {
-    const value = metadata.labels?.[key]
+    const value = ownValue(metadata.labels, key)
     return value === undefined ? [] : [`${key}=${value}`]
   })
 }

@@ -6,7 +6,8 @@ import { test } from 'node:test'
 import tls from 'node:tls'
 import type { Exec, ExecOptions } from '#host/exec'
 import { testCertificates } from '#testing/testCertificates'
-import { networkProbes, probeNetwork } from './networkProbe.ts'
+import { networkProbes } from './networkProbe.ts'
+import { probeNetwork } from './networkProbeProcess.ts'
 
 const nothing = { servers: [], questions: [], connections: [] }
 
