@@ -30,6 +30,8 @@ export interface UpOptions {
   readonly autostart: boolean | undefined
   /** Serve Ingresses on the real nodes. Undefined: as it was. */
   readonly ingress: boolean | undefined
+  /** How real nodes serve Services: auto, the default, or the name of a mode. For a cluster that is there: from its next start on. */
+  readonly proxyMode: string | undefined
   /** Members of an etcd of the cluster's own. Undefined: none, its objects are in a file, or where kube-apiserver's flags say. */
   readonly etcd: number | undefined
   /** Servers behind one endpoint, over one etcd. Default 1. */

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { check, type Exec } from './exec.ts'
-import { inTimeSlices, type SharedTurns } from './timeSlices.ts'
+import { atOnce, inTimeSlices, type Turns } from './timeSlices.ts'
 
 export type NftFamily = 'ip' | 'ip6' | 'inet'
 
@@ -30,7 +30,7 @@ export interface NftTable {
  * @param name the table's, such as `kube-proxy`
  * @param turns scripts are rendered in short turns of the event loop; absent: at once
  */
-export function createNftTable(exec: Exec, family: NftFamily, name: string, turns?: SharedTurns): NftTable {
+export function createNftTable(exec: Exec, family: NftFamily, name: string, turns?: Turns): NftTable {
   const table = `${family} ${name}`
   let applied: TableContents | undefined
   const load = (script: string) => check(exec, 'nft', ['-f', '-'], { input: script })
@@ -69,8 +69,7 @@ export function nftHash(text: string): string {
  * then map elements, then removals, so that nothing refers to what is not there.
  */
 export function renderTable(table: string, wanted: TableContents, before: TableContents | undefined): string {
-  const steps = renderSteps(table, wanted, before)
-  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
+  return atOnce(renderSteps(table, wanted, before))
 }
 
 function* renderSteps(table: string, wanted: TableContents, before: TableContents | undefined): Generator<undefined, string> {

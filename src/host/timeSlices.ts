@@ -3,8 +3,13 @@
 /** Work yields to the event loop after this long. */
 const sliceMs = 8
 
+/** Where long work waits for another turn of the event loop. */
+export interface Turns {
+  next(): Promise<void>
+}
+
 /** Lets one waiting piece of work run in each turn of the event loop, so that many pieces together make no turn longer. */
-export class SharedTurns {
+export class SharedTurns implements Turns {
   readonly #waiting: (() => void)[] = []
 
   next(): Promise<void> {
@@ -21,7 +26,7 @@ export class SharedTurns {
 }
 
 /** Runs work whose steps are short to its end. */
-export async function inTimeSlices<T>(work: Generator<undefined, T>, turns: SharedTurns): Promise<T> {
+export async function inTimeSlices<T>(work: Generator<undefined, T>, turns: Turns): Promise<T> {
   await turns.next()
   let begunMs = performance.now()
   for (let step = work.next(); ; step = work.next()) {
@@ -30,6 +35,11 @@ export async function inTimeSlices<T>(work: Generator<undefined, T>, turns: Shar
     await turns.next()
     begunMs = performance.now()
   }
+}
+
+/** Runs the same work in one turn. */
+export function atOnce<T>(work: Generator<undefined, T>): T {
+  for (let step = work.next(); ; step = work.next()) if (step.done) return step.value
 }
 
 /** Undefined when the filesystem refuses, as for an entry that is removed meanwhile. */

@@ -18,7 +18,7 @@ import { encodeClaims } from './encodeClaims.ts'
 import { refuseFaults } from './faults.ts'
 import { differenceBelow, equals, type FieldSet, isEmpty, setOfFields } from './fieldSet.ts'
 import { allowedByLastApplied, renewLastApplied } from './lastApplied.ts'
-import { mergingSteps } from './merge.ts'
+import { mergeTyped, mergingSteps } from './merge.ts'
 import { prune } from './prune.ts'
 import type { TrackedWrite } from './trackedWrite.ts'
 import { fieldSetOf } from './typed.ts'
@@ -36,21 +36,25 @@ export interface ApplyInput extends TrackedWrite {
  * @throws StatusError Conflict with FieldManagerConflict causes unless forced; BadRequest when the configuration holds managedFields.
  */
 export function apply(input: ApplyInput): KubeObject {
-  return finished(applySteps(input))
+  return finished(steps(input, false))
 }
 
 /** {@link apply}, with pauses. The objects must not change meanwhile. */
-export function* applySteps(input: ApplyInput): Steps<KubeObject> {
+export function applySteps(input: ApplyInput): Steps<KubeObject> {
+  return steps(input, true)
+}
+
+function* steps(input: ApplyInput, isLarge: boolean): Steps<KubeObject> {
   const { live, applied } = input
   if (applied.metadata.managedFields !== undefined && applied.metadata.managedFields.length > 0) throw badRequest('metadata.managedFields must be nil')
   refuseFaults(input)
   yield
-  const attempt = yield* applyOnce(input, input.force)
+  const attempt = yield* applyOnce(input, input.force, isLarge)
   yield
   if (attempt.conflicts.length === 0) return finish(input, attempt)
   // Moving from client-side apply: kubectl may take the fields that it applied according to the annotation.
   if (input.manager === 'kubectl' && live !== undefined && allowedByLastApplied(live, attempt.conflicts, input.schema)) {
-    return finish(input, yield* applyOnce(input, true))
+    return finish(input, yield* applyOnce(input, true, isLarge))
   }
   throw conflictError(attempt.conflicts)
 }
@@ -62,7 +66,7 @@ interface Attempt {
   readonly conflicts: readonly Conflict[]
 }
 
-function* applyOnce(input: ApplyInput, force: boolean): Steps<Attempt> {
+function* applyOnce(input: ApplyInput, force: boolean, isLarge: boolean): Steps<Attempt> {
   const { live, applied, schema } = input
   const before = claimsBeforeApply(live, input)
   yield
@@ -70,7 +74,7 @@ function* applyOnce(input: ApplyInput, force: boolean): Steps<Attempt> {
   yield
   const last = before.find((claim) => sameManager(claim, self))
   const others = before.filter((claim) => claim !== last)
-  const merged = (yield* mergingSteps(live, applied, schema)) as KubeObject
+  const merged = (isLarge ? yield* mergingSteps(live, applied, schema) : mergeTyped(live, applied, schema)) as KubeObject
   yield
   const object = last === undefined ? merged : prune(merged, last, [...others, self], input)
   object.apiVersion = applied.apiVersion

@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto'
 import type { Lease } from '#api/gen/types/coordination.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { base32 } from '#base/base32'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { orAborted } from '#base/orAborted'
@@ -116,21 +117,6 @@ export function serverId(hostName: string): string {
     .update(Buffer.concat([prefixed(hostName), prefixed(component)]))
     .digest()
   return `apiserver-${base32(hash.subarray(0, 16))}`
-}
-
-const base32Digits = 'abcdefghijklmnopqrstuvwxyz234567'
-
-/** RFC 4648 in lower case, without padding. */
-function base32(bytes: Uint8Array): string {
-  let text = ''
-  let bits = 0
-  let value = 0
-  for (const byte of bytes) {
-    value = (value << 8) | byte
-    for (bits += 8; bits >= 5; bits -= 5) text += base32Digits[(value >> (bits - 5)) & 31]
-    value &= (1 << bits) - 1
-  }
-  return bits > 0 ? text + base32Digits[(value << (5 - bits)) & 31] : text
 }
 
 interface Holder {

@@ -16,7 +16,7 @@ import type { Schema } from '#api/schema/schema'
 import { decodeStructural } from '#api/schema/structuralDecode'
 import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
-import { finished, type Steps } from '#base/steps'
+import type { Steps } from '#base/steps'
 import type { YamlThread } from '../yaml/yamlThread.ts'
 import { inSteps, isLargeObject, isLargeValue, turn } from './fairLoop.ts'
 import type { RequestBody, ServerRequest } from './request.ts'
@@ -163,7 +163,7 @@ function parseOther(body: BytesBody, refuse: Refuse): ParsedBody {
   const mediaType = mediaTypeOf(body.contentType)
   if (mediaType !== yamlType && mediaType !== protobufMediaType) throw unsupportedMediaType(bodyTypes)
   // Clients send JSON as YAML, too.
-  const json = mediaType === yamlType && startsLikeJson(body.bytes) ? finished(parsingIfJson(body.bytes)) : undefined
+  const json = mediaType === yamlType && startsLikeJson(body.bytes) ? parseIfJson(body.bytes) : undefined
   if (json) return json
   const value = mediaType === yamlType ? parseYamlBody(body.bytes, refuse) : parseProtobufBody(body.bytes, refuse)
   refuseTooMany(value, body.bytes.length)
@@ -179,9 +179,9 @@ function startsLikeJson(bytes: Buffer): boolean {
 }
 
 /** Undefined for what is no JSON. @throws RequestEntityTooLarge */
-function* parsingIfJson(bytes: Buffer): Steps<ParsedBody | undefined> {
+function parseIfJson(bytes: Buffer): ParsedBody | undefined {
   try {
-    return yield* parsingJsonBody(bytes, false)
+    return parseJsonBody(bytes, false)
   } catch (error) {
     if (error instanceof JsonSyntaxError) return undefined
     throw error
@@ -229,7 +229,7 @@ export function readyBody({ deps }: BodySource, body: RequestBody, mediaType?: s
 }
 
 async function convertedUnlessJson(yaml: YamlThread, body: Extract<RequestBody, { type: 'bytes' }>): Promise<RequestBody> {
-  if (startsLikeJson(body.bytes) && (await inSteps(parsingIfJson(body.bytes), true))) {
+  if (startsLikeJson(body.bytes) && parseIfJson(body.bytes)) {
     await turn()
     return body
   }

@@ -84,7 +84,9 @@ export async function applyConfiguration(scope: Scope, body: RequestBody): Promi
       const { foreignConversion } = served
       const merged = foreignConversion
         ? await withConvertedVersions(foreignConversion, served.apiVersion, (otherVersion) => apply(inputWith(otherVersion)))
-        : await inSteps(applySteps(inputWith(served.otherVersion)), isLarge)
+        : isLarge
+          ? await inSteps(applySteps(inputWith(served.otherVersion)), true)
+          : apply(inputWith(served.otherVersion))
       if (isLarge) await turn()
       const copy = isLarge ? await inSteps(deepCopyInSteps<KubeObject>(merged), true) : deepCopy<KubeObject>(merged)
       if (isLarge) await turn()

@@ -44,6 +44,7 @@ const programs: readonly [program: string, debianPackage: string, required: bool
   ['nsenter', 'util-linux', true],
   ['unshare', 'util-linux', true],
   ['conntrack', 'conntrack', false],
+  ['iptables', 'iptables', false],
 ]
 
 /** Every check of the host, in the order shown. */

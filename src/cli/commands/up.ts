@@ -34,6 +34,7 @@ interface UpFlags {
   historySize?: string
   autostart?: boolean
   ingress?: boolean
+  proxyMode?: string
   kubeconfig?: string | boolean
   quiet?: boolean
   output?: string
@@ -86,6 +87,7 @@ function withUpFlags(command: Command): Command {
     .option('--history-size <bytes>', 'the most that this history takes; beyond, its oldest part is given up (default: 400Mi with --history)')
     .option('--autostart', 'start the cluster when the host boots, by a unit of systemd; delete removes it')
     .option('--ingress', 'serve Ingresses on the real nodes; skiff addon disable ingress turns it off')
+    .option('--proxy-mode <name>', 'how real nodes serve Services: nftables, iptables, or auto for the first that the host can run (default: auto)')
     .option('--kubeconfig <file>', 'the kubeconfig to merge into')
     .option('--no-kubeconfig', 'leave every kubeconfig alone')
     .option('-v, --v <n>', 'verbosity of the logs (default: 2)')
@@ -150,6 +152,7 @@ export function parseOptions(flags: UpFlags): UpOptions {
     historySize: checked('--history-size', flags.historySize, isHistorySize, expectedHistorySize),
     autostart: flags.autostart,
     ingress: flags.ingress,
+    proxyMode: flags.proxyMode,
     etcd: etcdMembers(flags),
     controlPlanes: wholeNumber('--control-planes', flags.controlPlanes, 1, 5),
     apiServerArgs: apiServerArgs(flags),

@@ -14,6 +14,8 @@ export interface AgentConfig {
   readonly cgroupRoot: string
   readonly clusterCidr: string
   readonly serviceCidr: string
+  /** A mode's name, or auto. Absent in the file of an earlier version. */
+  readonly proxyMode?: string | undefined
   readonly clusterDns: string
   readonly clusterDomain: string
 }

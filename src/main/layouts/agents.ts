@@ -82,6 +82,7 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
     cgroupRoot: `/${nodeCgroup(state, node)}`,
     clusterCidr,
     serviceCidr,
+    proxyMode: state.proxyMode,
     clusterDns,
     clusterDomain,
   }

@@ -161,12 +161,12 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
   const exec = createExec()
   const proxy = access(config, 'proxy', 'kube-proxy', { tools, renewals })
   const dns = access(config, 'dns', 'cluster-dns', { tools, renewals })
-  const { nodeName, nodeAddress, clusterCidr, serviceCidr } = config
+  const { nodeName, nodeAddress, clusterCidr, serviceCidr, proxyMode = 'auto' } = config
   const log = tools.log.with('kube-proxy')
   const events = createEventRecorder({ ...tools, client: proxy.client, log }, { component: 'kube-proxy', host: nodeName })
   const serviceProxy = createProxy(
     { informers: proxy.informers, ...tools, log, exec, conntrack: createConntrack(exec), events },
-    { nodeName, clusterCidr, serviceCidr, mode: 'auto' },
+    { nodeName, clusterCidr, serviceCidr, mode: proxyMode },
   )
   const agent = createNetworkAgent(
     { informers: proxy.informers, ...tools, log: tools.log.with('network'), exec },

@@ -27,6 +27,7 @@ import { checkIngress, ingressIsThere, withIngress } from './ingressAddon.ts'
 import { lastLinesOf, tellingLine } from './logEnd.ts'
 import { limitsOf, withLogLimits } from './logLimits.ts'
 import { runningProcess } from './processes.ts'
+import { checkProxyMode, withProxyMode } from './proxyMode.ts'
 import { refuseChanges } from './refuseChanges.ts'
 import { type RestartRecord, readRestarts } from './restartRecord.ts'
 import { earliestStartMs, runningServers, runsServer } from './runningServers.ts'
@@ -48,7 +49,8 @@ export async function bringUp(deps: LocalClusterDeps, paths: ClusterPaths, name:
   const kept = await readState(paths)
   if (kept) refuseChanges(kept, options)
   const limited = kept && (await withHistory(paths, await withLogLimits(paths, await withComponentArgs(paths, kept, options), options), options))
-  const found = limited && (await withIngress(paths, limited, options.ingress))
+  const served = limited && (await withProxyMode(deps.exec, paths, limited, options.proxyMode))
+  const found = served && (await withIngress(paths, served, options.ingress))
   const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, options, progress)))
   await noteUnchanged(paths, state, options, progress)
   const sizes = await logSizes(paths, state)
@@ -143,6 +145,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
   // Asked for real nodes where there can be none, the user still gets as many nodes.
   const simulated = simulatedNodes + (runtime === 'simulated' && simulatedNodes === 0 ? nodes : 0)
   if (options.ingress) checkIngress(real)
+  await checkProxyMode(deps.exec, options.proxyMode, real)
   const id = clusterId(deps.home, name)
   const asked = { podCidr: options.podCidr, serviceCidr: options.serviceCidr, nodes: real + simulated }
   const endpoint = port === 0 ? await freePort() : port
@@ -162,6 +165,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
     controllerManagerArgs: options.controllerManagerArgs,
     schedulerArgs: options.schedulerArgs,
     ...(options.ingress ? { ingress: true } : {}),
+    proxyMode: options.proxyMode,
     asked: { nodes, simulatedNodes, runtime, ...(etcd ? { etcd } : {}), ...(controlPlanes > 1 ? { controlPlanes } : {}) },
   }
   const keep = async (found: Pick<ClusterState, 'network' | 'ranges'>) => {

@@ -69,6 +69,8 @@ export interface ClusterState {
   readonly schedulerArgs?: readonly string[] | undefined
   /** Ingresses are served. False: they were once, and what was made for that is removed. */
   readonly ingress?: boolean | undefined
+  /** The mode of the real nodes' service proxy. Absent: auto. */
+  readonly proxyMode?: string | undefined
   /** Its own etcd, which stores the objects. Absent: a file in its folder does, or an etcd that the API server's flags name. */
   readonly etcd?: EtcdPlan | undefined
   /** What the cluster was made with; what it became may differ, as simulated nodes do from the real ones that the host could not run. */

@@ -18,6 +18,7 @@ const nothing: UpOptions = {
   historySize: undefined,
   autostart: undefined,
   ingress: undefined,
+  proxyMode: undefined,
   etcd: undefined,
   controlPlanes: undefined,
   apiServerArgs: undefined,

@@ -9,7 +9,9 @@ import type { ConntrackFilter } from '#host/conntrack'
 import type { Exec, ExecOptions, ExecResult } from '#host/exec'
 import type { FamilyModel, ProxyModel, ServiceRule } from '../model.ts'
 import { proxyModes } from './index.ts'
+import { iptables } from './iptables.ts'
 import type { ProxyMode, ProxyModeDeps } from './mode.ts'
+import { nftables } from './nftables.ts'
 
 /** A host that records the commands that change it. Each succeeds unless `failing` is set. */
 class RecordingHost implements Exec {
@@ -17,11 +19,13 @@ class RecordingHost implements Exec {
   failing = false
   programs = true
   tables = ''
+  /** Another program has removed every rule. */
+  flushed = false
 
   async run(command: string, args: readonly string[], { input }: ExecOptions = {}): Promise<ExecResult> {
     const result = { code: 0, stdout: '', stderr: '', timedOut: false }
     if (!this.programs) return { ...result, code: -1, stderr: `spawn ${command} ENOENT` }
-    if (args.includes('--check') || args.includes('list')) return { ...result, stdout: this.tables }
+    if (isQuestion(command, args)) return { ...result, code: this.flushed && args.includes('-S') ? 1 : 0, stdout: this.tables }
     this.changes.push(`${command} ${args.join(' ')}\n${String(input ?? '')}`)
     return this.failing ? { ...result, code: 1, stderr: 'refused' } : result
   }
@@ -29,6 +33,10 @@ class RecordingHost implements Exec {
   spawn(): never {
     assert.fail('nothing is spawned')
   }
+}
+
+function isQuestion(command: string, args: readonly string[]): boolean {
+  return command === 'cat' || command.endsWith('-save') || ['--check', 'list', '--version', '-S'].some((word) => args.includes(word))
 }
 
 function rule(clusterIp: string, endpoint: string): ServiceRule {
@@ -118,8 +126,34 @@ async function withMode(mode: ProxyMode, work: (world: World) => Promise<void>):
   return host
 }
 
+test('SVC-06 nftables takes up a new range of cluster IPs, whose unknown addresses it drops', async () => {
+  await withMode(nftables, async ({ give, newChanges }) => {
+    await give([four()])
+    newChanges()
+    await give([{ ...four(), serviceCidrs: ['10.96.0.0/16', '10.112.0.0/20'] }])
+    assert.ok(newChanges().includes('10.112.0.0/20'))
+  })
+})
+
+test('SVC-05 iptables writes every rule again within half a minute of a flush, and once an hour', async () => {
+  await withMode(iptables, async ({ host, clock, give, newChanges }) => {
+    await give([four()])
+    const all = newChanges()
+    await clock.advance(30_000)
+    assert.equal(newChanges(), '')
+    host.flushed = true
+    await clock.advance(30_000)
+    const again = newChanges()
+    assert.ok(again.includes('-A KUBE-SERVICES') && all.endsWith(again), again)
+    host.flushed = false
+    await clock.advance(3_540_000)
+    assert.equal(newChanges(), again)
+  })
+})
+
 for (const mode of proxyModes) {
-  test(`SVC-06 ${mode.name} renders both address families, and writes nothing for an unchanged model`, async () => {
+  const row = mode === iptables ? 'SVC-05' : 'SVC-06'
+  test(`${row} ${mode.name} renders both address families, and writes nothing for an unchanged model`, async () => {
     await withMode(mode, async ({ give, newChanges }) => {
       await give([four(), six()])
       const text = newChanges()
@@ -129,7 +163,7 @@ for (const mode of proxyModes) {
     })
   })
 
-  test(`SVC-06 ${mode.name} applies a change of one family without touching the other`, async () => {
+  test(`${row} ${mode.name} applies a change of one family without touching the other`, async () => {
     await withMode(mode, async ({ give, newChanges }) => {
       await give([four(), six()])
       newChanges()
@@ -137,15 +171,6 @@ for (const mode of proxyModes) {
       const text = newChanges()
       assert.ok(text.includes('fd01::2'))
       assert.doesNotMatch(text, /10\.96\.0\.10|10\.244\.0\.1/)
-    })
-  })
-
-  test(`SVC-06 ${mode.name} takes up a new range of cluster IPs`, async () => {
-    await withMode(mode, async ({ give, newChanges }) => {
-      await give([four()])
-      newChanges()
-      await give([{ ...four(), serviceCidrs: ['10.96.0.0/16', '10.112.0.0/20'] }])
-      assert.ok(newChanges().includes('10.112.0.0/20'))
     })
   })
 
@@ -157,7 +182,7 @@ for (const mode of proxyModes) {
     })
   })
 
-  test(`SVC-06 ${mode.name} writes the newest model again with growing pauses after the host refused one`, async () => {
+  test(`${row} ${mode.name} writes the newest model again with growing pauses after the host refused one`, async () => {
     await withMode(mode, async ({ host, clock, give, newChanges }) => {
       await give([four()])
       host.failing = true
@@ -180,7 +205,7 @@ for (const mode of proxyModes) {
     })
   })
 
-  test(`SVC-06 ${mode.name} leaves the rules in place when it is stopped`, async () => {
+  test(`${row} ${mode.name} leaves the rules in place when it is stopped`, async () => {
     let atStop = 0
     const host = await withMode(mode, async ({ give, host: recording }) => {
       await give([four(), six()])
@@ -189,7 +214,7 @@ for (const mode of proxyModes) {
     assert.equal(host.changes.length, atStop)
   })
 
-  test(`SVC-06 ${mode.name} has nothing to clean up on a host without its programs, and cannot run there`, async () => {
+  test(`${row} ${mode.name} has nothing to clean up on a host without its programs, and cannot run there`, async () => {
     const host = new RecordingHost()
     host.programs = false
     await mode.cleanUp(host)
