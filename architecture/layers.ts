@@ -128,6 +128,8 @@ export const pure: readonly string[] = [
   'proxy/model.ts',
   'proxy/externalAddresses.ts',
   ...['compilePolicy', 'explain', 'facts', 'isolations', 'model', 'nftables', 'peerGroup', 'ruleTexts', 'terms'].map((file) => `network/policy/${file}.ts`),
+  'network/shownRoutes.ts',
+  ...['diagnose', 'endpoints'].map((file) => `cli/net/trace/${file}.ts`),
   'ingress/model/**',
 ]
 

@@ -118,7 +118,7 @@ function sameLines(a: readonly string[] | undefined, b: readonly string[]): bool
 }
 
 /** Names with slashes are kept within what nft reads as one word; it has no quoting for names, so other characters become '-'. */
-function nftName(name: string): string {
+export function nftName(name: string): string {
   return name.replace(/[^A-Za-z0-9_./-]/g, '-').slice(0, 120)
 }
 

@@ -18,6 +18,7 @@ import { watchOom } from './node/oomWatcher.ts'
 import { watchForShutdown } from './node/shutdownSignal.ts'
 import { createParts, type KubeletParts } from './parts.ts'
 import type { PodWorkers } from './pods/podWorkers.ts'
+import { podResolver } from './pods/resolver.ts'
 
 export interface Kubelet extends Component {
   readonly view: KubeletView
@@ -49,6 +50,7 @@ export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig
       podWorkers: () => running?.workers.states() ?? [],
       podStatus: (uid) => running?.statuses.get(uid),
       context: () => running?.context,
+      resolver: (pod) => podResolver(pod, config).config,
       volumeStatistics: async (podUid, measures) => (await running?.volumes.statistics(podUid, measures)) ?? [],
       probeMetrics: () => running?.probes.metricsText() ?? '',
       latestLoopEntryMs: () => running?.cleanupMs,

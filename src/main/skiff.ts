@@ -31,6 +31,7 @@ try {
   if (role === 'kubelet' || role === 'join' || role === 'node-agent' || role === 'node-ingress') keepYoungGenerationSmall()
   if (role === 'part') endWithParent()
   if (role === 'dialer') (await import('./layouts/dialerProcess.ts')).runDialerProcess()
+  else if (role === 'network-probe') await (await import('./component/kubelet/networkProbeProcess.ts')).runProbeProcess()
   else if (role === 'forwarder') (await import('./layouts/forwarderProcess.ts')).runForwarderProcess()
   else if (role === 'server' || role === 'balancer' || role === 'node-agent' || role === 'node-ingress' || role === 'supervise') await runRole(role, rest)
   else if (role === 'etcd' && rest[0] === 'serve') await runComponent('etcd serve', rest.slice(1))

@@ -4,16 +4,20 @@
  * configuration is there. Upstream's counterpart: a CNI daemon such as kindnet.
  */
 import path from 'node:path'
+import type { NodeRoutes } from '#api/debug/nodeNetwork'
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { createWakeUp } from '#base/wakeUp'
 import { nodes } from '#client/builtIn'
+import { check, type Exec } from '#host/exec'
 import { makeDirectory, writeFileAtomic } from '#host/files'
 import { createNftTable } from '#host/nftables'
 import { masqueradeOf } from './masquerade.ts'
 import { createNodeRoutes, type NodeRoutesDeps } from './nodeRoutes.ts'
 import { cniConfig, podCidrsOf, podRoutes } from './podNetwork.ts'
+import { routeModes } from './routes/index.ts'
+import { type KernelNeighbour, type KernelRoute, nodeNeighbours, nodeRoutes } from './shownRoutes.ts'
 import { sourceCheck, sourceCheckTable } from './sourceCheck.ts'
 
 export type NetworkAgentDeps = NodeRoutesDeps
@@ -31,11 +35,17 @@ const configFile = '10-skiff.conflist'
 const tableName = 'skiff-masquerade'
 const retryMs = 1000
 
-export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentConfig): Component {
+export interface NetworkAgent extends Component {
+  /** What the kernel has of the pod network now. */
+  routes(): Promise<NodeRoutes>
+}
+
+export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentConfig): NetworkAgent {
   const { nodeName, routeMode: mode } = config
   const routes = createNodeRoutes(deps, { mode, routesTo: (list) => podRoutes(list, nodeName) })
   return {
     name: 'network-agent',
+    routes: () => readRoutes(deps, config),
     run: async (signal) => {
       await Promise.all([
         onNodeChanges(deps, nodeName, cniWriter(deps, config), signal),
@@ -94,4 +104,40 @@ function masquerader({ exec }: NetworkAgentDeps, { clusterCidr }: NetworkAgentCo
   return async (own, all) => {
     for (const { family, contents } of masqueradeOf(own, all, clusterCidr.split(','))) await tables[family].apply(contents)
   }
+}
+
+/** A table of the whole Internet is larger. */
+const maxOutputBytes = 8 * 2 ** 20
+
+async function readRoutes(
+  { exec, informers, modes = routeModes }: NetworkAgentDeps,
+  { nodeName, clusterCidr, routeMode }: NetworkAgentConfig,
+): Promise<NodeRoutes> {
+  const { lister, store } = informers.of(nodes)
+  const own = lister.get({ name: nodeName })
+  if (!own) return { note: 'the agent has not read the nodes yet' }
+  const clusterCidrs = clusterCidr.split(',')
+  const podCIDRs = podCidrsOf(own)
+  const wanted = podRoutes(store.list(), nodeName)
+  const [routes, neighbours] = await Promise.all([
+    shown<KernelRoute>(exec, ['route', 'show', 'table', 'main'], podCIDRs),
+    shown<KernelNeighbour>(exec, ['neighbour', 'show'], podCIDRs),
+  ])
+  return {
+    mode: routeMode ?? modes[0]?.name,
+    podCIDRs,
+    routes: nodeRoutes(routes, wanted, { clusterCidrs, podCidrs: podCIDRs }),
+    neighbours: nodeNeighbours(
+      neighbours,
+      wanted.map(({ via }) => via),
+      clusterCidrs,
+    ),
+  }
+}
+
+/** What `ip` shows of the families in which the node has pods. */
+async function shown<T>(exec: Exec, words: readonly string[], podCidrs: readonly string[]): Promise<readonly T[]> {
+  const families = [...new Set(podCidrs.map((cidr) => (cidr.includes(':') ? '-6' : '-4')))]
+  const texts = await Promise.all(families.map((family) => check(exec, 'ip', [family, '-json', ...words], { maxOutputBytes })))
+  return texts.flatMap((text) => JSON.parse(text || '[]') as T[])
 }

@@ -11,10 +11,11 @@ import type { Exec } from '#host/exec'
 import { anObject, HistoryTransport } from '#testing/historyTransport'
 import type { Family, ProxyModel } from './model.ts'
 import type { ProxyMode } from './modes/mode.ts'
-import { createProxy } from './proxy.ts'
+import { createProxy, type ServiceProxy } from './proxy.ts'
 
 /** A mode that notes what happens to it, in the order of all modes. */
 class NotingMode implements ProxyMode {
+  rulesOf: ProxyMode['rulesOf']
   readonly name: string
   readonly families: readonly Family[]
   readonly log: string[]
@@ -47,7 +48,7 @@ const noExec = { run: () => assert.fail('no program runs'), spawn: () => assert.
 async function withProxy(
   modes: readonly ProxyMode[],
   mode: string,
-  work: (world: { server: HistoryTransport; clock: VirtualClock }) => Promise<void>,
+  work: (world: { server: HistoryTransport; clock: VirtualClock; proxy: ServiceProxy }) => Promise<void>,
 ): Promise<void> {
   const server = new HistoryTransport()
   const clock = new VirtualClock()
@@ -70,7 +71,7 @@ async function withProxy(
   running.catch(() => {})
   try {
     await clock.advance(1_000)
-    await work({ server, clock })
+    await work({ server, clock, proxy })
   } finally {
     stop.abort()
     await clock.advance(1_000)
@@ -149,4 +150,23 @@ test('SVC-06 a host without IPv6 tables gets the model of IPv4 alone', async () 
       ['IPv4'],
     ),
   )
+})
+
+test('SVC-06 the proxy shows the rules of one Service by its mode, and says when it cannot', async () => {
+  const mode = new NotingMode('a', [], ['IPv4'])
+  mode.rulesOf = async (_, { rules }) => rules.map(({ service, portName }) => ({ place: `${service}/${portName}`, lines: [] }))
+  let shown: ServiceProxy | undefined
+  await withProxy([mode], 'a', async ({ server, clock, proxy }) => {
+    for (const name of ['web', 'db']) {
+      const spec = { clusterIP: name === 'web' ? '10.96.0.10' : '10.96.0.11', ports: [{ name: 'http', port: 80 }] }
+      server.put(`/api/v1/namespaces/d/services/${name}`, anObject('Service', { name, namespace: 'd' }, { spec }))
+    }
+    await clock.advance(1_000)
+    assert.deepEqual(await proxy.serviceRules('d/web'), { mode: 'a', rules: [{ place: 'd/web/http', lines: [] }] })
+    assert.match((await proxy.serviceRules('d/none')).note ?? '', /no rules for the Service/)
+    mode.rulesOf = undefined
+    assert.deepEqual(await proxy.serviceRules('d/web'), { mode: 'a', note: 'the mode a does not show its rules' })
+    shown = proxy
+  })
+  assert.deepEqual(await shown?.serviceRules('d/web'), { note: 'the service proxy does not run' })
 })

@@ -53,6 +53,7 @@ export async function runWithPort(
     podWorkers: () => view().podWorkers(),
     podStatus: (uid) => view().podStatus(uid),
     context: () => view().context(),
+    resolver: (pod) => view().resolver(pod),
     volumeStatistics: (podUid, measures) => view().volumeStatistics(podUid, measures),
     probeMetrics: () => view().probeMetrics(),
     latestLoopEntryMs: () => view().latestLoopEntryMs(),

@@ -4,7 +4,7 @@ import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 
 /** `name`: the distinguished name of who shows it; it is its own certificate authority. `hosts`: more names that it answers to. */
-export async function testCertificates(name = 'CN=test-apiserver', hosts: readonly string[] = []): Promise<{ cert: string; key: string }> {
+export async function testCertificates(name = 'CN=test-apiserver', hosts: readonly string[] = [], validDays = 30): Promise<{ cert: string; key: string }> {
   const crypto = webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0]
   x509.cryptoProvider.set(crypto)
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -14,7 +14,7 @@ export async function testCertificates(name = 'CN=test-apiserver', hosts: readon
     serialNumber: '01',
     name,
     notBefore: new Date(Date.now() - dayMs),
-    notAfter: new Date(Date.now() + 30 * dayMs),
+    notAfter: new Date(Date.now() + validDays * dayMs),
     signingAlgorithm: algorithm,
     keys: keys as never,
     extensions: [

@@ -19,6 +19,8 @@ export interface ComputedRequest {
 
 export interface ComputedGet extends ComputedRequest {
   readonly name: string
+  /** Parameters of the request's URL; the resource takes those that it documents. Absent: none. */
+  readonly query?: URLSearchParams | undefined
 }
 
 export interface ComputedList extends ComputedRequest {

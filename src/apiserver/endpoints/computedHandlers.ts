@@ -69,7 +69,7 @@ function commonOf(request: ServerRequest) {
 
 async function get({ deps, kind }: Endpoint, request: ServerRequest, compute: NonNullable<ComputedResource['get']>): Promise<Answer> {
   const form = negotiate(request, ['Table', 'PartialObjectMetadata'])
-  const object = await compute({ ...commonOf(request), name: (request.info as RequestInfo).name })
+  const object = await compute({ ...commonOf(request), name: (request.info as RequestInfo).name, query: request.query })
   return presentOne(request, form, object, kind, deps.clock.now())
 }
 

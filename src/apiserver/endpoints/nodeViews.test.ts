@@ -17,7 +17,7 @@ const struct = (name: string, fields: Readonly<Record<string, Schema>>): Schema 
 })
 const part = struct('Part', { name: text, count: { type: 'integer', format: 'int64' } })
 const schema = struct('Whole', { kind: text, apiVersion: text, parts: { type: 'array', element: part }, error: text })
-const view: NodeView = { resource: 'wholes', kind: 'Whole', schema, columns: [], texts: {}, parts: [] }
+const view: NodeView = { resource: 'wholes', kind: 'Whole', schema, columns: [], texts: {}, parts: [], parameters: ['part'] }
 
 interface Viewed extends KubeObject {
   readonly parts?: readonly object[]
@@ -31,8 +31,10 @@ function viewed(nodeCount: number, answer: Answer, clock = new VirtualClock()) {
   const nodes = Array.from({ length: nodeCount }, (_, index) => ({ metadata: { name: `n${index}` } }))
   const asked: string[] = []
   const reader = { list: () => nodes, get: (_: unknown, __: string, name: string) => nodes.find(({ metadata }) => metadata.name === name) }
-  const get: KubeletClient['get'] = async (nodeName, _path, { limitBytes, signal }) => {
+  const paths: string[] = []
+  const get: KubeletClient['get'] = async (nodeName, path, { limitBytes, signal }) => {
     asked.push(nodeName)
+    paths.push(path)
     const body = Buffer.from(await answer(signal))
     if (body.length > limitBytes) throw new Error(`the answer is larger than ${limitBytes} bytes`)
     return { status: 200, body }
@@ -44,8 +46,9 @@ function viewed(nodeCount: number, answer: Answer, clock = new VirtualClock()) {
   const request = { user: { name: 'u', groups: [] }, namespace: '', signal: new AbortController().signal }
   return {
     asked,
+    paths,
     list: async () => (await list({ ...request, selects: () => true })) as Viewed[],
-    get: async (name: string) => (await getOne({ ...request, name })) as Viewed,
+    get: async (name: string, query?: URLSearchParams) => (await getOne({ ...request, name, query })) as Viewed,
   }
 }
 
@@ -99,4 +102,11 @@ test('KUB-17 answers that arrive together do not make one long turn of the event
   const { list } = viewed(32, async () => full)
   const { longestMs, totalMs } = await longestTurn(list)
   assert.ok(longestMs < totalMs / 4, `a turn of ${Math.round(longestMs)} ms in ${Math.round(totalMs)} ms`)
+})
+
+test('KUB-17 the kubelet is given the parameters that its view has, escaped, and no others', async () => {
+  const { get, paths } = viewed(1, async () => '{}')
+  await get('n0', new URLSearchParams('part=a%2Fb%26c&other=x&part=d'))
+  await get('n0', new URLSearchParams('other=x'))
+  assert.deepEqual(paths, ['/views/wholes?part=a%2Fb%26c&part=d', '/views/wholes'])
 })

@@ -28,6 +28,8 @@ export interface NodeView extends Pick<DescribedKind, 'schema' | 'texts' | 'part
   readonly kind: string
   /** Its objects have a member `error` with the reason why a kubelet did not answer. */
   readonly columns: readonly unknown[]
+  /** Query parameters of a GET that the kubelet is given. */
+  readonly parameters?: readonly string[] | undefined
 }
 
 export interface NodeViewDeps {
@@ -72,10 +74,10 @@ function resourceOf(view: NodeView, deps: NodeViewDeps): ComputedGroup['resource
     columns: view.columns as readonly Column<KubeObject>[],
     listKind: `${view.kind}List`,
     listSchema: listSchemaOf(view),
-    async get({ name, signal }) {
+    async get({ name, query, signal }) {
       const node = nodeOf(name)
       if (!node) throw notFound({ group, resource: view.resource }, name)
-      const { object } = await ask(view, node, deps, limitBytes, signal)
+      const { object } = await ask(view, node, { ...deps, query: queryFor(view, query) }, limitBytes, signal)
       signal.throwIfAborted()
       return object
     },
@@ -95,8 +97,18 @@ function resourceOf(view: NodeView, deps: NodeViewDeps): ComputedGroup['resource
   }
 }
 
+interface AskDeps extends NodeViewDeps {
+  /** With its question mark; absent: none. */
+  readonly query?: string | undefined
+}
+
+function queryFor({ parameters = [] }: NodeView, given: URLSearchParams | undefined): string {
+  const pairs = parameters.flatMap((name) => (given?.getAll(name) ?? []).map((value): [string, string] => [name, value]))
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`
+}
+
 /** The view of a node, or the reason why there is none. */
-async function ask(view: NodeView, { metadata }: Frozen<Node & KubeObject>, deps: NodeViewDeps, limit: number, signal: AbortSignal): Promise<Answered> {
+async function ask(view: NodeView, { metadata }: Frozen<Node & KubeObject>, deps: AskDeps, limit: number, signal: AbortSignal): Promise<Answered> {
   const { name = '', labels } = metadata
   const head = {
     kind: view.kind,
@@ -115,9 +127,9 @@ async function ask(view: NodeView, { metadata }: Frozen<Node & KubeObject>, deps
 }
 
 /** @throws Error when the kubelet does not answer in time, or with what is not the view */
-async function read(view: NodeView, name: string, { kubelets, clock }: NodeViewDeps, limit: number, signal: AbortSignal) {
+async function read(view: NodeView, name: string, { kubelets, clock, query = '' }: AskDeps, limit: number, signal: AbortSignal) {
   using scope = deadlineScope({ clock, ms: timeoutMs }, signal)
-  const page = kubelets.get(name, `/views/${view.resource}`, { limitBytes: limit, signal: scope.signal })
+  const page = kubelets.get(name, `/views/${view.resource}${query}`, { limitBytes: limit, signal: scope.signal })
   const { status, body } = await orAborted(page, scope.signal)
   if (status !== 200) throw new Error(`the kubelet answered ${status}`)
   // Answers that arrive together are decoded in several turns of the event loop.

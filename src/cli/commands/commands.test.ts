@@ -198,6 +198,8 @@ const refusals: { words: string[]; names?: string[]; exit: CommandError['exit'];
   { words: ['net', 'policy', 'web', '--port', '80'], exit: 'usage', text: /expected the other end too/ },
   { words: ['net', 'policy', 'web', '-o', 'yaml'], exit: 'usage', text: /expected json/ },
   { words: ['net', 'policy', 'web'], exit: 'unmetPrerequisite', text: /the cluster does not answer/ },
+  { words: ['net', 'route', '-o', 'xml'], exit: 'usage', text: /-o xml: expected json or yaml/ },
+  { words: ['net', 'svc', 'web', '--context', 'x'], exit: 'usage', text: /--context needs --kubeconfig/ },
   { words: ['why', 'deploy/web'], exit: 'usage', text: /"deploy\/web" is no pod: only pods are scheduled/ },
   { words: ['stop'], names: ['a', 'b'], exit: 'usage', text: /several clusters: a, b/ },
   { words: ['status'], names: [], exit: 'notFound', text: /there is no cluster/ },

@@ -1,4 +1,4 @@
-/** How the commands that read the past reach a cluster (L4): as the administrator of a local one, or as the user of a kubeconfig; and where in the past they read. */
+/** How the commands that read the past, and those of `skiff net`, reach a cluster (L4): as the administrator of a local one, or as the user of a kubeconfig; and where in the past they read. */
 import fs from 'node:fs/promises'
 import type { Command } from 'commander'
 import type { RevisionHistory } from '#api/debug/revisions'
@@ -21,10 +21,13 @@ export interface ConnectionFlags {
   readonly context?: string
 }
 
-export function withConnectionFlags(command: Command): Command {
+export function withConnectionFlags(
+  command: Command,
+  kubeconfig = 'a kubeconfig whose cluster and user are taken instead; its server must keep the history',
+): Command {
   return command
     .option('--cluster <name>', 'the cluster, where there are several')
-    .option('--kubeconfig <file>', 'a kubeconfig whose cluster and user are taken instead; its server must keep the history')
+    .option('--kubeconfig <file>', kubeconfig)
     .option('--context <name>', 'the context of that kubeconfig')
 }
 

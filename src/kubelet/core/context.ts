@@ -14,6 +14,7 @@ import type { EventRecorder } from '#client/eventRecorder'
 import type { KubeletConfig } from './config.ts'
 import type { KubeletHost, MachineInfo } from './host.ts'
 import type { UserNamespaces } from './idRanges.ts'
+import type { NodeNetwork } from './nodeNetwork.ts'
 import type { ObjectCache } from './objectCache.ts'
 import type { ResourceManager } from './resourceService.ts'
 import type { RuntimeService } from './runtimeService.ts'
@@ -40,6 +41,8 @@ export interface KubeletDeps {
   readonly runtime: RuntimeService
   /** Absent: the network needs no preparation after the sandbox is there. */
   readonly podNetwork?: PodNetwork | undefined
+  /** For the views; absent on a node without a network, as simulated ones are. */
+  readonly nodeNetwork?: NodeNetwork | undefined
   /** Needed when the runtime uses the machine. */
   readonly host?: KubeletHost | undefined
   /** Needed without a host: what a simulated node claims to be. */

@@ -1,6 +1,7 @@
 /** A running kubelet as its own API (server/) reads it (L3). kubelet.ts implements it; it is empty until run() has begun. */
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import type { DnsConfig } from '#grpc/criTypes'
 import type { KubeletConfig } from './config.ts'
 import type { FrozenPod } from './containers.ts'
 import type { KubeletContext } from './context.ts'
@@ -30,6 +31,8 @@ export interface KubeletView {
   /** The status that this kubelet last reported. */
   podStatus(uid: string): Frozen<PodStatus> | undefined
   context(): KubeletContext | undefined
+  /** What is in the pod's /etc/resolv.conf. */
+  resolver(pod: FrozenPod): DnsConfig
   /** Measures the mounted volumes of a pod. */
   volumeStatistics(podUid: string, measures: VolumeMeasures): Promise<MeasuredVolume[]>
   /** The text of /metrics/probes. */

@@ -39,6 +39,8 @@ export interface PodSandboxes {
   /** Undefined when there is no such sandbox (any more). */
   podSandboxStatus(id: string): Promise<PodSandboxStatus | undefined>
   listPodSandbox(podUid?: string): Promise<readonly PodSandbox[]>
+  /** The file of the sandbox's network namespace; undefined: it is on the node's network. Absent: the runtime has no namespaces. @throws Error when there is no such sandbox */
+  sandboxNetworkNamespace?(id: string): Promise<string | undefined>
 }
 
 export interface Containers {

@@ -11,7 +11,6 @@ import { findSpecContainer } from '../core/containers.ts'
 import type { KubeletView } from '../core/kubeletView.ts'
 import { gateEnabled } from '../core/resourceConfig.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
-import { nodeViews } from '../views/index.ts'
 import { HttpError } from './httpError.ts'
 import { containerLog } from './logs.ts'
 import { createStatsProvider } from './stats/statsProvider.ts'
@@ -116,16 +115,17 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ['portForward/*', refusePlain],
     ['logs', ({ query }) => logPage(view, [], query)],
     ['logs/*', ({ path, query }) => logPage(view, path, query)],
-    ['views/*', ({ path }) => viewPage(view, path)],
+    ['views/*', ({ path, query }) => viewPage(view, path, query)],
     ['debug/*', ({ request }) => debugPage(deps, request)],
   ])
 }
 
-/** A view as the API server shows it in node.skiff.dev. */
-function viewPage(view: KubeletView, [name, ...rest]: readonly string[]): Page {
+/** A view as the API server shows it in node.skiff.dev. Their code is loaded with the first request. */
+async function viewPage(view: KubeletView, [name, ...rest]: readonly string[], query: URLSearchParams): Promise<Page> {
+  const { nodeViews } = await import('../views/index.ts')
   const found = nodeViews.find(({ resource }) => resource === name)
   if (!found || rest.length > 0) throw notFound()
-  return json(found.compute(view))
+  return json(await found.compute(view, query))
 }
 
 function refusePlain(): never {

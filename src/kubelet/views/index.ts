@@ -1,5 +1,8 @@
 /** The views of a kubelet, one file each (L3): its kind, and how it is computed. The API server serves each as a resource of node.skiff.dev. */
+import { networkProbesView } from './networkProbes.ts'
+import { nodeRoutesView } from './nodeRoutes.ts'
 import type { NodeView } from './nodeView.ts'
 import { podWorkersView } from './podWorkers.ts'
+import { serviceRulesView } from './serviceRules.ts'
 
-export const nodeViews: readonly NodeView[] = [podWorkersView]
+export const nodeViews: readonly NodeView[] = [podWorkersView, serviceRulesView, nodeRoutesView, networkProbesView]

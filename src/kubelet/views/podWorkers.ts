@@ -1,8 +1,7 @@
 /** The view `podworkers` (L3): what the kubelet does about each pod of its node. It answers why a pod does not start or end when its status does not. */
-import { schemaOfDefinition } from '#api/schema/builtIn'
 import { bareMap } from '#base/bareMap'
 import type { PodWorkerState } from '../core/kubeletView.ts'
-import { field, type NodeView, struct, text } from './nodeView.ts'
+import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, struct, text, viewSchema } from './nodeView.ts'
 
 const worker = struct('PodWorker', [
   field('namespace', 1, text),
@@ -14,12 +13,8 @@ const worker = struct('PodWorker', [
   field('graceSeconds', 7, { type: 'integer', format: 'int64' }, false),
 ])
 
-const objectMeta = schemaOfDefinition('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta')
-
 interface PodWorkers {
-  readonly metadata: { readonly name?: string | undefined }
   readonly workers?: readonly PodWorkerState[] | undefined
-  readonly error?: string | undefined
 }
 
 const count = (stage: PodWorkerState['stage']) => ({
@@ -31,25 +26,19 @@ const count = (stage: PodWorkerState['stage']) => ({
 export const podWorkersView: NodeView = {
   resource: 'podworkers',
   kind: 'PodWorkers',
-  schema: struct('PodWorkers', [
-    { name: 'apiVersion', schema: text, required: false },
-    { name: 'kind', schema: text, required: false },
-    field('metadata', 1, objectMeta, false),
-    field('workers', 2, { type: 'array', element: worker }, false),
-    field('error', 3, text, false),
-  ]),
+  schema: viewSchema('PodWorkers', [field('workers', 2, listOf(worker), false)]),
   columns: [
-    { name: 'Name', type: 'string', format: 'name', value: ({ metadata }: PodWorkers) => metadata.name },
+    nameColumn,
     count('syncing'),
     count('terminating'),
     count('terminated'),
     { name: 'Working', type: 'integer', value: ({ workers = [] }: PodWorkers) => workers.filter(({ isWorking }) => isWorking).length },
-    { name: 'Error', type: 'string', value: ({ error = '' }: PodWorkers) => error },
+    errorColumn,
   ],
   texts: bareMap({
     '': 'PodWorkers is what the kubelet of a node does about its pods. It has the name of the node.',
     workers: 'One for each pod that the kubelet knows.',
-    error: 'Why the kubelet did not answer.',
+    error: errorText,
   }),
   parts: [
     {

@@ -29,6 +29,7 @@ import { configurationFlags } from '../component/kubelet/configurationFlags.ts'
 import { createHealthPort } from '../component/kubelet/healthPort.ts'
 import { effectiveConfiguration, type KubeletFlags, kubeletFlags } from '../component/kubelet/kubeletFlags.ts'
 import { createLoopbackFirewall } from '../component/kubelet/loopbackFirewall.ts'
+import { networkProbes, selfWords } from '../component/kubelet/networkProbe.ts'
 import { defaultAddress } from '../component/kubelet/nodeAddresses.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { applyProcessLimits, checkSwap } from '../component/kubelet/processLimits.ts'
@@ -109,6 +110,7 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
       log,
       runtime: createContainerdRuntime({ client: runtimeClient, imageClient, clock: tools.clock }),
       host: await createKubeletHost(),
+      nodeNetwork: { probe: networkProbes(createExec(), selfWords()) },
     },
     {
       ...settingsOf(document),

@@ -14,7 +14,9 @@ import { upstreamServers } from '#dns/plugins/forward'
 import { connectCri } from '#grpc/criClient'
 import { createConntrack } from '#host/conntrack'
 import { createExec } from '#host/exec'
+import type { KubeletDeps } from '#kubelet/core/context'
 import { createKubeletHost } from '#kubelet/core/host'
+import type { NodeNetwork } from '#kubelet/core/nodeNetwork'
 import { importImage } from '#kubelet/images/importImage'
 import { pauseImage as buildPauseImage } from '#kubelet/images/pauseImage'
 import { createKubelet } from '#kubelet/kubelet'
@@ -26,6 +28,7 @@ import { slimObject } from '#network/policy/changes'
 import { createPolicyAgent, type PolicyAgent } from '#network/policy/policyAgent'
 import { createProxy } from '#proxy/proxy'
 import { createConfigFile } from '../apiserver/configFile.ts'
+import { networkProbes, selfWords } from '../component/kubelet/networkProbe.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { live } from '../pki/livePki.ts'
 import { createRealClock } from '../realClock.ts'
@@ -41,7 +44,12 @@ export async function runNodeAgent(configFile: string, verbosity: number, signal
   const tools = processTools(config.nodeName, { verbosity })
   const renewals: Renewals = []
   const policies = networkPolicies(config, tools, renewals)
-  const components = [...(await kubelet(config, tools, renewals, policies.agent)), ...network(config, tools, renewals), ...policies.components]
+  const node = network(config, tools, renewals)
+  const components = [
+    ...(await kubelet(config, tools, renewals, { podNetwork: policies.agent, nodeNetwork: node.shown })),
+    ...node.components,
+    ...policies.components,
+  ]
   file.follow((text) => {
     // Only the certificates ever change while an agent runs.
     Object.assign(config, JSON.parse(text) as AgentConfig)
@@ -80,7 +88,12 @@ function access(
   return { client, informers: createSharedInformerFactory(client, tools, options) }
 }
 
-async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renewals, podNetwork: PolicyAgent): Promise<Component[]> {
+async function kubelet(
+  config: AgentConfig,
+  tools: ProcessTools,
+  renewals: Renewals,
+  networks: Pick<KubeletDeps, 'podNetwork' | 'nodeNetwork'>,
+): Promise<Component[]> {
   const exec = createExec()
   const images = await exec.run('ctr', ['--address', nodePaths.containerdSocket, '--namespace', 'k8s.io', 'images', 'ls', '-q', `name==${pauseImage}`])
   if (images.stdout.trim() === '') await importImage({ exec, socket: nodePaths.containerdSocket }, buildPauseImage(pauseImage))
@@ -97,7 +110,7 @@ async function kubelet(config: AgentConfig, tools: ProcessTools, renewals: Renew
         tool: { exec, socket: nodePaths.containerdSocket },
       }),
       host: await createKubeletHost(),
-      podNetwork,
+      ...networks,
     },
     {
       nodeName: config.nodeName,
@@ -144,22 +157,24 @@ function networkPolicies(
   return { agent, components: [agent, { name: 'network policy informers', run: (signal) => informers.run(signal) }] }
 }
 
-function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): Component[] {
+function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): { readonly components: readonly Component[]; readonly shown: NodeNetwork } {
   const exec = createExec()
   const proxy = access(config, 'proxy', 'kube-proxy', { tools, renewals })
   const dns = access(config, 'dns', 'cluster-dns', { tools, renewals })
   const { nodeName, nodeAddress, clusterCidr, serviceCidr, proxyMode = 'auto' } = config
   const log = tools.log.with('kube-proxy')
   const events = createEventRecorder({ ...tools, client: proxy.client, log }, { component: 'kube-proxy', host: nodeName })
-  return [
-    createProxy(
-      { informers: proxy.informers, ...tools, log, exec, conntrack: createConntrack(exec), events },
-      { nodeName, clusterCidr, serviceCidr, mode: proxyMode },
-    ),
-    createNetworkAgent(
-      { informers: proxy.informers, ...tools, log: tools.log.with('network'), exec },
-      { nodeName, clusterCidr, cniConfigDir: nodePaths.cniConfig },
-    ),
+  const serviceProxy = createProxy(
+    { informers: proxy.informers, ...tools, log, exec, conntrack: createConntrack(exec), events },
+    { nodeName, clusterCidr, serviceCidr, mode: proxyMode },
+  )
+  const agent = createNetworkAgent(
+    { informers: proxy.informers, ...tools, log: tools.log.with('network'), exec },
+    { nodeName, clusterCidr, cniConfigDir: nodePaths.cniConfig },
+  )
+  const components = [
+    serviceProxy,
+    agent,
     createClusterDns(
       {
         ...dns,
@@ -169,7 +184,9 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
       },
       { nodeName, nodeAddress, clusterIp: config.clusterDns, zone: config.clusterDomain, port: dnsPort },
     ),
-    { name: 'proxy informers', run: (signal) => proxy.informers.run(signal) },
-    { name: 'dns informers', run: (signal) => dns.informers.run(signal) },
+    { name: 'proxy informers', run: (signal: AbortSignal) => proxy.informers.run(signal) },
+    { name: 'dns informers', run: (signal: AbortSignal) => dns.informers.run(signal) },
   ]
+  const probe = networkProbes(exec, selfWords())
+  return { components, shown: { serviceRules: serviceProxy.serviceRules, routes: agent.routes, probe } }
 }

@@ -1,7 +1,8 @@
 /** What a proxy mode is (L3): one file in this folder, one line in index.ts. */
+import type { ServiceRuleText } from '#api/debug/nodeNetwork'
 import type { Exec } from '#host/exec'
 import type { ApplyDeps } from '../applyModels.ts'
-import type { Family, ProxyModels } from '../model.ts'
+import type { Family, FamilyModel, ProxyModels } from '../model.ts'
 
 export interface ProxyModeDeps extends ApplyDeps {
   readonly exec: Exec
@@ -13,6 +14,8 @@ export interface ProxyMode {
   obstacle(exec: Exec, family: Family): Promise<string | undefined>
   /** Keeps the host in step with the newest model until the signal aborts. The rules stay: a proxy that restarts must not cut the traffic. */
   run(deps: ProxyModeDeps, models: ProxyModels, signal: AbortSignal): Promise<void>
+  /** The kernel's rules of the Services of a model, which are few, in the order in which a packet meets them. Absent: the mode cannot show them. */
+  rulesOf?: ((exec: Exec, model: FamilyModel) => Promise<readonly ServiceRuleText[]>) | undefined
   /** Removes from the host what run() made, in this or an earlier process. Nothing to remove is fine, and so is a host that cannot run the mode. */
   cleanUp(exec: Exec): Promise<void>
 }

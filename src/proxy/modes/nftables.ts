@@ -2,8 +2,9 @@
  * Services in nftables (L3): verdict maps lead from address, protocol and port to a chain per service port, and from there to a chain per endpoint.
  * One table per address family. Names and structure follow upstream's, so that knowledge of them applies here. Upstream: pkg/proxy/nftables (v1.36).
  */
-import { check, type Exec } from '#host/exec'
-import { createNftTable, nftHash, nftObstacle, type TableContents } from '#host/nftables'
+import type { ServiceRuleText } from '#api/debug/nodeNetwork'
+import { check, type Exec, ExecError } from '#host/exec'
+import { createNftTable, nftHash, nftName, nftObstacle, type TableContents } from '#host/nftables'
 import { applyModels } from '../applyModels.ts'
 import { type Family, type FamilyModel, type ProxyEndpoint, ruleKey, type ServiceRule } from '../model.ts'
 import type { ProxyMode } from './mode.ts'
@@ -18,6 +19,7 @@ export const nftables: ProxyMode = {
     const tables = { IPv4: createNftTable(deps.exec, 'ip', tableName), IPv6: createNftTable(deps.exec, 'ip6', tableName) }
     return applyModels((model) => tables[model.family].apply(renderServices(model)), deps, models, signal)
   },
+  rulesOf,
   cleanUp: async (exec) => {
     for (const family of await tableFamiliesOf(exec)) await createNftTable(exec, family, tableName).remove()
   },
@@ -28,6 +30,39 @@ async function tableFamiliesOf(exec: Exec): Promise<('ip' | 'ip6')[]> {
   if ((await nftObstacle(exec, 'ip')) !== undefined) return []
   const listed = (await check(exec, 'nft', ['list', 'tables'])).split('\n')
   return (['ip', 'ip6'] as const).filter((family) => listed.includes(`table ${family} ${tableName}`))
+}
+
+/** More than a Service of ordinary size has. Each is one call of nft. */
+const mostShown = 64
+/** A set of all cluster IPs: it leads nowhere. */
+const unshownMap = 'cluster-ips'
+
+async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ServiceRuleText[]> {
+  const table = [tableFamilies[model.family], tableName] as const
+  const { chains, maps } = renderServices(model)
+  const elements = [...maps].flatMap(([map, keys]) => (map === unshownMap ? [] : [...keys.keys()].map((key) => [map, key] as const)))
+  const wanted = [
+    ...elements.map(([map, key]) => ({ place: `${map} ${key}`, args: ['get', 'element', ...table, map, `{ ${key} }`] })),
+    // A chain is rendered after those that it leads to.
+    ...[...chains.keys()].reverse().map((chain) => ({ place: nftName(chain), args: ['list', 'chain', ...table, nftName(chain)] })),
+  ]
+  const found: ServiceRuleText[] = []
+  for (const { place, args } of wanted.slice(0, mostShown)) {
+    const { code, stdout, stderr } = await exec.run('nft', args)
+    if (code !== 0 && !stderr.includes('No such file or directory')) throw new ExecError('nft', args, { code, stdout, stderr, timedOut: false })
+    found.push(code === 0 ? { place, ...readRule(stdout) } : { place })
+  }
+  return found
+}
+
+/** The lines between the braces of the table and of the chain or map, without the types of a map. */
+function readRule(listed: string): Pick<ServiceRuleText, 'lines' | 'connections'> {
+  const lines = listed
+    .split('\n')
+    .slice(2, -3)
+    .filter((line) => !line.startsWith('\t\ttype '))
+  const counted = /counter packets (\d+)/.exec(listed)?.[1]
+  return { lines: lines.map((line) => line.trim()), ...(counted === undefined ? {} : { connections: Number(counted) }) }
 }
 
 /** What differs between the families in nft's syntax. */
@@ -183,7 +218,7 @@ function addEndpoint(rule: ServiceRule, endpoint: ProxyEndpoint, { syntax, chain
     sets.set(set, `{ type ${syntax.addressType}; flags dynamic,timeout; timeout ${rule.affinitySeconds}s; }`)
     lines.push(`update @${set} { ${syntax.ip} saddr }`)
   }
-  lines.push(`meta l4proto ${rule.protocol} dnat to ${syntax.endpoint(endpoint)}`)
+  lines.push(`meta l4proto ${rule.protocol} counter dnat to ${syntax.endpoint(endpoint)}`)
   chains.set(name, lines)
   return name
 }

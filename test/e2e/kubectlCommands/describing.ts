@@ -89,6 +89,9 @@ const described: readonly [what: string, want: readonly RegExp[], since?: number
   ['nodes.metrics.k8s.io e2e-commands-sim-1', [/Kind: +NodeMetrics/, /Usage:\n +Cpu: +\S+\n +Memory: +\S+/, /Window: +\d/]],
   ['pods.metrics.k8s.io one -n reading', [/Kind: +PodMetrics/, /Containers:\n +Name: +main\n +Usage:/]],
   ['podworkers.node.skiff.dev e2e-commands-sim-1', [/Kind: +PodWorkers/, /Stage: +syncing/]],
+  ['servicerules.node.skiff.dev e2e-commands-sim-1', [/Kind: +ServiceRules/, /Note: +name a Service/]],
+  ['noderoutes.node.skiff.dev e2e-commands-sim-1', [/Kind: +NodeRoutes/, /Note: +a simulated node has no network/]],
+  ['networkprobes.node.skiff.dev e2e-commands-sim-1', [/Kind: +NetworkProbes/, /Note: +a simulated node has no network/]],
   ['volumeattributesclasses.storage.k8s.io describing', [/Driver ?Name: +describing\.example/], 34],
 ]
 

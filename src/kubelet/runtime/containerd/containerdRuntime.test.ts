@@ -35,3 +35,26 @@ for (const [where, own] of [
     ])
   })
 }
+
+const specs: readonly (readonly [what: string, info: string | undefined, want: string | undefined])[] = [
+  [
+    'a pod',
+    JSON.stringify({ pid: 7, runtimeSpec: { linux: { namespaces: [{ type: 'pid' }, { type: 'network', path: '/run/netns/cni-1' }] } } }),
+    '/run/netns/cni-1',
+  ],
+  ['a pod on the network of its node', JSON.stringify({ runtimeSpec: { linux: { namespaces: [{ type: 'pid' }] } } }), undefined],
+  ['a runtime that does not tell', undefined, undefined],
+]
+for (const [what, info, want] of specs) {
+  test(`KUB-17 the network namespace of a sandbox is in the runtime's verbose answer: ${what}`, async () => {
+    const requests: unknown[] = []
+    const call = async (_: string, method: string, request: unknown) => {
+      requests.push([method, request])
+      return { info: info === undefined ? {} : { info } }
+    }
+    const client: CriClient = { call: call as CriClient['call'], events: async function* () {}, close: () => {} }
+    const runtime = createContainerdRuntime({ client, clock: new VirtualClock() })
+    assert.equal(await runtime.sandboxNetworkNamespace?.('s'), want)
+    assert.deepEqual(requests, [['PodSandboxStatus', { podSandboxId: 's', verbose: true }]])
+  })
+}

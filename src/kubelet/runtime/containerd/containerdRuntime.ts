@@ -80,8 +80,15 @@ function sandboxes(client: CriClient): PodSandboxes {
       await orUndefined(runtime('RemovePodSandbox', { podSandboxId }))
     },
     podSandboxStatus: async (podSandboxId) => (await orUndefined(runtime<{ status: cri.PodSandboxStatus }>('PodSandboxStatus', { podSandboxId })))?.status,
+    sandboxNetworkNamespace: async (podSandboxId) => networkNamespaceIn(await runtime('PodSandboxStatus', { podSandboxId, verbose: true })),
     listPodSandbox: async (uid) => (await runtime<{ items: cri.PodSandbox[] }>('ListPodSandbox', byPod(uid))).items,
   }
+}
+
+/** containerd says it in JSON, in a member of `info` that CRI leaves to the runtime. */
+function networkNamespaceIn({ info }: { readonly info: Readonly<Record<string, string>> }): string | undefined {
+  const { runtimeSpec } = JSON.parse(info.info ?? '{}') as { runtimeSpec?: { linux?: { namespaces?: { type: string; path?: string }[] } } }
+  return runtimeSpec?.linux?.namespaces?.find(({ type }) => type === 'network')?.path
 }
 
 function containers(client: CriClient): Containers {
