@@ -4,7 +4,7 @@
  */
 import { stringifyExactly } from '#api/machinery/exactIntegers'
 import { FieldPath, fieldError, invalid } from '#api/machinery/fieldPath'
-import { JsonSyntaxError, parseJson } from '#api/machinery/json'
+import { JsonSyntaxError } from '#api/machinery/json'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { goPrint } from '#api/machinery/objects'
 import { badRequest, isStatus, notFound } from '#api/machinery/status'
@@ -23,8 +23,8 @@ import {
   mediaTypeOf,
   type ParsedBody,
   parseBody,
-  readyBody,
   parseJsonBody,
+  readyBody,
   unsupportedMediaType,
   yamlType,
 } from '../core/body.ts'

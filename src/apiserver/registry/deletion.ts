@@ -7,7 +7,7 @@ import { conflict, notFound, optimisticLockMessage } from '#api/machinery/status
 import { deepCopy } from '#base/frozen'
 import { formatTime, parseTime } from '#base/time'
 import { isLargeObject, turn } from '../core/fairLoop.ts'
-import { type CacheEntry, encodeStored, prepareViews, transientEntry } from '../core/watch/cacheEntry.ts'
+import { type CacheEntry, prepareViews, transientEntry } from '../core/watch/cacheEntry.ts'
 import { admitDeletion } from './admit.ts'
 import { keyFor, type StoredResource, type WriteContext } from './storedResource.ts'
 import { notingStoreLatency } from './storeLatency.ts'

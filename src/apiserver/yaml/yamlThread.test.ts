@@ -9,7 +9,14 @@ const long = (start: string) => Buffer.from(start.padEnd(40_000, '# filler\n'))
 test('API-03 the thread parses long YAML, a flow mapping too, but not short YAML or JSON', async () => {
   const yaml = new YamlThread()
   const flow = `{a: [${'b, '.repeat(20_000)}]}`
-  const cases = [Buffer.from('a: 1'), long('a: 1\n'), long(' \n{"a": 1}\n'), Buffer.from(`{"a": 1}${' '.repeat(40_000)}`), long('[{a: 1}]\n'), Buffer.from(flow)]
+  const cases = [
+    Buffer.from('a: 1'),
+    long('a: 1\n'),
+    long(' \n{"a": 1}\n'),
+    Buffer.from(`{"a": 1}${' '.repeat(40_000)}`),
+    long('[{a: 1}]\n'),
+    Buffer.from(flow),
+  ]
   const ready = await Promise.all(
     cases.map((bytes) => readyBody({ request: undefined as never, deps: { yaml } }, { type: 'bytes', bytes, contentType: 'application/yaml' })),
   )

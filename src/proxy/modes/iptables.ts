@@ -4,6 +4,7 @@
  * a KUBE-SEP- chain per endpoint. Unlike nftables, an unknown port of a cluster IP is not refused. Upstream: pkg/proxy/iptables (v1.36).
  */
 import { createHash } from 'node:crypto'
+import type { ServiceRuleText } from '#api/debug/nodeNetwork'
 import { base32 } from '#base/base32'
 import type { Exec } from '#host/exec'
 import {
@@ -23,22 +24,7 @@ import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 
 const families = ['IPv4', 'IPv6'] as const
 
-/** What the kernel has of a chain, as far as it belongs to some Services. */
-interface ShownChain {
-  /** Table and chain. */
-  readonly place: string
-  /** Absent: the proxy wants the chain, and the kernel does not have it. */
-  readonly lines?: readonly string[]
-  /** New connections that it led to a chain or a verdict since it was last written. */
-  readonly connections?: number
-}
-
-interface RuleViewer {
-  /** The kernel's rules of the Services of a model, which are few, in the order in which a packet meets them. */
-  rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ShownChain[]>
-}
-
-export const iptables: ProxyMode & RuleViewer = {
+export const iptables = {
   name: 'iptables',
   obstacle: iptablesObstacle,
   run: async (deps, models, signal) => {
@@ -56,7 +42,7 @@ export const iptables: ProxyMode & RuleViewer = {
   cleanUp: async (exec) => {
     for (const family of families) await removeOwnChains(exec, family, owner)
   },
-}
+} satisfies ProxyMode
 
 const checkMs = 30_000
 /** One an hour. */
@@ -91,7 +77,7 @@ const mostShown = 64
 /** The order in which a packet passes the chains of a Service. */
 const chainOrder = ['FW', 'EXT', 'SVC', 'SVL', 'SEP'].map((kind) => `KUBE-${kind}-`)
 
-async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ShownChain[]> {
+async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ServiceRuleText[]> {
   const wanted = renderChains(model, { isTcpLiberal: false })
   const names = [...new Set(model.rules.map(portNameOf))]
   const isOfServices = (rule: string) => names.some((name) => [`"${name} `, `"${name}"`, `--comment ${name} `].some((part) => rule.includes(part)))
