@@ -183,7 +183,8 @@ test('STO-05 reclaim Delete: a directory goes with its volume, one elsewhere fai
     await claimsOf().delete({ namespace, name })
   }
   await untilGone('temporary')
-  assert.deepEqual(removed, ['/tmp/skiff-test-never-there'])
+  // More than once when the volume has changed meanwhile: the deletion is tried again then.
+  assert.deepEqual(new Set(removed), new Set(['/tmp/skiff-test-never-there']))
   const failed = await untilVolume('precious', 'Failed')
   assert.equal(failed.status?.message, 'host_path deleter only supports /tmp/.+ but received provided /srv/precious')
 })

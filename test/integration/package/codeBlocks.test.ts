@@ -11,6 +11,9 @@ import { promisify } from 'node:util'
 import { transformSync } from 'esbuild'
 import type { Unstructured } from '#api/machinery/meta'
 import { parseYamlDocuments } from '#api/machinery/yaml'
+import { isKubeadmFile } from '#cli/kubeadm/documents'
+import { readJoinConfiguration } from '#cli/kubeadm/joinConfiguration'
+import { kubeadmUpValues } from '#cli/kubeadm/upFlags'
 import { createDiscovery } from '#client/discovery/discovery'
 import { createDynamicClient, createRestMapper } from '#client/discovery/restMapper'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
@@ -104,9 +107,9 @@ test('X1 the API server accepts every manifest of the pages', async () => {
   const manifests = blocks
     .filter(({ language }) => language === 'yaml')
     .flatMap(({ name, code }) => parseYamlDocuments(code).map((object) => ({ name, object: object as Unstructured })))
-  // Stages and component configurations are files, no objects of the API.
+  // Stages, component configurations and those of kubeadm are files, no objects of the API.
   const served = manifests.filter(
-    ({ object }) => object.kind !== undefined && !/^(kwok\.x-k8s\.io|kubescheduler\.config\.k8s\.io)\//.test(object.apiVersion ?? ''),
+    ({ object }) => object.kind !== undefined && !/^(kwok\.x-k8s\.io|kubescheduler\.config\.k8s\.io|kubeadm\.k8s\.io)\//.test(object.apiVersion ?? ''),
   )
   assert.ok(served.length >= 4)
   for (const { name, object } of served) {
@@ -114,6 +117,18 @@ test('X1 the API server accepts every manifest of the pages', async () => {
     const metadata = { namespace: 'default', ...object.metadata }
     const created = await resource.create({ ...object, metadata }, { dryRun: true, fieldValidation: 'Strict' })
     assert.equal(created.kind, object.kind, name)
+  }
+})
+
+test('X1 skiff reads the files of kubeadm on the pages, every field of them', () => {
+  const files = blocks.filter(({ language, code }) => language === 'yaml' && isKubeadmFile(code))
+  assert.ok(files.length >= 2)
+  const noFlags = { 'kube-apiserver': new Set<string>(), 'kube-controller-manager': new Set<string>(), 'kube-scheduler': new Set<string>() }
+  for (const { name, code } of files) {
+    const report = { warnings: [] }
+    if (code.includes('kind: JoinConfiguration')) readJoinConfiguration(code, report)
+    else kubeadmUpValues(code, noFlags, report)
+    assert.deepEqual(report.warnings, [], name)
   }
 })
 

@@ -234,7 +234,8 @@ async function simulatedUsage(view: KubeletView, nowMs: number, rate: Rate, ende
     return containers.length === 0 ? [] : [{ pod, uid, group, containers, sandbox: undefined, network: undefined }]
   })
   const groups = pods.map(({ group }) => group)
-  const node = sumOf('/', nowMs, groups)
+  // The containers tell when they were measured, which is later than the question was asked.
+  const node = sumOf('/', groups[0]?.atMs ?? nowMs, groups)
   return {
     node: { ...node, cpuNs: node.cpuNs + ended.cpuNs(pods.flatMap(({ containers }) => containers)) },
     network: [],
