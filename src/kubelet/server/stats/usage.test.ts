@@ -13,7 +13,13 @@ test('KUB-17 a simulated node’s processor time has the time at which its conta
   const measuredAtMs = clock.now() + 60
   const cpu = { timestamp: measuredAtMs * 1e6, usageCoreNanoSeconds: { value: 5e9 } }
   const listContainerStats = async () => [{ attributes: { id: 'c1' }, cpu, memory: { timestamp: 0, workingSetBytes: { value: 1 } } }]
-  const view = { context: () => undefined, runtime: { listContainerStats }, pods: () => [pod], podStatus: () => undefined, config: {} } as unknown as KubeletView
+  const view = {
+    context: () => undefined,
+    runtime: { listContainerStats },
+    pods: () => [pod],
+    podStatus: () => undefined,
+    config: {},
+  } as unknown as KubeletView
   const { node } = await createUsageSource(view, clock).now()
   assert.deepEqual([node.atMs, node.cpuNs], [measuredAtMs, 5e9])
 })
