@@ -7,6 +7,7 @@ import { isPodTerminal } from '#api/helpers/pods'
 import { volumeAnnotations } from '#api/helpers/volumes'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import { LruCache } from '#base/lruCache'
 import { messageOf } from '#base/messageOf'
 import type { ControllerContext } from '../framework/controller.ts'
 import { withoutDeletionFinalizer } from '../shared/csiMigration.ts'
@@ -35,9 +36,14 @@ export interface Reclaimer {
   ended(): Promise<void>
 }
 
+/** A directory whose volume was forgotten is removed again, which changes nothing. */
+const mostEmptied = 1000
+
 export function createReclaimer(deps: Reclaiming): Reclaimer {
   const { context, options, volumes, events, metrics, claimOf, podsOf } = deps
   const recycling = new Map<string, Promise<void>>()
+  /** By UID, volumes whose directory is gone: they may stay for their other finalizers, and change meanwhile. */
+  const emptied = new LruCache<string, { readonly path: string }>(mostEmptied)
 
   return {
     async reclaim(volume, signal) {
@@ -79,7 +85,7 @@ export function createReclaimer(deps: Reclaiming): Reclaimer {
     if (deleter.kind === 'external') return
     try {
       if (deleter.kind === 'none') throw new Error(deleter.problem)
-      await removeHostPath(deleter.path)
+      await removeOnce(volume.metadata.uid ?? '', deleter.path)
     } catch (error) {
       metrics.failed(name)
       return failVolume(deps, volume, 'VolumeFailedDelete', messageOf(error), signal)
@@ -89,6 +95,12 @@ export function createReclaimer(deps: Reclaiming): Reclaimer {
     await volumes.delete({ name }, { signal }).catch((error: unknown) => {
       if (!isStatus(error, 'NotFound')) throw error
     })
+  }
+
+  async function removeOnce(uid: string, path: string): Promise<void> {
+    if (emptied.get(uid)?.path === path) return
+    await removeHostPath(path)
+    emptied.set(uid, { path })
   }
 
   async function removeHostPath(path: string): Promise<void> {
