@@ -19,7 +19,7 @@ import { deepCopy } from '#base/frozen'
 import type { Steps } from '#base/steps'
 import type { YamlThread } from '../yaml/yamlThread.ts'
 import { inSteps, isLargeObject, isLargeValue, turn } from './fairLoop.ts'
-import type { RequestBody, ServerRequest } from './request.ts'
+import type { ParsedBody, RequestBody, ServerRequest } from './request.ts'
 
 /** Upstream's limit on what a resource handler reads. */
 export const maxBodyBytes = 3 * 1024 * 1024
@@ -42,11 +42,6 @@ export interface ExpectedKind {
   readonly structural?: boolean | undefined
   /** The kind's computed defaults, after the schema's constants. */
   readonly defaults?: ((object: KubeObject) => void) | undefined
-}
-
-export interface ParsedBody {
-  readonly value: unknown
-  readonly duplicates: readonly string[]
 }
 
 export function fieldValidationOf(request: ServerRequest): FieldValidation {
@@ -80,6 +75,7 @@ const countedFromBytes = 2 * maxComposites
  */
 export function parseBody(body: RequestBody, duplicates: boolean, refuse: Refuse = refusePlainly): ParsedBody {
   if (body.type === 'value') return { value: deepCopy(body.value), duplicates: [] }
+  if (body.parsed) return body.parsed
   if (!isJson(body)) return parseOther(body, refuse)
   return body.bytes.length === 0 ? noBody : refusing(refuse, () => parseJsonBody(body.bytes, duplicates))
 }
@@ -162,9 +158,6 @@ const refusePlainly = (error: Error) => badRequest(error.message)
 function parseOther(body: BytesBody, refuse: Refuse): ParsedBody {
   const mediaType = mediaTypeOf(body.contentType)
   if (mediaType !== yamlType && mediaType !== protobufMediaType) throw unsupportedMediaType(bodyTypes)
-  // Clients send JSON as YAML, too.
-  const json = mediaType === yamlType && startsLikeJson(body.bytes) ? parseIfJson(body.bytes) : undefined
-  if (json) return json
   const value = mediaType === yamlType ? parseYamlBody(body.bytes, refuse) : parseProtobufBody(body.bytes, refuse)
   refuseTooMany(value, body.bytes.length)
   return { value, duplicates: [] }
@@ -228,11 +221,10 @@ export function readyBody({ deps }: BodySource, body: RequestBody, mediaType?: s
   return convertedUnlessJson(deps.yaml, body)
 }
 
-async function convertedUnlessJson(yaml: YamlThread, body: Extract<RequestBody, { type: 'bytes' }>): Promise<RequestBody> {
-  if (startsLikeJson(body.bytes) && parseIfJson(body.bytes)) {
-    await turn()
-    return body
-  }
+/** Clients send JSON as YAML, too. */
+async function convertedUnlessJson(yaml: YamlThread, body: BytesBody): Promise<RequestBody> {
+  const parsed = startsLikeJson(body.bytes) ? parseIfJson(body.bytes) : undefined
+  if (parsed) return { ...body, parsed }
   return { type: 'bytes', bytes: await yaml.toJson(body.bytes), contentType: 'application/json' }
 }
 
@@ -251,9 +243,9 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const ready = readyBody(source, sent)
   const body = ready instanceof Promise ? await ready.catch((error: unknown) => Promise.reject(isStatus(error, 'BadRequest') ? refuse(error) : error)) : ready
   const kept = body.type === 'value' ? keep?.(body.value) : undefined
-  const parts = [kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse] as const
+  const given = [kept ? ({ ...body, value: kept.rest } as RequestBody) : body, validation !== 'Ignore', refuse] as const
   const hasManyBytes = isLargeObject(request.bodyBytes ?? 0)
-  const parsed = objectIn(hasManyBytes ? await inSteps(parsingBody(...parts), true) : parseBody(...parts), sent, refuse)
+  const parsed = objectIn(hasManyBytes ? await inSteps(parsingBody(...given), true) : parseBody(...given), sent, refuse)
   // A value of this process has no bytes.
   const isLarge = hasManyBytes || (body.type === 'value' && isLargeValue(parsed.value as object))
   if (isLarge) await turn()

@@ -143,8 +143,15 @@ export function requestUri({ path, query }: ServerRequest): string {
 }
 
 export type RequestBody =
-  | { readonly type: 'bytes'; readonly bytes: Buffer; readonly contentType: string }
+  | { readonly type: 'bytes'; readonly bytes: Buffer; readonly contentType: string; readonly parsed?: ParsedBody }
   | { readonly type: 'value'; readonly value: unknown; readonly contentType: string }
+
+/** The value of a body that has been parsed; it belongs to who reads the body. */
+export interface ParsedBody {
+  readonly value: unknown
+  /** Paths of fields that occur twice, where that was asked for. */
+  readonly duplicates: readonly string[]
+}
 
 /** An object as the cache holds it: its canonical JSON bytes, and the object, which is parsed on first use and deep-frozen. */
 export interface CachedObject {

@@ -4,7 +4,8 @@
  */
 import { badRequest } from '#api/machinery/status'
 import { schemaOfDefinition } from '#api/schema/builtIn'
-import { decodeValue, maxBodyBytes, type ParsedBody, parseBody, readyBody } from '../core/body.ts'
+import { decodeValue, maxBodyBytes, parseBody, readyBody } from '../core/body.ts'
+import type { ParsedBody } from '../core/request.ts'
 import { truthy } from '../core/requestInfo.ts'
 import type { DeleteRequest } from '../registry/deletion.ts'
 import { invalidOption, type Scope } from './scope.ts'

@@ -21,7 +21,6 @@ import {
   fieldValidationOf,
   maxBodyBytes,
   mediaTypeOf,
-  type ParsedBody,
   parseBody,
   parseJsonBody,
   readyBody,
@@ -29,7 +28,7 @@ import {
   yamlType,
 } from '../core/body.ts'
 import { inSteps, turn } from '../core/fairLoop.ts'
-import type { RequestBody } from '../core/request.ts'
+import type { ParsedBody, RequestBody } from '../core/request.ts'
 import { expectedKind } from '../registry/expectedKind.ts'
 import { updateObject } from '../registry/update.ts'
 import { applyConfiguration } from './apply.ts'

@@ -143,6 +143,41 @@ test('SCH-15 what preemption tries on a clone is refused and allowed as it would
   )
 })
 
+test('SCH-10 a term knows whether all its holders are pods that it is about, labels change', () => {
+  const cache = new SchedulerCache()
+  const held = new HeldTerms(({ requiredAntiAffinity }) => requiredAntiAffinity.map((term) => [term, 1]))
+  cache.maintain(held)
+  cache.setNode(zoned('n1', 'x'))
+  const incoming = podOf('new', {}, {}, { app: 'a' }) as never
+  const isMutual = () => held.about(incoming, undefined).map((one) => one.isMutual)
+  const first = placed('p1', 'n1', 'a', { affinity: apart('a', zone) })
+  const labels = (app: string): Pod => ({ ...first, metadata: { ...first.metadata, labels: { app } } })
+  const seen = [first, labels('b'), labels('a'), labels('b')].map((pod) => {
+    cache.setPod(pod as never)
+    return isMutual()
+  })
+  assert.deepEqual(seen, [[true], [false], [true], [false]])
+})
+
+test('SCH-10 a pod with more than a hundred terms goes where each of them lets it', () => {
+  const nodes = [zoned('n1', 'x'), zoned('n2', 'y')]
+  const fixture = schedulerFixture({ nodes, placed: [placed('p1', 'n1', 'b')] })
+  const term = (topologyKey: string) => ({ topologyKey, labelSelector: { matchLabels: { app: 'b' } } })
+  const absent = Array.from({ length: 150 }, (_, at) => term(`absent-${at}`))
+  const decided = (kind: 'podAffinity' | 'podAntiAffinity', terms: readonly object[]) =>
+    fixture.decide(podOf('new', { affinity: { [kind]: { requiredDuringSchedulingIgnoredDuringExecution: terms } } } as never, {}, { app: 'a' }))
+  assert.deepEqual(decided('podAntiAffinity', [...absent, term(zone)]), { on: 'n2' })
+  assert.deepEqual(decided('podAntiAffinity', [...absent.map(() => term(zone))]), { on: 'n2' })
+  assert.deepEqual(
+    decided(
+      'podAffinity',
+      absent.map(() => term(zone)),
+    ),
+    { on: 'n1' },
+  )
+  assert.deepEqual(decided('podAffinity', [...absent, term(zone)]), decided('podAffinity', [term('absent-0')]))
+})
+
 test('SCH-09 the default constraints spread the pods of a service gently: nothing is refused, the emptier zone wins', () => {
   const nodes = [zoned('n1', 'x'), zoned('n2', 'y')]
   const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 's', namespace: 'default' }, spec: { selector: { app: 'a' } } }
