@@ -168,5 +168,5 @@ test('SVC-06 the proxy shows the rules of one Service by its mode, and says when
     assert.deepEqual(await proxy.serviceRules('d/web'), { mode: 'a', note: 'the mode a does not show its rules' })
     shown = proxy
   })
-  assert.deepEqual(await shown?.serviceRules('d/web'), { note: 'the service proxy does not run' })
+  assert.deepEqual(await shown?.serviceRules('d/web'), { isStopped: true, note: 'the service proxy does not run' })
 })

@@ -52,7 +52,7 @@ export function createProxy(deps: ProxyDeps, config: ProxyConfig): ServiceProxy 
   return {
     name: 'kube-proxy',
     run: (signal) => runProxy(deps, config, onRunning, signal),
-    serviceRules: async (service) => (running ? rulesIn(running, deps.exec, service) : { note: 'the service proxy does not run' }),
+    serviceRules: async (service) => (running ? rulesIn(running, deps.exec, service) : { isStopped: true, note: 'the service proxy does not run' }),
   }
 }
 

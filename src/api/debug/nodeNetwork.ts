@@ -12,6 +12,8 @@ export interface ServiceRuleText {
 export interface NodeServiceRules {
   /** The proxy mode. Absent: no proxy runs here. */
   readonly mode?: string | undefined
+  /** The node should have a proxy, and it does not run. */
+  readonly isStopped?: boolean | undefined
   /** Why nothing is shown, or not everything. */
   readonly note?: string | undefined
   readonly rules?: readonly ServiceRuleText[] | undefined

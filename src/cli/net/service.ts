@@ -2,6 +2,7 @@
 import type { DnsAnswer, NetworkProbes, NodeServiceRules } from '#api/debug/nodeNetwork'
 import type { Node, Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { loadBalancerAddresses } from '#api/helpers/services'
 import type { Frozen } from '#api/machinery/meta'
 import { table } from '../commands/status.ts'
 import { endpointsOf, type ShownEndpoint } from './endpoints.ts'
@@ -30,7 +31,7 @@ export async function findService(reader: Reader, namespace: string, name: strin
   return {
     service: `${namespace}/${name}`,
     spec: service.spec,
-    loadBalancer: (service.status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }) => ip ?? hostname ?? []),
+    loadBalancer: loadBalancerAddresses(service),
     endpoints: slices.found ? { found: endpointsOf(slices.found) } : { notShown: slices.notShown ?? 'there are none' },
     names: nodes.notShown === undefined ? await namesOf(reader, service, names) : { notShown: nodes.notShown },
     nodes: nodes.notShown === undefined ? { found: await rulesOf(reader, names, `${namespace}/${name}`) } : { notShown: nodes.notShown },

@@ -14,9 +14,12 @@ export function endpointHops(facts: TraceFacts): Hop[] {
   const ready = destinations.filter((one) => one.ready)
   if (!service) return destinations.flatMap((one) => destinationHops(one, facts))
   if (!service.service.found || !service.port) return []
-  if (service.slices.notShown !== undefined) return [unknown('endpoints', `not shown: ${service.slices.notShown}`)]
+  if (service.endpoints.notShown !== undefined) return [unknown('endpoints', `not shown: ${service.endpoints.notShown}`)]
   if (destinations.length === 0) return [withoutEndpoints(service)]
-  const count = ok('endpoints', `${ready.length} of ${destinations.length} ready: ${destinations.map(({ address, port }) => `${address}:${port}`).join(', ')}`)
+  const all = service.endpoints.found ?? []
+  const shown = destinations.map(({ address, port }) => `${address}:${port}`).join(', ')
+  const more = all.length > destinations.length ? ` and ${all.length - destinations.length} more` : ''
+  const count = ok('endpoints', `${all.filter((one) => one.ready).length} of ${all.length} ready: ${shown}${more}`)
   // Those that are not ready get no connection while others are.
   const used = ready.length > 0 ? ready : destinations
   const behind = used.flatMap((one) => destinationHops(one, facts))
