@@ -81,6 +81,8 @@ export interface ConnectionResult extends Connection {
   readonly certificateSubject?: string | undefined
   readonly certificateNotBefore?: string | undefined
   readonly certificateNotAfter?: string | undefined
+  /** Why the certificate is not one of serverName. Absent: it is, or no name was given. Who signed it is not judged. */
+  readonly certificateNameFault?: string | undefined
 }
 
 export interface NetworkProbe {

@@ -3,6 +3,7 @@ import type { DnsAnswer, NetworkProbes, NodeServiceRules } from '#api/debug/node
 import type { Node, Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import { loadBalancerAddresses } from '#api/helpers/services'
+import { formatLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { table } from '../commands/status.ts'
 import { endpointsOf, type ShownEndpoint } from './endpoints.ts'
@@ -74,12 +75,7 @@ export function describeService({ service, spec, loadBalancer, endpoints, names,
     ...(spec.type === 'LoadBalancer'
       ? [['load balancer:', `${loadBalancer.join(', ') || 'none yet'}${loadBalancerClass ? ` (class ${loadBalancerClass})` : ''}`]]
       : []),
-    [
-      'selector:',
-      Object.entries(spec.selector ?? {})
-        .map(([key, value]) => `${key}=${value}`)
-        .join(',') || 'none',
-    ],
+    ['selector:', spec.selector ? formatLabelSelector({ matchLabels: spec.selector }) : 'none'],
     ['internal traffic:', spec.internalTrafficPolicy ?? 'Cluster'],
     ...(externalTrafficPolicy ? [['external traffic:', externalTrafficPolicy]] : []),
     ...(trafficDistribution ? [['distribution:', trafficDistribution]] : []),

@@ -1,7 +1,7 @@
 /** The view `servicerules` (L3): how the service proxy of a node carries one Service, which the parameter `service` names: its rules in the kernel, as text. */
 import type { NodeServiceRules } from '#api/debug/nodeNetwork'
 import { bareMap } from '#base/bareMap'
-import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema } from './nodeView.ts'
+import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema, withNote } from './nodeView.ts'
 
 const rule = struct('ServiceRule', [
   field('place', 1, text),
@@ -44,10 +44,10 @@ export const serviceRulesView: NodeView = {
       }),
     },
   ],
-  compute: async (view, query) => {
+  compute: withNote(async (view, query) => {
     const service = query.get('service')
     // A table of all nodes shows the modes.
     if (service === null) return { note: 'name a Service: ?service=NAMESPACE/NAME' }
     return (await view.context()?.nodeNetwork?.serviceRules?.(service)) ?? { note: networkNote(view, 'no service proxy') }
-  },
+  }),
 }

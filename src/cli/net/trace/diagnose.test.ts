@@ -130,6 +130,12 @@ const setUps: readonly (readonly [name: string, broken: Partial<TraceFacts>, cau
     'certificate',
     /of web expired at 2026-01-01/,
   ],
+  [
+    'the certificate is of another name',
+    { front: result('10.96.0.5', 80, 'connected', { protocol: 'tls', certificateSubject: 'other', certificateNameFault: 'Host: web. is not the CN: other' }) },
+    'certificate',
+    /certificate of other is not one of the name: Host: web/,
+  ],
 ]
 
 for (const [name, broken, cause, text] of setUps) {

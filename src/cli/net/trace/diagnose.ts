@@ -160,19 +160,23 @@ function frontHops({ front, notProbed, nowMs, direct }: TraceFacts): Hop[] {
         : fault('connection', 'connection', `${where} does not: ${front.outcome}`),
     )
   }
-  const [shown] = [...(front ? [front] : []), ...direct].filter(({ certificateNotAfter }) => certificateNotAfter !== undefined)
+  const [shown] = [...(front ? [front] : []), ...direct].filter(({ certificateSubject }) => certificateSubject !== undefined)
   if (!shown) return hops
   const problem = certificateFault(shown, nowMs)
   const subject = `of ${shown.certificateSubject || 'no name'}`
   return [
     ...hops,
     problem === undefined
-      ? ok('certificate', `${subject}, until ${shown.certificateNotAfter}`)
+      ? ok('certificate', `${subject}, until ${shown.certificateNotAfter ?? 'a time that nobody can read'}`)
       : fault('certificate', 'certificate', `the certificate ${subject} ${problem}`),
   ]
 }
 
-function certificateFault({ certificateNotBefore = '', certificateNotAfter = '' }: NonNullable<TraceFacts['front']>, nowMs: number): string | undefined {
+function certificateFault(
+  { certificateNotBefore = '', certificateNotAfter = '', certificateNameFault }: NonNullable<TraceFacts['front']>,
+  nowMs: number,
+): string | undefined {
   if ((parseTime(certificateNotAfter) ?? nowMs) < nowMs) return `expired at ${certificateNotAfter}`
-  return (parseTime(certificateNotBefore) ?? nowMs) > nowMs ? `is valid from ${certificateNotBefore} only` : undefined
+  if ((parseTime(certificateNotBefore) ?? nowMs) > nowMs) return `is valid from ${certificateNotBefore} only`
+  return certificateNameFault === undefined ? undefined : `is not one of the name: ${certificateNameFault}`
 }

@@ -5,6 +5,7 @@ import type { Node, Pod, Service, ServicePort } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import type { Ingress, IngressClass } from '#api/gen/types/networking.v1'
 import { hasClusterIp } from '#api/helpers/services'
+import { formatLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { messageOf } from '#base/messageOf'
 import { endpointsOf, type ShownEndpoint } from '../endpoints.ts'
@@ -121,10 +122,11 @@ async function serviceFacts(
   const service = await reader.get<Service>(paths.service(namespace, name))
   // A name of another kind, such as that of a host outside.
   if (!service.found && !service.notShown && !target.service && target.host?.includes('.') && !target.host.includes('.svc')) return undefined
-  const labelSelector = Object.entries(service.found?.spec.selector ?? {})
-    .map(([key, value]) => `${key}=${value}`)
-    .join(',')
-  const selected = labelSelector === '' ? { found: [] } : await reader.list<Pod>(paths.pods(namespace), { labelSelector })
+  const matchLabels = service.found?.spec.selector ?? {}
+  const selected =
+    Object.keys(matchLabels).length === 0
+      ? { found: [] }
+      : await reader.list<Pod>(paths.pods(namespace), { labelSelector: formatLabelSelector({ matchLabels }) })
   const port = portOf(service.found, target.port)
   const slices = await slicesOf<EndpointSlice>(reader, namespace, name)
   return {
