@@ -24,7 +24,7 @@ const wholeMs = 4000
 const maxOutputBytes = 32 * 2 ** 20
 const mostLines = 64
 const mostLineLength = 1024
-/** Of all lines together. */
+/** The bound for all lines together. */
 const mostText = 512 * 1024
 
 /** @returns shows the rules of a Service, named namespace/name; rejects when a program fails */

@@ -14,7 +14,7 @@ interface World {
   readonly service?: Service
   readonly slices?: readonly EndpointSlice[]
   readonly ingresses?: readonly Ingress[]
-  /** Of a probe that sends packets. */
+  /** What a probe that sends packets returns. */
   readonly probe?: NetworkProbes
 }
 

@@ -9,7 +9,7 @@ import { bareMap } from '#base/bareMap'
 const connectMs = 2000
 const resolveMs = 1500
 const maxRecords = 64
-/** Of all answers together: their text is well below what networkProbe.ts reads. */
+/** The bound for the answers together: their text is then well below what networkProbe.ts reads. */
 const maxRecordsTogether = 512
 const maxText = 256
 
@@ -87,7 +87,7 @@ function connect(wanted: Connection): Promise<ConnectionResult> {
 
 type CertificateFacts = Omit<ConnectionResult, keyof Connection | 'outcome'>
 
-/** Of a certificate of anyone's making. Exported for its test. */
+/** What is shown of a certificate, which anyone may have made. Exported for its test. */
 export function certificateOf(certificate: tls.PeerCertificate, serverName: string): CertificateFacts {
   const { subject, valid_from: from, valid_to: to } = certificate
   if (!to) return {}
