@@ -33,11 +33,13 @@ COMMIT
 /** Answers iptables-save with `saved`, and keeps the input of iptables-restore. */
 class FakeHost implements Exec {
   readonly scripts: string[] = []
+  readonly commands: string[] = []
   saved = saved
   canaryCode = 0
   failing = false
 
   async run(command: string, args: readonly string[], { input }: ExecOptions = {}): Promise<ExecResult> {
+    this.commands.push(command)
     const result = { code: 0, stdout: '', stderr: '', timedOut: false }
     if (command === 'iptables-save') return { ...result, stdout: this.saved }
     if (args.includes('-S')) return { ...result, code: this.canaryCode }
@@ -131,6 +133,13 @@ COMMIT
   host.saved = '*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n'
   await removeOwnChains(host, 'IPv4', owner)
   assert.equal(host.scripts.length, 1)
+  assert.deepEqual(host.commands, ['iptables-save', 'iptables-restore', 'iptables-save'])
+})
+
+test('SVC-05 cleaning up does nothing on a host without iptables, and fails with the reason when the tables cannot be read', async () => {
+  const answering = (code: number) => ({ run: async () => ({ code, stdout: '', stderr: 'refused', timedOut: false }) }) as unknown as Exec
+  await removeOwnChains(answering(-1), 'IPv4', owner)
+  await assert.rejects(removeOwnChains(answering(1), 'IPv4', owner), /iptables-save.*refused/)
 })
 
 test('SVC-05 the obstacle of a host without iptables names the package, that of a kernel that refuses names its reason', async () => {

@@ -3,7 +3,8 @@
  * others: it has chains of its own, and jumps to them from chains that are not. Rendering is pure; OwnChains remembers what the kernel has.
  * Upstream's counterpart: pkg/util/iptables (v1.36).
  */
-import { check, type Exec } from './exec.ts'
+import { sameLines } from '#base/sameLines'
+import { check, type Exec, ExecError } from './exec.ts'
 import { atOnce, inTimeSlices, type Turns } from './timeSlices.ts'
 
 export type IptablesFamily = 'IPv4' | 'IPv6'
@@ -95,8 +96,11 @@ export function createOwnChains(exec: Exec, family: IptablesFamily, owner: Chain
 
 /** Removes the owner's chains and every jump to them. A host without iptables has none. */
 export async function removeOwnChains(exec: Exec, family: IptablesFamily, owner: Pick<ChainOwner, 'owns'>): Promise<void> {
-  if ((await exec.run(programs[family].iptables, ['--version'])).code === -1) return
-  const script = renderRemoval(await savedTables(exec, family), owner)
+  const { save } = programs[family]
+  const result = await exec.run(save, [])
+  if (result.code === -1) return
+  if (result.code !== 0) throw new ExecError(save, [], result)
+  const script = renderRemoval(parseSaved(result.stdout), owner)
   if (script) await restore(exec, family, script)
 }
 
@@ -116,8 +120,6 @@ async function restore(exec: Exec, family: IptablesFamily, input: string): Promi
 
 /** A rule with the number of packets that matched it; of the table nat, connections. */
 export interface CountedRule {
-  readonly table: string
-  readonly chain: string
   /** As iptables-save(8) writes it. */
   readonly text: string
   /** The chain that it leads to, or the verdict; empty: none. */
@@ -125,16 +127,25 @@ export interface CountedRule {
   readonly packets: number
 }
 
-/** The rules of these chains in every table, as the kernel has them. */
-export async function countedRules(exec: Exec, family: IptablesFamily, chains: ReadonlySet<string>): Promise<CountedRule[]> {
-  const rules: CountedRule[] = []
-  let table = ''
-  for (const line of (await check(exec, programs[family].save, ['-c'])).split('\n')) {
-    if (line.startsWith('*')) table = line.slice(1).trim()
-    const text = line.slice(line.indexOf(' ') + 1)
-    const chain = line.startsWith('[') ? chainOf(text) : ''
-    if (chains.has(chain)) rules.push({ table, chain, text, target: targetOf(text), packets: Number.parseInt(line.slice(1), 10) })
-  }
+/** Rules of these tables as the kernel has them, under `TABLE CHAIN`. @param accepts which of them to keep */
+export async function countedRules(
+  exec: Exec,
+  family: IptablesFamily,
+  tables: readonly IptablesTable[],
+  accepts: (table: IptablesTable, chain: string, text: string) => boolean,
+): Promise<ReadonlyMap<string, readonly CountedRule[]>> {
+  const rules = new Map<string, CountedRule[]>()
+  for (const table of tables)
+    for (const line of (await check(exec, programs[family].save, ['-c', '-t', table])).split('\n')) {
+      if (!line.startsWith('[')) continue
+      const text = line.slice(line.indexOf(' ') + 1)
+      const chain = chainOf(text)
+      if (!accepts(table, chain, text)) continue
+      const rule = { text, target: targetOf(text), packets: Number.parseInt(line.slice(1), 10) }
+      const there = rules.get(`${table} ${chain}`)
+      if (there) there.push(rule)
+      else rules.set(`${table} ${chain}`, [rule])
+    }
   return rules
 }
 
@@ -171,7 +182,7 @@ function* changeSteps(wanted: ChainsByTable, before: ChainsByTable): Generator<u
     const old = before.get(table)
     const written: WrittenChain[] = []
     for (const chain of chains) {
-      if (!sameRules(old?.get(chain[0]), chain[1])) written.push(chain)
+      if (!sameLines(old?.get(chain[0]), chain[1])) written.push(chain)
       yield
     }
     const deleted = [...(old?.keys() ?? [])].filter((name) => !chains.has(name))
@@ -236,8 +247,4 @@ function* tableSteps(table: string, { written, changed, deleted }: TableChange):
   for (const name of deleted) lines.push(`-X ${name}`)
   lines.push('COMMIT', '')
   return lines.join('\n')
-}
-
-function sameRules(a: readonly string[] | undefined, b: readonly string[]): boolean {
-  return a?.length === b.length && a.every((rule, i) => rule === b[i])
 }

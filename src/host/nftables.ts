@@ -3,6 +3,7 @@
  * pure; NftTable remembers what the kernel has. A user of it owns the whole table. Upstream's counterpart: sigs.k8s.io/knftables.
  */
 import { createHash } from 'node:crypto'
+import { sameLines } from '#base/sameLines'
 import { check, type Exec } from './exec.ts'
 import { atOnce, inTimeSlices, type Turns } from './timeSlices.ts'
 
@@ -111,10 +112,6 @@ function elementChanges(table: string, map: string, wanted: ReadonlyMap<string, 
   if (added.length > 0)
     lines.push(`add element ${table} ${map} { ${added.map(([key, verdict]) => (verdict ? `${key} : ${withNftNames(verdict)}` : key)).join(', ')} }`)
   return lines
-}
-
-function sameLines(a: readonly string[] | undefined, b: readonly string[]): boolean {
-  return a === b || (a?.length === b.length && a.every((line, i) => line === b[i]))
 }
 
 /** Names with slashes are kept within what nft reads as one word; it has no quoting for names, so other characters become '-'. */

@@ -47,3 +47,8 @@ test('NET-05 nodeNeighbours keeps other nodes and pods, and drops other neighbou
     ],
   )
 })
+
+test('NET-05 nodeRoutes shows the first of two routes of the kernel that differ in their device only', () => {
+  const kernel = ['eth0', 'eth1'].map((dev) => ({ dst: '10.244.1.0/24', gateway: '10.88.0.11', dev }))
+  assert.deepEqual(nodeRoutes(kernel, wanted.slice(0, 1), ranges), [{ cidr: '10.244.1.0/24', via: '10.88.0.11', device: 'eth0', state: 'present' }])
+})

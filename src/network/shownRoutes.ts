@@ -28,12 +28,16 @@ export interface RouteRanges {
 /** Those wanted, in their order, then what else the kernel has for addresses of pods. */
 export function nodeRoutes(kernel: readonly KernelRoute[], wanted: readonly Route[], { clusterCidrs, podCidrs }: RouteRanges): NodeRoute[] {
   const [all, own] = [blocksOf(clusterCidrs), blocksOf(podCidrs)]
-  const isAsWanted = (route: KernelRoute, { cidr, via }: Route) => route.dst === cidr && route.gateway === via && route.type === undefined
+  // The first of several is shown.
+  const ordinary = kernel.filter(({ type }) => type === undefined).reverse()
+  const plain = new Map(ordinary.map((route) => [keyOf(route.dst, route.gateway), route]))
+  const asWanted = new Set(wanted.map(({ cidr, via }) => keyOf(cidr, via)))
   const found = wanted.map((route): NodeRoute => {
-    const there = kernel.find((one) => isAsWanted(one, route))
+    const there = plain.get(keyOf(route.cidr, route.via))
     return there ? { ...route, device: there.dev, state: 'present' } : { ...route, state: 'missing' }
   })
-  const others = kernel.filter((route) => isWithin(all, route.dst) && !wanted.some((one) => isAsWanted(route, one)))
+  const isWanted = ({ dst, gateway, type }: KernelRoute) => type === undefined && asWanted.has(keyOf(dst, gateway))
+  const others = kernel.filter((route) => !isWanted(route) && isWithin(all, route.dst))
   return [
     ...found,
     ...others.map(({ dst, gateway, dev, type }): NodeRoute => {
@@ -43,11 +47,13 @@ export function nodeRoutes(kernel: readonly KernelRoute[], wanted: readonly Rout
   ]
 }
 
+const keyOf = (cidr: string, via: string | undefined) => `${cidr} ${via ?? ''}`
+
 /** @param gateways the nodes that routes lead through */
 export function nodeNeighbours(kernel: readonly KernelNeighbour[], gateways: readonly string[], clusterCidrs: readonly string[]): NodeNeighbour[] {
-  const blocks = blocksOf(clusterCidrs)
+  const [blocks, through] = [blocksOf(clusterCidrs), new Set(gateways)]
   return kernel
-    .filter(({ dst }) => gateways.includes(dst) || isWithin(blocks, dst))
+    .filter(({ dst }) => through.has(dst) || isWithin(blocks, dst))
     .map(({ dst, dev, lladdr, state = [] }) => ({ address: dst, device: dev, linkAddress: lladdr, state: state.join(',') || 'NONE' }))
 }
 

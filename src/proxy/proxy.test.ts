@@ -152,7 +152,7 @@ test('SVC-06 a host without IPv6 tables gets the model of IPv4 alone', async () 
   )
 })
 
-test('SVC-06 the proxy shows the rules of one Service by its mode, and says when it cannot', async () => {
+test('SVC-06 the proxy shows the rules of one Service by its mode as the mode got them last, and says when it cannot', async () => {
   const mode = new NotingMode('a', [], ['IPv4'])
   mode.rulesOf = async (_, { rules }) => rules.map(({ service, portName }) => ({ place: `${service}/${portName}`, lines: [] }))
   let shown: ServiceProxy | undefined
@@ -164,9 +164,18 @@ test('SVC-06 the proxy shows the rules of one Service by its mode, and says when
     await clock.advance(1_000)
     assert.deepEqual(await proxy.serviceRules('d/web'), { mode: 'a', rules: [{ place: 'd/web/http', lines: [] }] })
     assert.match((await proxy.serviceRules('d/none')).note ?? '', /no rules for the Service/)
+    // Within the time that changes settle in.
+    server.put(
+      '/api/v1/namespaces/d/services/web',
+      anObject('Service', { name: 'web', namespace: 'd' }, { spec: { clusterIP: '10.96.0.10', ports: [{ name: 'new', port: 80 }] } }),
+    )
+    await clock.advance(5)
+    assert.deepEqual((await proxy.serviceRules('d/web')).rules, [{ place: 'd/web/http', lines: [] }])
+    await clock.advance(1_000)
+    assert.deepEqual((await proxy.serviceRules('d/web')).rules, [{ place: 'd/web/new', lines: [] }])
     mode.rulesOf = undefined
     assert.deepEqual(await proxy.serviceRules('d/web'), { mode: 'a', note: 'the mode a does not show its rules' })
     shown = proxy
   })
-  assert.deepEqual(await shown?.serviceRules('d/web'), { note: 'the service proxy does not run' })
+  assert.deepEqual(await shown?.serviceRules('d/web'), { isStopped: true, note: 'the service proxy does not run' })
 })

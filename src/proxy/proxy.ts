@@ -2,7 +2,7 @@
  * The service proxy of one node (L3): watches Services and EndpointSlices, makes a model of them for each address family, and runs the mode that keeps the
  * kernel in step with it. What another mode left on the host is removed at start. Upstream: cmd/kube-proxy, pkg/proxy (v1.36).
  */
-import type { NodeServiceRules, ServiceRuleText } from '#api/debug/nodeNetwork'
+import type { NodeServiceRules } from '#api/debug/nodeNetwork'
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
@@ -16,6 +16,7 @@ import { noteIgnoredAddresses } from './ignoredAddressEvents.ts'
 import { buildModel, type Family, type ProxyModel, type ProxyModels } from './model.ts'
 import { proxyModes } from './modes/index.ts'
 import type { ProxyMode, ProxyModeDeps } from './modes/mode.ts'
+import { createShownRules, type RunningProxy } from './shownRules.ts'
 
 export interface ProxyDeps extends ProxyModeDeps {
   readonly informers: SharedInformerFactory
@@ -46,45 +47,38 @@ export interface ServiceProxy extends Component {
 
 export function createProxy(deps: ProxyDeps, config: ProxyConfig): ServiceProxy {
   let running: RunningProxy | undefined
+  const rulesIn = createShownRules(deps)
   const onRunning = (now: RunningProxy | undefined) => {
     running = now
   }
   return {
     name: 'kube-proxy',
     run: (signal) => runProxy(deps, config, onRunning, signal),
-    serviceRules: async (service) => (running ? rulesIn(running, deps.exec, service) : { note: 'the service proxy does not run' }),
+    serviceRules: async (service) => (running ? rulesIn(running, service) : { isStopped: true, note: 'the service proxy does not run' }),
   }
-}
-
-interface RunningProxy {
-  readonly mode: ProxyMode
-  model(): ProxyModel
-}
-
-async function rulesIn({ mode, model }: RunningProxy, exec: Exec, service: string): Promise<NodeServiceRules> {
-  if (!mode.rulesOf) return { mode: mode.name, note: `the mode ${mode.name} does not show its rules` }
-  const ofService = model().map((one) => ({ ...one, rules: one.rules.filter((rule) => rule.service === service) }))
-  const rules: ServiceRuleText[] = []
-  for (const one of ofService) if (one.rules.length > 0) rules.push(...(await mode.rulesOf(exec, one)))
-  return { mode: mode.name, rules, ...(rules.length === 0 ? { note: 'the proxy has no rules for the Service: it has no cluster IP' } : {}) }
 }
 
 async function runProxy(deps: ProxyDeps, config: ProxyConfig, onRunning: (running: RunningProxy | undefined) => void, signal: AbortSignal): Promise<void> {
   const chosen = await chooseMode(deps, config.mode)
-  await cleanUpOtherModes(deps, chosen.mode)
+  const cleaned = cleanUpOtherModes(deps, chosen.mode)
   const changes = createWakeUp()
   const following = followCluster(deps, config, changes)
   try {
     await following.synced(signal)
+    await cleaned
     changes.ring()
-    const model = () => following.model(chosen.families)
-    onRunning({ mode: chosen.mode, model })
-    await chosen.mode.run(deps, modelsOf(model, changes, deps), signal)
+    const newest = () => {
+      const model = following.model(chosen.families)
+      onRunning({ mode: chosen.mode, model })
+      return model
+    }
+    await chosen.mode.run(deps, modelsOf(newest, changes, deps), signal)
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
     onRunning(undefined)
     following.stop()
+    await cleaned
   }
 }
 

@@ -41,7 +41,8 @@ async function answers(): Promise<string> {
 }
 
 test('SVC-05 iptables-save on a node shows upstream’s chains for the Service of the reference documents', options, async () => {
-  await cluster.skiff(['image', 'load', '--name', name, ...(await writeWebImage(cluster.dir, ['1.0']))])
+  const loaded = await cluster.skiff(['image', 'load', '--name', name, ...(await writeWebImage(cluster.dir, ['1.0']))])
+  assert.equal(loaded.code, 0, loaded.stderr)
   await cluster.mustWith(webManifests('web-app:1.0'), ['apply', '-f', '-'])
   await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s'])
   await answers()

@@ -387,8 +387,12 @@ function testChoice({ mode, plan, exec, options, row, title, clientExec, ask, ru
     isPod(await ask(plan.many(199), 80, pods[2]), pods[0], pods[1])
     await mode.cleanUp(exec)
     assert.match(await ask(plan.many(199), 80, pods[2]), /^(timeout|E)/)
-    const left = await exec.run('nft', ['list', 'ruleset'])
-    assert.doesNotMatch(left.stdout.replaceAll('KUBE-FIREWALL', ''), /kube-proxy|KUBE-/)
+    const [command, ...args] =
+      mode === nftables ? (['nft', 'list', 'ruleset'] as const) : ([plan.family === 'IPv4' ? 'iptables-save' : 'ip6tables-save'] as const)
+    const left = await exec.run(command, args)
+    assert.equal(left.code, 0, left.stderr)
+    // Mode iptables leaves KUBE-FIREWALL, which a kubelet may have made.
+    assert.doesNotMatch(mode === nftables ? left.stdout : left.stdout.replaceAll('KUBE-FIREWALL', ''), /kube-proxy|KUBE-/)
     await mode.cleanUp(exec)
   })
 }

@@ -12,6 +12,8 @@ export interface ServiceRuleText {
 export interface NodeServiceRules {
   /** The proxy mode. Absent: no proxy runs here. */
   readonly mode?: string | undefined
+  /** The node should have a proxy, and it does not run. */
+  readonly isStopped?: boolean | undefined
   /** Why nothing is shown, or not everything. */
   readonly note?: string | undefined
   readonly rules?: readonly ServiceRuleText[] | undefined
@@ -79,6 +81,8 @@ export interface ConnectionResult extends Connection {
   readonly certificateSubject?: string | undefined
   readonly certificateNotBefore?: string | undefined
   readonly certificateNotAfter?: string | undefined
+  /** Why the certificate is not one of serverName. Absent: it is, or no name was given. Who signed it is not judged. */
+  readonly certificateNameFault?: string | undefined
 }
 
 export interface NetworkProbe {

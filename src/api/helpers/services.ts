@@ -1,5 +1,6 @@
 /** Questions about services (L1). Upstream: kubernetes/pkg/api/v1/service/util.go, component-helpers/node/util, pkg/api/v1/pod FindPort (v1.36). */
 import type { Pod, Service, ServicePort } from '#api/gen/types/core.v1'
+import type { Ingress } from '#api/gen/types/networking.v1'
 import type { Frozen } from '#api/machinery/meta'
 
 /** The port number of a pod that a service port leads to; undefined when the pod has no port of that name and protocol. */
@@ -38,6 +39,13 @@ export function externalPolicyLocal(service: Frozen<Service>): boolean {
 /** Traffic from inside stays on the node that sent it. */
 export function internalPolicyLocal(service: Frozen<Service>): boolean {
   return service.spec.internalTrafficPolicy === 'Local'
+}
+
+type Balanced = Frozen<Pick<Service, 'status'>> | Frozen<Pick<Ingress, 'status'>>
+
+/** Where the load balancer of a Service or an Ingress is reached: addresses and host names. */
+export function loadBalancerAddresses({ status }: Balanced): readonly string[] {
+  return (status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }) => ip ?? hostname ?? [])
 }
 
 /** loadBalancerSourceRanges, or the annotation that preceded it; without either, all addresses may connect. */

@@ -2,6 +2,8 @@
 import type { DnsAnswer, NetworkProbes, NodeServiceRules } from '#api/debug/nodeNetwork'
 import type { Node, Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { loadBalancerAddresses } from '#api/helpers/services'
+import { formatLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { table } from '../commands/status.ts'
 import { endpointsOf, type ShownEndpoint } from './endpoints.ts'
@@ -30,7 +32,7 @@ export async function findService(reader: Reader, namespace: string, name: strin
   return {
     service: `${namespace}/${name}`,
     spec: service.spec,
-    loadBalancer: (service.status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }) => ip ?? hostname ?? []),
+    loadBalancer: loadBalancerAddresses(service),
     endpoints: slices.found ? { found: endpointsOf(slices.found) } : { notShown: slices.notShown ?? 'there are none' },
     names: nodes.notShown === undefined ? await namesOf(reader, service, names) : { notShown: nodes.notShown },
     nodes: nodes.notShown === undefined ? { found: await rulesOf(reader, names, `${namespace}/${name}`) } : { notShown: nodes.notShown },
@@ -73,12 +75,7 @@ export function describeService({ service, spec, loadBalancer, endpoints, names,
     ...(spec.type === 'LoadBalancer'
       ? [['load balancer:', `${loadBalancer.join(', ') || 'none yet'}${loadBalancerClass ? ` (class ${loadBalancerClass})` : ''}`]]
       : []),
-    [
-      'selector:',
-      Object.entries(spec.selector ?? {})
-        .map(([key, value]) => `${key}=${value}`)
-        .join(',') || 'none',
-    ],
+    ['selector:', spec.selector ? formatLabelSelector({ matchLabels: spec.selector }) : 'none'],
     ['internal traffic:', spec.internalTrafficPolicy ?? 'Cluster'],
     ...(externalTrafficPolicy ? [['external traffic:', externalTrafficPolicy]] : []),
     ...(trafficDistribution ? [['distribution:', trafficDistribution]] : []),

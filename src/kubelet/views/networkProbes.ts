@@ -6,10 +6,9 @@ import type { Connection, DnsQuestion, NetworkProbe, NetworkProbes } from '#api/
 import { questionTypes } from '#api/debug/nodeNetwork'
 import { parseIp } from '#api/machinery/ip'
 import { bareMap } from '#base/bareMap'
-import { messageOf } from '#base/messageOf'
 import type { FrozenPod } from '../core/containers.ts'
 import type { KubeletView } from '../core/kubeletView.ts'
-import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema } from './nodeView.ts'
+import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema, withNote } from './nodeView.ts'
 
 const resolver = struct('PodResolver', [
   field('servers', 1, listOf(text), false),
@@ -34,6 +33,7 @@ const connection = struct('ProbeConnection', [
   field('certificateSubject', 6, text, false),
   field('certificateNotBefore', 7, text, false),
   field('certificateNotAfter', 8, text, false),
+  field('certificateNameFault', 9, text, false),
 ])
 
 const most = 8
@@ -65,15 +65,16 @@ export const networkProbesView: NodeView = {
   parts: [
     { schema: resolver, texts: bareMap({ '': 'PodResolver is how a pod resolves names.' }) },
     { schema: answer, texts: bareMap({ '': 'ProbeAnswer is the answer of one name server.', code: 'NOERROR, NODATA, NXDOMAIN, TIMEOUT and so on.' }) },
-    { schema: connection, texts: bareMap({ '': 'ProbeConnection is one connection.', outcome: 'connected, or why not, such as ECONNREFUSED.' }) },
+    {
+      schema: connection,
+      texts: bareMap({
+        '': 'ProbeConnection is one connection.',
+        outcome: 'connected, or why not, such as ECONNREFUSED.',
+        certificateNameFault: 'Why the certificate is not one of serverName.',
+      }),
+    },
   ],
-  compute: async (view, query): Promise<NetworkProbes> => {
-    try {
-      return await probe(view, query)
-    } catch (error) {
-      return { note: messageOf(error) }
-    }
-  },
+  compute: withNote(probe),
 }
 
 async function probe(view: KubeletView, query: URLSearchParams): Promise<NetworkProbes> {

@@ -1,7 +1,7 @@
 /** The view `noderoutes` (L3): the routes and neighbours of a node's kernel that belong to the pod network, compared with those that its agent wants. */
 import { type NodeRoutes, routeStates } from '#api/debug/nodeNetwork'
 import { bareMap } from '#base/bareMap'
-import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema } from './nodeView.ts'
+import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema, withNote } from './nodeView.ts'
 
 const route = struct('NodeRoute', [
   field('cidr', 1, text),
@@ -61,5 +61,5 @@ export const nodeRoutesView: NodeView = {
       }),
     },
   ],
-  compute: async (view) => (await view.context()?.nodeNetwork?.routes?.()) ?? { note: networkNote(view, 'no network agent') },
+  compute: withNote(async (view) => (await view.context()?.nodeNetwork?.routes?.()) ?? { note: networkNote(view, 'no network agent') }),
 }

@@ -1,6 +1,7 @@
 /** The parts of a view of node.skiff.dev (L3): its kind for the API server, its computation for the kubelet, and helpers to write its schema. */
 import { schemaOfDefinition } from '#api/schema/builtIn'
 import type { Field, Schema } from '#api/schema/schema'
+import { messageOf } from '#base/messageOf'
 import type { KubeletView } from '../core/kubeletView.ts'
 
 export interface NodeView {
@@ -55,6 +56,20 @@ export const nameColumn = {
 }
 export const errorColumn = { name: 'Error', type: 'string', value: ({ error = '' }: { readonly error?: string }) => error }
 export const errorText = 'Why the kubelet did not answer.'
+
+/** As long as a reason of the API server's. */
+const mostNote = 256
+
+/** For views with a note: what fails on the node is a reason, and no failure of the kubelet. */
+export function withNote(compute: NodeView['compute']): NodeView['compute'] {
+  return async (view, query) => {
+    try {
+      return await compute(view, query)
+    } catch (error) {
+      return { note: messageOf(error).slice(0, mostNote) }
+    }
+  }
+}
 
 /** Why a part of the network is not shown. @param missing what does not run in this node's agent */
 export function networkNote(view: KubeletView, missing: string): string {

@@ -1,7 +1,7 @@
 /** The view `servicerules` (L3): how the service proxy of a node carries one Service, which the parameter `service` names: its rules in the kernel, as text. */
 import type { NodeServiceRules } from '#api/debug/nodeNetwork'
 import { bareMap } from '#base/bareMap'
-import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema } from './nodeView.ts'
+import { errorColumn, errorText, field, listOf, type NodeView, nameColumn, networkNote, struct, text, viewSchema, withNote } from './nodeView.ts'
 
 const rule = struct('ServiceRule', [
   field('place', 1, text),
@@ -13,7 +13,12 @@ export const serviceRulesView: NodeView = {
   resource: 'servicerules',
   kind: 'ServiceRules',
   parameters: ['service'],
-  schema: viewSchema('ServiceRules', [field('mode', 2, text, false), field('note', 3, text, false), field('rules', 4, listOf(rule), false)]),
+  schema: viewSchema('ServiceRules', [
+    field('mode', 2, text, false),
+    field('note', 3, text, false),
+    field('rules', 4, listOf(rule), false),
+    field('isStopped', 5, { type: 'boolean' }, false),
+  ]),
   columns: [
     nameColumn,
     { name: 'Mode', type: 'string', value: ({ mode = '' }: NodeServiceRules) => mode },
@@ -23,6 +28,7 @@ export const serviceRulesView: NodeView = {
   texts: bareMap({
     '': 'ServiceRules is how the service proxy of a node carries one Service. It has the name of the node.',
     mode: 'The proxy mode. Absent: no proxy runs on the node.',
+    isStopped: 'The node should have a proxy, and it does not run.',
     note: 'Why rules are not shown.',
     rules: 'The rules of the Service, in the order in which a packet meets them.',
     error: errorText,
@@ -38,10 +44,10 @@ export const serviceRulesView: NodeView = {
       }),
     },
   ],
-  compute: async (view, query) => {
+  compute: withNote(async (view, query) => {
     const service = query.get('service')
     // A table of all nodes shows the modes.
     if (service === null) return { note: 'name a Service: ?service=NAMESPACE/NAME' }
     return (await view.context()?.nodeNetwork?.serviceRules?.(service)) ?? { note: networkNote(view, 'no service proxy') }
-  },
+  }),
 }

@@ -29,13 +29,13 @@ import { configurationFlags } from '../component/kubelet/configurationFlags.ts'
 import { createHealthPort } from '../component/kubelet/healthPort.ts'
 import { effectiveConfiguration, type KubeletFlags, kubeletFlags } from '../component/kubelet/kubeletFlags.ts'
 import { createLoopbackFirewall } from '../component/kubelet/loopbackFirewall.ts'
-import { networkProbes, selfWords } from '../component/kubelet/networkProbe.ts'
+import { networkProbes } from '../component/kubelet/networkProbe.ts'
 import { defaultAddress } from '../component/kubelet/nodeAddresses.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { applyProcessLimits, checkSwap } from '../component/kubelet/processLimits.ts'
 import { servingCertificate } from '../component/servingCertificate.ts'
 import { suitesOfVersion13, tlsRulesOf } from '../tlsNames.ts'
-import { type ProcessTools, processTools, runTogether } from './processTools.ts'
+import { ownProgram, type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 export const kubeletGroups = { kubelet: kubeletFlags, configuration: configurationFlags } as const
 
@@ -110,7 +110,7 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
       log,
       runtime: createContainerdRuntime({ client: runtimeClient, imageClient, clock: tools.clock }),
       host: await createKubeletHost(),
-      nodeNetwork: { probe: networkProbes(createExec(), selfWords()) },
+      nodeNetwork: { probe: networkProbes(createExec(), ownProgram()) },
     },
     {
       ...settingsOf(document),

@@ -28,13 +28,13 @@ import { slimObject } from '#network/policy/changes'
 import { createPolicyAgent, type PolicyAgent } from '#network/policy/policyAgent'
 import { createProxy } from '#proxy/proxy'
 import { createConfigFile } from '../apiserver/configFile.ts'
-import { networkProbes, selfWords } from '../component/kubelet/networkProbe.ts'
+import { networkProbes } from '../component/kubelet/networkProbe.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { live } from '../pki/livePki.ts'
 import { createRealClock } from '../realClock.ts'
 import { nodePaths, pauseImage } from '../vnode/files.ts'
 import type { AgentConfig } from './agentConfig.ts'
-import { type ProcessTools, processTools, runTogether } from './processTools.ts'
+import { ownProgram, type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 const dnsPort = 53
 
@@ -187,6 +187,6 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
     { name: 'proxy informers', run: (signal: AbortSignal) => proxy.informers.run(signal) },
     { name: 'dns informers', run: (signal: AbortSignal) => dns.informers.run(signal) },
   ]
-  const probe = networkProbes(exec, selfWords())
+  const probe = networkProbes(exec, ownProgram())
   return { components, shown: { serviceRules: serviceProxy.serviceRules, routes: agent.routes, probe } }
 }

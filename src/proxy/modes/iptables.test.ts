@@ -187,6 +187,7 @@ COMMIT
     shown.map(({ place, lines, connections }) => [place, lines?.length, connections]),
     [
       ['nat KUBE-SERVICES', 1, 4],
+      [`nat KUBE-SERVICES ${toBalancer('loadbalancer IP')} -j KUBE-EXT-${hash}`, undefined, undefined],
       ['nat KUBE-NODEPORTS', 1, 1],
       [`nat KUBE-EXT-${hash}`, 2, 1],
       [`nat KUBE-SVC-${hash}`, 1, 5],

@@ -40,7 +40,7 @@ export const iptables = {
   },
   rulesOf,
   cleanUp: async (exec) => {
-    for (const family of families) await removeOwnChains(exec, family, owner)
+    await Promise.all(families.map((family) => removeOwnChains(exec, family, owner)))
   },
 } satisfies ProxyMode
 
@@ -77,26 +77,49 @@ const mostShown = 64
 /** The order in which a packet passes the chains of a Service. */
 const chainOrder = ['FW', 'EXT', 'SVC', 'SVL', 'SEP'].map((kind) => `KUBE-${kind}-`)
 
+interface WantedPlace {
+  readonly table: 'filter' | 'nat'
+  readonly chain: string
+  /** A rule in a chain of all Services, as wanted. Absent: the whole chain is of the Service. */
+  readonly rule?: string | undefined
+}
+
 async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly ServiceRuleText[]> {
   const wanted = renderChains(model, { isTcpLiberal: false })
   const names = [...new Set(model.rules.map(portNameOf))]
   const isOfServices = (rule: string) => names.some((name) => [`"${name} `, `"${name}"`, `--comment ${name} `].some((part) => rule.includes(part)))
-  const rank = (chain: string) => chainOrder.findIndex((start) => chain.startsWith(start))
-  const places = (['nat', 'filter'] as const).flatMap((table) =>
-    [...(wanted.get(table) ?? [])]
-      .filter(([chain, rules]) => rank(chain) >= 0 || rules.some(isOfServices))
-      .sort(([a], [b]) => rank(a) - rank(b))
-      .map(([chain]) => ({ table, chain, isShared: rank(chain) < 0 })),
-  )
-  const shown = places.slice(0, mostShown)
-  const kernel = await countedRules(exec, model.family, new Set(shown.map(({ chain }) => chain)))
-  return shown.map(({ table, chain, isShared }) => {
-    const found = kernel.filter((rule) => rule.table === table && rule.chain === chain && (!isShared || isOfServices(rule.text)))
-    const place = `${table} ${chain}`
-    if (found.length === 0) return { place }
+  const shown = (['nat', 'filter'] as const).flatMap((table) => placesIn(table, wanted.get(table) ?? new Map(), isOfServices)).slice(0, mostShown)
+  const whole = new Set(shown.filter(({ rule }) => rule === undefined).map(keyOfPlace))
+  const shared = new Set(shown.filter(({ rule }) => rule !== undefined).map(keyOfPlace))
+  const isShown = (table: string, chain: string, text: string) => {
+    const key = keyOfPlace({ table, chain })
+    return whole.has(key) || (shared.has(key) && isOfServices(text))
+  }
+  const kernel = await countedRules(exec, model.family, ['nat', 'filter'], isShown)
+  return shown.map(({ table, chain, rule }) => {
+    const there = kernel.get(keyOfPlace({ table, chain })) ?? []
+    const found = rule === undefined ? there : there.filter(({ text }) => aimOf(text) === aimOf(rule))
+    const place = keyOfPlace({ table, chain })
+    if (found.length === 0) return { place: rule === undefined ? place : `${place} ${rule}` }
     const onward = found.filter(({ target }) => target !== '' && target !== 'KUBE-MARK-MASQ')
     return { place, lines: found.map(({ text }) => text), connections: onward.reduce((sum, { packets }) => sum + packets, 0) }
   })
+}
+
+const keyOfPlace = ({ table, chain }: { readonly table: string; readonly chain: string }) => `${table} ${chain}`
+
+/** An entry for each chain of the Services, and for each of their rules in the chains of all. */
+function placesIn(table: WantedPlace['table'], chains: ReadonlyMap<string, readonly string[]>, isOfServices: (rule: string) => boolean): WantedPlace[] {
+  const rank = (chain: string) => chainOrder.findIndex((start) => chain.startsWith(start))
+  return [...chains]
+    .sort(([a], [b]) => rank(a) - rank(b))
+    .flatMap(([chain, rules]) => (rank(chain) >= 0 ? [{ table, chain }] : rules.filter(isOfServices).map((rule) => ({ table, chain, rule }))))
+}
+
+/** What tells rules of a Service in one chain apart. The kernel shows the parts of a rule in another order, and an address as a range. */
+function aimOf(rule: string): string {
+  const parts = [/--comment ("[^"]*"|\S+)/, / -p (\S+)/, / -d (\S+?)(?:\/32|\/128)?(?= |$)/, / --dport (\S+)/, / -j (\S+)/]
+  return parts.map((part) => (part.exec(rule)?.[1] ?? '').replaceAll('"', '')).join(' ')
 }
 
 const canary = 'KUBE-PROXY-CANARY'

@@ -48,9 +48,9 @@ async function rulesOf(exec: Exec, model: FamilyModel): Promise<readonly Service
   ]
   const found: ServiceRuleText[] = []
   for (const { place, args } of wanted.slice(0, mostShown)) {
-    const { code, stdout, stderr } = await exec.run('nft', args)
-    if (code !== 0 && !stderr.includes('No such file or directory')) throw new ExecError('nft', args, { code, stdout, stderr, timedOut: false })
-    found.push(code === 0 ? { place, ...readRule(stdout) } : { place })
+    const result = await exec.run('nft', args)
+    if (result.code !== 0 && !result.stderr.includes('No such file or directory')) throw new ExecError('nft', args, result)
+    found.push(result.code === 0 ? { place, ...readRule(result.stdout) } : { place })
   }
   return found
 }

@@ -1,8 +1,9 @@
-/** How the mode nftables shows the rules of a Service, from what nft prints. */
+/** How each mode shows the rules of a Service, from what nft and iptables-save print. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Exec } from '#host/exec'
 import type { FamilyModel } from '../model.ts'
+import { iptables } from './iptables.ts'
 import { nftables } from './nftables.ts'
 
 const endpoints = [{ ip: '10.244.0.1', port: 8080, isLocal: true }]
@@ -66,4 +67,37 @@ test('SVC-06 nftables shows a rule that the kernel lacks without lines, and fail
   )
   const exec = { run: async () => ({ code: 1, stdout: '', stderr: 'Error: Operation not permitted', timedOut: false }) } as unknown as Exec
   await assert.rejects(async () => nftables.rulesOf?.(exec, model), /not permitted/)
+})
+
+const chain = 'BZ2S26ZPVZ7WFQZP'
+const saved: Readonly<Record<string, string>> = {
+  nat: `*nat
+:KUBE-SERVICES - [0:0]
+[4:240] -A KUBE-SERVICES -d 10.96.0.5/32 -p tcp -m comment --comment "d/web:http cluster IP" -m tcp --dport 80 -j KUBE-SVC-${chain}
+[1:60] -A KUBE-SERVICES -d 10.96.0.6/32 -p tcp -m comment --comment "d/other:http cluster IP" -m tcp --dport 80 -j KUBE-SVC-OTHER
+[2:120] -A KUBE-SERVICES -d 192.0.2.8/32 -p tcp -m comment --comment "d/web:http external IP" -m tcp --dport 80 -j KUBE-EXT-${chain}
+COMMIT
+`,
+  filter: '*filter\nCOMMIT\n',
+}
+
+test('SVC-05 iptables shows each rule of a Service in the chains of all Services, and which of them the kernel lacks, from two tables only', async () => {
+  const tables: string[] = []
+  const run = async (_: string, args: readonly string[]) => {
+    tables.push(args.at(-1) ?? '')
+    return { code: 0, stdout: saved[args.at(-1) ?? ''] ?? '', stderr: '', timedOut: false }
+  }
+  const rules = model.rules.map((rule) => ({ ...rule, externalIps: ['192.0.2.8', '192.0.2.9'] }))
+  const found = await iptables.rulesOf({ run } as unknown as Exec, { ...model, rules })
+  assert.deepEqual(tables, ['nat', 'filter'])
+  assert.deepEqual(
+    found
+      .filter(({ place }) => place.startsWith('nat KUBE-SERVICES'))
+      .map(({ place, lines = [], connections }) => [place, lines.map((line) => / -d (\S+)/.exec(line)?.[1]), connections]),
+    [
+      ['nat KUBE-SERVICES', ['10.96.0.5/32'], 4],
+      ['nat KUBE-SERVICES', ['192.0.2.8/32'], 2],
+      [`nat KUBE-SERVICES -m comment --comment "d/web:http external IP" -m tcp -p tcp -d 192.0.2.9 --dport 80 -j KUBE-EXT-${chain}`, [], undefined],
+    ],
+  )
 })

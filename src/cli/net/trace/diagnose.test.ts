@@ -93,9 +93,9 @@ const setUps: readonly (readonly [name: string, broken: Partial<TraceFacts>, cau
   ],
   [
     'no proxy runs',
-    { front: silent.front, service: withService({ rules: { found: { note: 'the service proxy does not run' } } }) },
+    { front: silent.front, service: withService({ rules: { found: { isStopped: true, note: 'no proxy' } } }) },
     'proxy',
-    /does not run on the pod's node/,
+    /the service proxy does not run on the pod's node/,
   ],
   [
     'the route to the node is missing',
@@ -129,6 +129,12 @@ const setUps: readonly (readonly [name: string, broken: Partial<TraceFacts>, cau
     { front: result('10.96.0.5', 80, 'connected', { protocol: 'tls', ...expired }) },
     'certificate',
     /of web expired at 2026-01-01/,
+  ],
+  [
+    'the certificate is of another name',
+    { front: result('10.96.0.5', 80, 'connected', { protocol: 'tls', certificateSubject: 'other', certificateNameFault: 'Host: web. is not the CN: other' }) },
+    'certificate',
+    /certificate of other is not one of the name: Host: web/,
   ],
 ]
 
@@ -171,4 +177,24 @@ test('SVC-13 skiff net trace shows what the caller may read, says what is not sh
   assert.match(describeTrace(trace), /no packet was sent\.\n$/)
   const denied = diagnose({ ...facts, destinations: [{ ...destination, verdict: { found: verdict(false) } }] })
   assert.deepEqual([denied.passes, denied.culprit?.cause], [false, 'policy'])
+})
+
+const status = { loadBalancer: { ingress: [{ ip: '192.0.2.9' }] } }
+const unasked: Partial<TraceFacts> = { notProbed: 'the node is busy', front: undefined, direct: [] }
+const healthy: readonly (readonly [name: string, more: Partial<TraceFacts>])[] = [
+  ['a load balancer with an address', { service: withService({ service: { found: { ...balanced, status } }, isExternal: true }) }],
+  ['a load balancer whose Service is not shown', { service: withService({ service: { notShown: 'you may not get services' }, isExternal: true }) }],
+  ['an Ingress with an address', { service: undefined, destinations: [], ingress: { ingress: { ...ingress, status }, classes: { found: classes } } }],
+  ['names that could not be asked for', { resolver: { notShown: 'the node is busy' }, answers: [] }],
+]
+for (const [name, more] of healthy) {
+  test(`SVC-13 skiff net trace names no culprit without a probe: ${name}`, () => {
+    const { passes, culprit } = diagnose({ ...good, ...unasked, ...more })
+    assert.deepEqual([passes, culprit], [undefined, undefined])
+  })
+}
+
+test('SVC-13 skiff net trace calls a load balancer that is a host name untested, although its endpoints answer', () => {
+  const named = { ...balanced, status: { loadBalancer: { ingress: [{ hostname: 'lb.example.org' }] } } }
+  assert.equal(diagnose({ ...good, front: undefined, service: withService({ service: { found: named }, isExternal: true }) }).passes, undefined)
 })

@@ -2,6 +2,7 @@
  * Judges a connection hop by hop (L4), pure: from what was read and probed to findings, in the order of causes. A fault that an earlier one explains comes after
  * it, so that the first fault is the culprit: endpoints.ts has the hops behind a Service.
  */
+import { hasClusterIp, loadBalancerAddresses } from '#api/helpers/services'
 import { parseTime } from '#base/time'
 import { endpointHops } from './endpoints.ts'
 import type { Hop, IngressFacts, ServiceFacts, Trace, TraceFacts } from './facts.ts'
@@ -34,7 +35,10 @@ function withoutRepetition(hops: readonly Hop[]): Hop[] {
 /** What the probes say; undefined: nothing was probed. */
 function passesOf({ front, direct, nowMs, target, resolver, answers, service, ingress }: TraceFacts): boolean | undefined {
   const isUnresolved = target.host !== undefined && resolver.found !== undefined && !answers.some(({ records = [] }) => records.length > 0)
-  if (isUnresolved || (front === undefined && (service?.isExternal || ingress))) return false
+  const balanced = service?.isExternal ? service.service.found : ingress?.ingress
+  if (isUnresolved || (balanced && loadBalancerAddresses(balanced).length === 0)) return false
+  // The way through the load balancer is the question, and nothing was sent there.
+  if (!front && (service?.isExternal || ingress)) return undefined
   if (!front && direct.length === 0) return undefined
   return [...(front ? [front] : []), ...direct].every((result) => result.outcome === 'connected' && certificateFault(result, nowMs) === undefined)
 }
@@ -53,7 +57,7 @@ function sourceHops({ pod, nodes }: TraceFacts): Hop[] {
 function ingressHop({ ingress, classes }: IngressFacts): Hop {
   const name = `${ingress.metadata.namespace}/${ingress.metadata.name}`
   const className = ingress.spec?.ingressClassName ?? ingress.metadata.annotations?.['kubernetes.io/ingress.class']
-  const addresses = (ingress.status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }) => ip ?? hostname ?? [])
+  const addresses = loadBalancerAddresses(ingress)
   if (addresses.length > 0) return ok('ingress', `${name}, class ${className ?? 'default'}, at ${addresses.join(', ')}`)
   if (classes.notShown !== undefined)
     return fault('ingress', 'class', `no controller has set an address on the Ingress ${name} (classes not shown: ${classes.notShown})`)
@@ -73,7 +77,7 @@ function loadBalancerHop({ namespace, name, service }: ServiceFacts): Hop {
   if (!found) return unknown('load balancer', `the Service ${namespace}/${name} is not shown`)
   const { type, loadBalancerClass } = found.spec
   if (type !== 'LoadBalancer') return fault('load balancer', 'class', `the Service ${namespace}/${name} is of type ${type ?? 'ClusterIP'}, not LoadBalancer`)
-  const addresses = (found.status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }) => ip ?? hostname ?? [])
+  const addresses = loadBalancerAddresses(found)
   if (addresses.length > 0) return ok('load balancer', addresses.join(', '))
   const why =
     loadBalancerClass === undefined
@@ -123,7 +127,7 @@ function serviceHops(facts: ServiceFacts, wanted: string | undefined): Hop[] {
 }
 
 function rulesHop({ service, rules }: ServiceFacts): Hop[] {
-  if (!hasVirtualAddress(service)) return []
+  if (!service.found || !hasClusterIp(service.found)) return []
   if (rules.notShown !== undefined) return [unknown('proxy', `rules not shown: ${rules.notShown}`)]
   const problem = rulesFault(rules)
   if (problem) return [problem]
@@ -134,7 +138,7 @@ function rulesHop({ service, rules }: ServiceFacts): Hop[] {
 
 /** What of the proxy's work is missing on the pod's node. */
 function rulesFault({ found }: ServiceFacts['rules']): Hop | undefined {
-  const { mode, note, rules = [] } = found ?? {}
+  const { rules = [] } = found ?? {}
   const missing = rules.filter(({ lines }) => lines === undefined)
   if (missing.length > 0)
     return fault(
@@ -142,11 +146,7 @@ function rulesFault({ found }: ServiceFacts['rules']): Hop | undefined {
       'proxy',
       `the kernel of the pod's node lacks ${missing.length} of ${rules.length} rules of the Service (${missing[0]?.place}): the proxy has stopped or cannot write`,
     )
-  return mode === undefined && note?.includes('does not run') ? fault('proxy', 'proxy', `${note} on the pod's node`) : undefined
-}
-
-function hasVirtualAddress({ found }: ServiceFacts['service']): boolean {
-  return found !== undefined && found.spec.type !== 'ExternalName' && found.spec.clusterIP !== 'None'
+  return found?.isStopped ? fault('proxy', 'proxy', "the service proxy does not run on the pod's node") : undefined
 }
 
 function frontHops({ front, notProbed, nowMs, direct }: TraceFacts): Hop[] {
@@ -160,19 +160,23 @@ function frontHops({ front, notProbed, nowMs, direct }: TraceFacts): Hop[] {
         : fault('connection', 'connection', `${where} does not: ${front.outcome}`),
     )
   }
-  const [shown] = [...(front ? [front] : []), ...direct].filter(({ certificateNotAfter }) => certificateNotAfter !== undefined)
+  const [shown] = [...(front ? [front] : []), ...direct].filter(({ certificateSubject }) => certificateSubject !== undefined)
   if (!shown) return hops
   const problem = certificateFault(shown, nowMs)
   const subject = `of ${shown.certificateSubject || 'no name'}`
   return [
     ...hops,
     problem === undefined
-      ? ok('certificate', `${subject}, until ${shown.certificateNotAfter}`)
+      ? ok('certificate', `${subject}, until ${shown.certificateNotAfter ?? 'a time that nobody can read'}`)
       : fault('certificate', 'certificate', `the certificate ${subject} ${problem}`),
   ]
 }
 
-function certificateFault({ certificateNotBefore = '', certificateNotAfter = '' }: NonNullable<TraceFacts['front']>, nowMs: number): string | undefined {
+function certificateFault(
+  { certificateNotBefore = '', certificateNotAfter = '', certificateNameFault }: NonNullable<TraceFacts['front']>,
+  nowMs: number,
+): string | undefined {
   if ((parseTime(certificateNotAfter) ?? nowMs) < nowMs) return `expired at ${certificateNotAfter}`
-  return (parseTime(certificateNotBefore) ?? nowMs) > nowMs ? `is valid from ${certificateNotBefore} only` : undefined
+  if ((parseTime(certificateNotBefore) ?? nowMs) > nowMs) return `is valid from ${certificateNotBefore} only`
+  return certificateNameFault === undefined ? undefined : `is not one of the name: ${certificateNameFault}`
 }

@@ -4,6 +4,7 @@ import type { ConnectionVerdict, PolicyCheck } from '#api/debug/networkPolicy'
 import type { Pod } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
 import { cidrContains, parseCidr, parseIp } from '#api/machinery/ip'
+import { formatLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
 import type { Destination, Hop, ServiceFacts, TraceFacts } from './facts.ts'
@@ -14,9 +15,12 @@ export function endpointHops(facts: TraceFacts): Hop[] {
   const ready = destinations.filter((one) => one.ready)
   if (!service) return destinations.flatMap((one) => destinationHops(one, facts))
   if (!service.service.found || !service.port) return []
-  if (service.slices.notShown !== undefined) return [unknown('endpoints', `not shown: ${service.slices.notShown}`)]
+  if (service.endpoints.notShown !== undefined) return [unknown('endpoints', `not shown: ${service.endpoints.notShown}`)]
   if (destinations.length === 0) return [withoutEndpoints(service)]
-  const count = ok('endpoints', `${ready.length} of ${destinations.length} ready: ${destinations.map(({ address, port }) => `${address}:${port}`).join(', ')}`)
+  const all = service.endpoints.found ?? []
+  const shown = destinations.map(({ address, port }) => `${address}:${port}`).join(', ')
+  const more = all.length > destinations.length ? ` and ${all.length - destinations.length} more` : ''
+  const count = ok('endpoints', `${all.filter((one) => one.ready).length} of ${all.length} ready: ${shown}${more}`)
   // Those that are not ready get no connection while others are.
   const used = ready.length > 0 ? ready : destinations
   const behind = used.flatMap((one) => destinationHops(one, facts))
@@ -26,8 +30,8 @@ export function endpointHops(facts: TraceFacts): Hop[] {
 }
 
 function withoutEndpoints({ service, port, selected, others, namespace }: ServiceFacts): Hop {
-  const selector = Object.entries(service.found?.spec.selector ?? {}).map(([key, value]) => `${key}=${value}`)
-  if (selector.length === 0) return fault('endpoints', 'selector', 'the Service has no selector, and nobody has written endpoints for it')
+  const matchLabels = service.found?.spec.selector ?? {}
+  if (Object.keys(matchLabels).length === 0) return fault('endpoints', 'selector', 'the Service has no selector, and nobody has written endpoints for it')
   if (selected.notShown !== undefined) return unknown('endpoints', `none; pods are not shown: ${selected.notShown}`)
   const pods = selected.found ?? []
   if (pods.length > 0) {
@@ -40,9 +44,13 @@ function withoutEndpoints({ service, port, selected, others, namespace }: Servic
       `no pod of the Service has an address: ${pods.map((pod) => `${pod.metadata.name} is ${pod.status?.phase ?? 'Pending'}`).join(', ')}`,
     )
   }
-  const labels = [...new Set((others.found ?? []).flatMap((pod) => labelsLike(pod, service.found?.spec.selector ?? {})))].slice(0, 5)
+  const labels = [...new Set((others.found ?? []).flatMap((pod) => labelsLike(pod, matchLabels)))].slice(0, 5)
   const near = labels.length > 0 ? `; pods there have ${labels.join(', ')}` : ''
-  return fault('endpoints', 'selector', `the selector ${selector.join(',')} of the Service matches no pod in the namespace ${namespace}${near}`)
+  return fault(
+    'endpoints',
+    'selector',
+    `the selector ${formatLabelSelector({ matchLabels })} of the Service matches no pod in the namespace ${namespace}${near}`,
+  )
 }
 
 const portsOf = ({ spec }: Frozen<Pod>) => [...spec.containers, ...(spec.initContainers ?? [])].flatMap(({ ports = [] }) => ports)

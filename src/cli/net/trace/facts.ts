@@ -2,9 +2,9 @@
 import type { ConnectionVerdict } from '#api/debug/networkPolicy'
 import type { ConnectionResult, DnsAnswer, NodeRoutes, NodeServiceRules, Resolver } from '#api/debug/nodeNetwork'
 import type { Node, Pod, Service, ServicePort } from '#api/gen/types/core.v1'
-import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import type { Ingress, IngressClass } from '#api/gen/types/networking.v1'
 import type { Frozen } from '#api/machinery/meta'
+import type { ShownEndpoint } from '../endpoints.ts'
 import type { Seen } from '../reader.ts'
 
 export interface Target {
@@ -24,6 +24,7 @@ export interface Target {
 export interface Destination {
   readonly address: string
   readonly port: number
+  readonly protocol: ServicePort['protocol'] & string
   readonly ready: boolean
   readonly node?: string | undefined
   readonly pod?: Frozen<Pod> | undefined
@@ -36,7 +37,8 @@ export interface ServiceFacts {
   readonly name: string
   readonly service: Seen<Service>
   readonly port?: Frozen<ServicePort> | undefined
-  readonly slices: Seen<readonly EndpointSlice[]>
+  /** All of the port. */
+  readonly endpoints: Seen<readonly ShownEndpoint[]>
   /** The pods that the selector matches, and all pods of the namespace if there are none. */
   readonly selected: Seen<readonly Pod[]>
   readonly others: Seen<readonly Pod[]>
@@ -58,6 +60,7 @@ export interface TraceFacts {
   /** The nodes of the source and of the destinations. */
   readonly nodes: ReadonlyMap<string, Seen<Node>>
   readonly routes: ReadonlyMap<string, Seen<NodeRoutes>>
+  /** How the pod resolves names; not shown also when its names could not be asked for. */
   readonly resolver: Seen<Resolver>
   /** In the order in which the pod asks. */
   readonly answers: readonly DnsAnswer[]
@@ -65,6 +68,7 @@ export interface TraceFacts {
   readonly dnsRules?: Seen<NodeServiceRules> | undefined
   readonly service?: ServiceFacts | undefined
   readonly ingress?: IngressFacts | undefined
+  /** At most four: those that are ready before others, and of these those on the pod's node. */
   readonly destinations: readonly Destination[]
   /** Why nothing was probed. */
   readonly notProbed?: string | undefined

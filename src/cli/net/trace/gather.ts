@@ -5,9 +5,10 @@ import type { Node, Pod, Service, ServicePort } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import type { Ingress, IngressClass } from '#api/gen/types/networking.v1'
 import { hasClusterIp } from '#api/helpers/services'
+import { formatLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { messageOf } from '#base/messageOf'
-import { endpointsOf } from '../endpoints.ts'
+import { endpointsOf, type ShownEndpoint } from '../endpoints.ts'
 import { policyQuestion } from '../policyQuestion.ts'
 import { namedObject, paths, type Reader, required, type Seen, slicesOf, viewOf } from '../reader.ts'
 import type { Destination, IngressFacts, ServiceFacts, Target, TraceFacts } from './facts.ts'
@@ -39,22 +40,28 @@ export async function gatherFacts(deps: TraceDeps, podText: string, targetText: 
   const given = parseTarget(targetText, named.namespace, flags.port)
   const source = await probeFrom(reader, pod)
   const domain = source.found?.resolver?.searches.find((search) => search.startsWith('svc.'))?.slice('svc.'.length) ?? 'cluster.local'
-  const target = withName(given, domain)
-  const answers = target.host === undefined ? [] : await resolved(reader, pod, target.host, source)
-  const ingress = target.host === undefined || serviceNamed(target, pod, domain) ? undefined : await ingressOf(reader, target.host)
+  const whole = withName(given, domain)
+  const names = whole.host === undefined ? { found: [] } : await resolved(reader, pod, whole.host, source)
+  const answers = names.found ?? []
+  const ingress = whole.host === undefined || serviceNamed(whole, pod, domain) ? undefined : await ingressOf(reader, whole.host)
+  const target = ingress ? withIngressPort(whole, ingress) : whole
   const service = await serviceFacts(deps, pod, target, serviceNamed(target, pod, domain), flags.external ?? false)
   const destinations = await destinationsOf(deps, pod, target, service)
   const addresses = answers.find(({ records = [] }) => records.length > 0)?.records ?? []
   const front = frontOf({ target, service, ingress, addresses })
-  const probed = await connections(reader, pod, { target, front, destinations: usedOf(destinations) }, source)
-  const names = [...new Set([pod.spec.nodeName, ...destinations.map(({ node }) => node)].flatMap((name) => name ?? []))]
+  const protocol = service?.port?.protocol ?? destinations[0]?.protocol ?? 'TCP'
+  const probed: Probed =
+    protocol === 'TCP'
+      ? await connections(reader, pod, { target, front, destinations: usedOf(destinations) }, source)
+      : { notProbed: `only ports of TCP are probed, and this is one of ${protocol}`, direct: [] }
+  const nodes = [...new Set([pod.spec.nodeName, ...destinations.map(({ node }) => node)].flatMap((name) => name ?? []))]
   return {
     nowMs,
     pod,
     target,
-    nodes: new Map(await Promise.all(names.map(async (name) => [name, await reader.get<Node>(paths.node(name))] as const))),
-    routes: new Map(await Promise.all(names.map(async (name) => [name, await viewOf<NodeRoutes>(reader, 'noderoutes', name)] as const))),
-    resolver: { found: source.found?.resolver, notShown: source.notShown },
+    nodes: new Map(await Promise.all(nodes.map(async (name) => [name, await reader.get<Node>(paths.node(name))] as const))),
+    routes: new Map(await Promise.all(nodes.map(async (name) => [name, await viewOf<NodeRoutes>(reader, 'noderoutes', name)] as const))),
+    resolver: names.notShown === undefined ? { found: source.found?.resolver } : { notShown: names.notShown },
     answers,
     ...(answers.length > 0 && answers.every(({ code }) => code === 'TIMEOUT') ? { dnsRules: await rulesFor(reader, pod, dnsService) } : {}),
     service,
@@ -77,16 +84,24 @@ function withName(target: Target, domain: string): Target {
   return target.service ? { ...target, host: `${target.service.name}.${target.service.namespace}.svc.${domain}` } : target
 }
 
+/** A host of an Ingress without a port: that of TLS when the Ingress has a certificate for it. */
+function withIngressPort(target: Target, { ingress }: IngressFacts): Target {
+  if (target.port !== undefined) return target
+  const isTls = ingress.spec?.tls?.some(({ hosts }) => hosts?.includes(target.host ?? '')) ?? false
+  return { ...target, isTls, port: isTls ? '443' : '80' }
+}
+
 function serviceNamed({ service, host }: Target, pod: Frozen<Pod>, domain: string) {
   return service ?? (host === undefined ? undefined : serviceOfName(host, pod.metadata.namespace ?? '', domain))
 }
 
-async function resolved(reader: Reader, pod: Frozen<Pod>, host: string, { found }: Seen<NetworkProbes>): Promise<readonly DnsAnswer[]> {
-  if (!found?.resolver) return []
+async function resolved(reader: Reader, pod: Frozen<Pod>, host: string, { found, notShown }: Seen<NetworkProbes>): Promise<Seen<readonly DnsAnswer[]>> {
+  if (!found?.resolver) return { notShown: notShown ?? 'the node does not say how the pod resolves names' }
   const names = candidateNames(host, found.resolver.searches, found.resolver.options)
   const isIpv6 = pod.status?.podIP?.includes(':') ?? false
-  const { answers = [] } = (await probeFrom(reader, pod, { resolve: names.map((name) => `${isIpv6 ? 'AAAA' : 'A'}/${name}`) })).found ?? {}
-  return names.flatMap((name) => answers.filter((answer) => answer.name === name))
+  const asked = await probeFrom(reader, pod, { resolve: names.map((name) => `${isIpv6 ? 'AAAA' : 'A'}/${name}`) })
+  if (asked.notShown !== undefined) return { notShown: asked.notShown }
+  return { found: names.flatMap((name) => asked.found?.answers?.filter((answer) => answer.name === name) ?? []) }
 }
 
 async function ingressOf(reader: Reader, host: string): Promise<IngressFacts | undefined> {
@@ -107,16 +122,19 @@ async function serviceFacts(
   const service = await reader.get<Service>(paths.service(namespace, name))
   // A name of another kind, such as that of a host outside.
   if (!service.found && !service.notShown && !target.service && target.host?.includes('.') && !target.host.includes('.svc')) return undefined
-  const labelSelector = Object.entries(service.found?.spec.selector ?? {})
-    .map(([key, value]) => `${key}=${value}`)
-    .join(',')
-  const selected = labelSelector === '' ? { found: [] } : await reader.list<Pod>(paths.pods(namespace), { labelSelector })
+  const matchLabels = service.found?.spec.selector ?? {}
+  const selected =
+    Object.keys(matchLabels).length === 0
+      ? { found: [] }
+      : await reader.list<Pod>(paths.pods(namespace), { labelSelector: formatLabelSelector({ matchLabels }) })
+  const port = portOf(service.found, target.port)
+  const slices = await slicesOf<EndpointSlice>(reader, namespace, name)
   return {
     namespace,
     name,
     service,
-    port: portOf(service.found, target.port),
-    slices: await slicesOf<EndpointSlice>(reader, namespace, name),
+    port,
+    endpoints: slices.notShown === undefined ? { found: port ? endpointsOf(slices.found ?? [], port) : [] } : { notShown: slices.notShown },
     selected,
     others: selected.found?.length === 0 ? await reader.list<Pod>(paths.pods(namespace), { limit: '100' }) : { found: [] },
     rules: await rulesFor(reader, pod, `${namespace}/${name}`),
@@ -132,29 +150,38 @@ async function rulesFor(reader: Reader, { spec: { nodeName } }: Frozen<Pod>, ser
 function portOf(service: Frozen<Service> | undefined, wanted: string | undefined): Frozen<ServicePort> | undefined {
   const ports = service?.spec.ports ?? []
   if (wanted === undefined) return ports.length === 1 ? ports[0] : undefined
-  return ports.find(({ name, port }) => name === wanted || String(port) === wanted)
+  return portNamed(ports, ({ name, port }) => name === wanted || String(port) === wanted)
+}
+
+/** A number may mean a port of each protocol: that of TCP then, because it can be probed. */
+function portNamed<P extends { readonly protocol?: string | undefined }>(ports: readonly P[], isMeant: (port: P) => boolean): P | undefined {
+  const meant = ports.filter(isMeant)
+  return meant.find(({ protocol = 'TCP' }) => protocol === 'TCP') ?? meant[0]
 }
 
 async function destinationsOf(deps: TraceDeps, pod: Frozen<Pod>, target: Target, service: ServiceFacts | undefined): Promise<Destination[]> {
   const { reader } = deps
   if (target.pod)
     return [await podDestination(deps, pod, required(await reader.get<Pod>(paths.pod(target.pod.namespace, target.pod.name)), `pod ${target.text}`), target)]
-  if (target.address !== undefined) return [await withVerdict(deps, pod, { address: target.address, port: Number(target.port), ready: true })]
+  if (target.address !== undefined) return [await withVerdict(deps, pod, { address: target.address, port: Number(target.port), protocol: 'TCP', ready: true })]
   if (!service?.port) return []
-  const endpoints = endpointsOf(service.slices.found ?? [], service.port).slice(0, mostDestinations)
+  const { protocol = 'TCP' } = service.port
+  const rank = ({ ready, node }: ShownEndpoint) => (ready ? 0 : 2) + (node === pod.spec.nodeName ? 0 : 1)
+  const endpoints = [...(service.endpoints.found ?? [])].sort((a, b) => rank(a) - rank(b)).slice(0, mostDestinations)
   return Promise.all(
     endpoints.map(async ({ address, port, ready, node, targetPod }) => {
       const found = service.selected.found?.find(({ metadata }) => metadata.name === targetPod)
-      return withVerdict(deps, pod, { address, port, ready, node, pod: found })
+      return withVerdict(deps, pod, { address, port, protocol, ready, node, pod: found })
     }),
   )
 }
 
 async function podDestination(deps: TraceDeps, from: Frozen<Pod>, to: Frozen<Pod>, { port: wanted }: Target): Promise<Destination> {
   const ports = to.spec.containers.flatMap(({ ports = [] }) => ports)
-  const named = ports.find(({ name }) => name === wanted)?.containerPort ?? Number(wanted ?? ports[0]?.containerPort)
-  required({ found: Number.isInteger(named) ? named : undefined }, `port ${wanted ?? ''} of the pod: name one with --port`)
-  return withVerdict(deps, from, { address: to.status?.podIP ?? '', port: named, ready: true, node: to.spec.nodeName, pod: to })
+  const declared = wanted === undefined ? ports[0] : portNamed(ports, ({ name, containerPort }) => name === wanted || String(containerPort) === wanted)
+  const port = declared?.containerPort ?? Number(wanted)
+  required({ found: Number.isInteger(port) ? port : undefined }, `port ${wanted ?? ''} of the pod: name one with --port`)
+  return withVerdict(deps, from, { address: to.status?.podIP ?? '', port, protocol: declared?.protocol ?? 'TCP', ready: true, node: to.spec.nodeName, pod: to })
 }
 
 async function withVerdict({ reader, explainPolicies }: TraceDeps, from: Frozen<Pod>, to: Omit<Destination, 'verdict'>): Promise<Destination> {
@@ -163,7 +190,11 @@ async function withVerdict({ reader, explainPolicies }: TraceDeps, from: Frozen<
   async function verdictOf(): Promise<Seen<ConnectionVerdict>> {
     const peer = to.pod ? `${to.pod.metadata.namespace}/${to.pod.metadata.name}` : to.address
     try {
-      const question = await policyQuestion(reader.ask, `${from.metadata.namespace}/${from.metadata.name}`, { namespace: '', to: peer, port: String(to.port) })
+      const question = await policyQuestion(reader.ask, `${from.metadata.namespace}/${from.metadata.name}`, {
+        namespace: '',
+        to: peer,
+        port: `${to.port}/${to.protocol}`,
+      })
       return { found: (await explainPolicies(question)).verdicts[0] }
     } catch (error) {
       return { notShown: messageOf(error) }
@@ -199,12 +230,14 @@ function frontOf(facts: {
   return { address, port }
 }
 
+type Probed = Pick<TraceFacts, 'front' | 'direct' | 'notProbed'>
+
 async function connections(
   reader: Reader,
   pod: Frozen<Pod>,
   { target, front, destinations }: { readonly target: Target; readonly front: Front | undefined; readonly destinations: readonly Destination[] },
   source: Seen<NetworkProbes>,
-): Promise<Pick<TraceFacts, 'front' | 'direct' | 'notProbed'>> {
+): Promise<Probed> {
   if (source.notShown !== undefined) return { notProbed: source.notShown, direct: [] }
   const ends = [...(front ? [front] : []), ...destinations].filter(({ address }) => address !== '')
   if (ends.length === 0) return { direct: [] }

@@ -36,6 +36,7 @@ export const service: Service = {
 export const destination: Destination = {
   address: '10.244.1.2',
   port: 8080,
+  protocol: 'TCP',
   ready: true,
   node: 'n2',
   pod: pod('web', 'n2', '10.244.1.2'),
@@ -47,7 +48,9 @@ export const serviceFacts: ServiceFacts = {
   name: 'web',
   service: { found: service },
   port: service.spec.ports?.[0],
-  slices: { found: [] },
+  endpoints: {
+    found: [{ address: '10.244.1.2', port: 8080, ready: true, serving: true, terminating: false, node: 'n2', hints: [] }],
+  },
   selected: { found: [pod('web', 'n2', '10.244.1.2')] },
   others: { found: [] },
   rules: { found: { mode: 'nftables', rules: [{ place: 'service-ips 10.96.0.5', lines: ['goto service-web'] }] } },

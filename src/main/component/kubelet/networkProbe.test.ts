@@ -7,11 +7,11 @@ import tls from 'node:tls'
 import type { Exec, ExecOptions } from '#host/exec'
 import { testCertificates } from '#testing/testCertificates'
 import { networkProbes } from './networkProbe.ts'
-import { probeNetwork } from './networkProbeProcess.ts'
+import { certificateOf, probeNetwork, recordsOfEach } from './networkProbeProcess.ts'
 
 const nothing = { servers: [], questions: [], connections: [] }
 
-test('KUB-17 a probe tells a port that accepts connections from one that refuses, and shows an expired certificate', async () => {
+test('KUB-17 a probe tells a port that accepts connections from one that refuses, and shows a certificate that has expired or is of another name', async () => {
   const certificate = await testCertificates('CN=who', ['who'], -0.5)
   const plain = net.createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
   const secure = tls.createServer(certificate).listen(0, '127.0.0.1')
@@ -28,6 +28,7 @@ test('KUB-17 a probe tells a port that accepts connections from one that refuses
       { address, port: portOf(plain), protocol: 'tcp' },
       { address, port: closed, protocol: 'tcp' },
       { address, port: portOf(secure), protocol: 'tls', serverName: 'who' },
+      { address, port: portOf(secure), protocol: 'tls', serverName: 'other' },
     ],
   })
   plain.close()
@@ -38,9 +39,22 @@ test('KUB-17 a probe tells a port that accepts connections from one that refuses
       ['connected', undefined],
       ['ECONNREFUSED', undefined],
       ['connected', 'who'],
+      ['connected', 'who'],
     ],
   )
+  assert.equal(connections[2]?.certificateNameFault, undefined)
+  assert.match(connections[3]?.certificateNameFault ?? '', /other/)
   assert.ok(Date.parse(connections[2]?.certificateNotAfter ?? '') < Date.now())
+})
+
+test('KUB-17 a probe shows a certificate without its times when they cannot be read', () => {
+  const certificate = { subject: { CN: 'who' }, valid_from: 'Bad time value', valid_to: 'Bad time value' } as unknown as tls.PeerCertificate
+  const { certificateSubject, certificateNotBefore, certificateNotAfter } = certificateOf(certificate, '')
+  assert.deepEqual([certificateSubject, certificateNotBefore, certificateNotAfter], ['who', undefined, undefined])
+})
+
+test('KUB-17 the answers of a probe have fewer records each when there are many, so that their text stays below the bound', () => {
+  assert.deepEqual([1, 8, 24].map(recordsOfEach), [64, 64, 21])
 })
 
 test('KUB-17 the process of a probe enters the namespace, is bounded in time and output, and at most four run at once', async () => {

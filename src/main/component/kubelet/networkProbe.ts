@@ -13,11 +13,6 @@ const wholeMs = 4000
 const maxOutputBytes = 256 * 1024
 const maxAtOnce = 4
 
-/** Words that run this program. */
-export function selfWords(): string[] {
-  return [process.execPath, ...process.argv.slice(1, 2)]
-}
-
 /** @param self words that run this program */
 export function networkProbes(exec: Exec, self: readonly string[]): (probe: NetworkProbe) => Promise<NetworkProbeResults> {
   let running = 0

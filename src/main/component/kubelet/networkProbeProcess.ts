@@ -9,6 +9,8 @@ import { bareMap } from '#base/bareMap'
 const connectMs = 2000
 const resolveMs = 1500
 const maxRecords = 64
+/** The bound for the answers together: their text is then well below what networkProbe.ts reads. */
+const maxRecordsTogether = 512
 const maxText = 256
 
 /** The process: a probe on standard input, the results on standard output. */
@@ -19,18 +21,24 @@ export async function runProbeProcess(): Promise<void> {
 }
 
 export async function probeNetwork({ servers, questions, connections }: NetworkProbe): Promise<NetworkProbeResults> {
+  const most = recordsOfEach(questions.length * servers.length)
   const [answers, results] = await Promise.all([
-    Promise.all(questions.flatMap((question) => servers.map((server) => resolve(question, server)))),
+    Promise.all(questions.flatMap((question) => servers.map((server) => resolve(question, server, most)))),
     Promise.all(connections.map(connect)),
   ])
   return { answers, connections: results }
 }
 
-async function resolve(question: DnsQuestion, server: string): Promise<DnsAnswer> {
+/** How many records an answer has at most. Exported for its test. */
+export function recordsOfEach(answers: number): number {
+  return Math.max(1, Math.min(maxRecords, Math.floor(maxRecordsTogether / answers)))
+}
+
+async function resolve(question: DnsQuestion, server: string, most: number): Promise<DnsAnswer> {
   const resolver = new dns.Resolver({ timeout: resolveMs, tries: 1 })
   try {
     resolver.setServers([server])
-    const records = (await recordsOf(resolver, question)).slice(0, maxRecords)
+    const records = (await recordsOf(resolver, question)).slice(0, most)
     return { ...question, server, code: 'NOERROR', records: records.sort() }
   } catch (error) {
     const { code = 'FAILED' } = error as { code?: string }
@@ -63,7 +71,11 @@ function connect(wanted: Connection): Promise<ConnectionResult> {
         : tls.connect({ host, port, rejectUnauthorized: false, ...(net.isIP(serverName) || serverName === '' ? {} : { servername: serverName }) })
     const end = (outcome: string) => {
       clearTimeout(timer)
-      const result = { ...wanted, outcome, ...(socket instanceof tls.TLSSocket && outcome === 'connected' ? certificateOf(socket) : {}) }
+      const result = {
+        ...wanted,
+        outcome,
+        ...(socket instanceof tls.TLSSocket && outcome === 'connected' ? certificateOf(socket.getPeerCertificate(), serverName) : {}),
+      }
       socket.destroy()
       done(result)
     }
@@ -73,9 +85,22 @@ function connect(wanted: Connection): Promise<ConnectionResult> {
   })
 }
 
-function certificateOf(socket: tls.TLSSocket): Pick<ConnectionResult, 'certificateSubject' | 'certificateNotBefore' | 'certificateNotAfter'> {
-  const { subject, valid_from: from, valid_to: to } = socket.getPeerCertificate()
+type CertificateFacts = Omit<ConnectionResult, keyof Connection | 'outcome'>
+
+/** What is shown of a certificate, which anyone may have made. Exported for its test. */
+export function certificateOf(certificate: tls.PeerCertificate, serverName: string): CertificateFacts {
+  const { subject, valid_from: from, valid_to: to } = certificate
   if (!to) return {}
-  const time = (text: string) => new Date(text).toISOString()
-  return { certificateSubject: String(subject?.CN ?? '').slice(0, maxText), certificateNotBefore: time(from), certificateNotAfter: time(to) }
+  const nameFault = serverName === '' ? undefined : tls.checkServerIdentity(serverName, certificate)?.message
+  return {
+    certificateSubject: String(subject?.CN ?? '').slice(0, maxText),
+    certificateNotBefore: timeOf(from),
+    certificateNotAfter: timeOf(to),
+    certificateNameFault: nameFault?.slice(0, maxText),
+  }
+}
+
+function timeOf(text: string): string | undefined {
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
 }
