@@ -102,7 +102,7 @@ export class AuthStore {
   }
 
   isRoot(info: AuthInfo | undefined): boolean {
-    return !this.isEnabled || (info !== undefined && this.#data.users.get(info.user)?.roles.includes(root) === true)
+    return !this.isEnabled || this.hasRole(info, root)
   }
 
   needRead(info: AuthInfo | undefined, key: string, rangeEnd = ''): void {

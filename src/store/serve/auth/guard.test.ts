@@ -174,12 +174,34 @@ test('ETC-24 the common name of a certificate is a user, where that is wanted; a
   assert.equal(outcome(await unnamed.call('KV.Range', range('r'), { commonName: 'root' })), 'user name is empty')
 })
 
-test('ETC-24 nested transactions are checked to the innermost operation', async () => {
+test('ETC-24 a nested transaction is refused to each user, however deep it goes', async () => {
   const { call, tokens } = await guardedWorld()
-  const inner = transaction({ compare: [compare('r')], failure: [{ ...noOps, requestPut: put('w') }] })
-  for (const user of ['reader', 'writer'])
-    assert.equal(outcome(await call('KV.Txn', within(within(inner)), { token: tokens[user] })), 'permission denied', user)
-  assert.notEqual(outcome(await call('KV.Txn', within(within(inner)), { token: tokens.root })), 'permission denied')
+  let nested = within(transaction({ compare: [compare('r')] }))
+  for (let depth = 0; depth < 20_000; depth++) nested = within(nested)
+  for (const user of ['nobody', 'root'])
+    assert.equal(await call('KV.Txn', nested, { token: tokens[user] }), 'skiff: nested transactions are not supported', user)
+})
+
+test('ETC-24 a transaction looks at the keys of each lease once, and at none when it has too many operations', async () => {
+  const { call, tokens, store } = await guardedWorld()
+  let looks = 0
+  const keysOf = store.leaseKeys.bind(store)
+  store.leaseKeys = (id) => {
+    looks++
+    return keysOf(id)
+  }
+  const puts = (count: number) =>
+    transaction({ success: Array.from({ length: count }, (_, at) => ({ ...noOps, requestPut: put(`d${at}`, { lease: at % 2 ? '7' : '8' }) })) })
+  assert.equal(outcome(await call('KV.Txn', puts(129), { token: tokens.ranger })), 'too many operations in txn request')
+  assert.equal(looks, 0)
+  await store.transact({ compare: [], success: [{ type: 'delete', from: 'w' }] })
+  await call('KV.Txn', puts(128), { token: tokens.ranger })
+  assert.equal(looks, 2)
+})
+
+test('ETC-24 while no users are needed, no rule looks at a request', async () => {
+  const { methods } = guarded({ auth: { isEnabled: false } } as never, 'KV', { methods: { Range: () => ({ kvs: [] }) } })
+  assert.deepEqual(await methods?.Range?.({} as never, {} as never), { kvs: [] })
 })
 
 test('ETC-24 a permission that is revoked ends reads and new watches, and a watch that runs continues', async () => {
