@@ -253,6 +253,23 @@ test('ETC-24 a change of users by one who loses the root role meanwhile is refus
   assert.equal(outcome(added), 'permission denied')
 })
 
+for (const method of ['Hash', 'HashKV', 'Defragment', 'Snapshot'])
+  test(`ETC-24 the call ${method} of one who loses the root role while it waits for its turn is refused`, async () => {
+    const { call, tokens, store } = await guardedWorld()
+    await call('Auth.UserGrantRole', { name: 'both', role: 'root' }, { token: tokens.root })
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const take = store.snapshot.bind(store)
+    store.snapshot = () => held.then(take)
+    const first = call('Maintenance.Hash', {}, { token: tokens.root })
+    const waiting = call(`Maintenance.${method}`, { revision: 0 }, { token: tokens.both })
+    await call('Auth.UserRevokeRole', { name: 'both', role: 'root' }, { token: tokens.root })
+    release()
+    assert.deepEqual([outcome(await first), outcome(await waiting)], ['allowed', 'permission denied'])
+  })
+
 test('ETC-24 a service with a method that has no rule is not served', () => {
   for (const name of ['Other', 'constructor'])
     assert.throws(() => guarded({} as never, 'KV', { methods: { [name]: () => ({}) } }), { message: `no rule says which user may call KV.${name}` })
