@@ -13,7 +13,7 @@ import type { EtcdApi } from './api.ts'
 import type { Permit } from './auth/authStore.ts'
 import type { GuardedService } from './guardedService.ts'
 import { refusal, refusalOf } from './refusals.ts'
-import { createTurns, type Turns } from './turns.ts'
+import { atMost, createTurns } from './turns.ts'
 
 /** Bytes of the database in one message. etcd sends an eighth of it, which costs each side more. */
 const pieceBytes = 256 * 1024
@@ -50,8 +50,8 @@ export function snapshotMethods(api: SnapshotApi): {
       }
     })
 
-  const others = atMost(mostOthers, 'hashes and defragmentations run or wait already')
-  const snapshots = atMost(mostSnapshots, 'snapshots are sent already')
+  const others = atMost(mostOthers, () => exhausted(`${mostOthers} hashes and defragmentations run or wait already`))
+  const snapshots = atMost(mostSnapshots, () => exhausted(`${mostSnapshots} snapshots are sent already`))
 
   const hashKeys = async ({ revision }: { readonly revision: number }, permit: Permit): Promise<object> => {
     if (revision > 0 && revision < store.compactRevision()) throw refusal('compacted')
@@ -105,19 +105,7 @@ export function snapshotMethods(api: SnapshotApi): {
   }
 }
 
-/** Refuses work while so many pieces of it have not ended. */
-function atMost(most: number, what: string): Turns {
-  let running = 0
-  return async (work) => {
-    if (running >= most) throw new GrpcRefusal('RESOURCE_EXHAUSTED', `skiff: ${most} ${what}`)
-    running++
-    try {
-      return await work()
-    } finally {
-      running--
-    }
-  }
-}
+const exhausted = (what: string) => new GrpcRefusal('RESOURCE_EXHAUSTED', `skiff: ${what}`)
 
 /** Without a name from the beginning, so that it is gone with this process. */
 async function temporaryFile(folder: string): Promise<FileHandle> {
@@ -131,7 +119,7 @@ async function temporaryFile(folder: string): Promise<FileHandle> {
 
 function refusalOfFile(error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException
-  return code === 'ENOSPC' ? new GrpcRefusal('RESOURCE_EXHAUSTED', 'skiff: no space for the file of the snapshot') : error
+  return code === 'ENOSPC' ? exhausted('no space for the file of the snapshot') : error
 }
 
 /** Only the snapshots of a store, for a socket of its own. */
