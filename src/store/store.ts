@@ -195,6 +195,6 @@ export interface LocalStore extends Store {
   defragment(): Promise<void>
   /** Undefined when there is no such lease. */
   lease(id: LeaseId): { readonly ttlSeconds: number; readonly remainingSeconds: number } | undefined
-  /** The keys that end with the lease, in no order: of the store itself, not a copy. */
+  /** The keys that end with the lease, in no order. This is the store's own set, not a copy. */
   leaseKeys(id: LeaseId): Iterable<string>
 }

@@ -5,7 +5,7 @@ import { refusal } from '#store/serve/refusals'
 import { atMost } from '#store/serve/turns'
 import type { PasswordJob } from './passwordWorker.ts'
 
-/** Of each kind. Clients need no password to send one, so that logins must not keep an administrator from adding users. */
+/** Logins that wait, and as many new passwords. Any client can try to log in, and must not keep an administrator from adding users. */
 const mostJobs = 50
 
 const limit = () => atMost(mostJobs, () => refusal('tooManyRequests'))
