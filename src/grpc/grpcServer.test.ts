@@ -3,7 +3,10 @@ import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
+import { TLSSocket } from 'node:tls'
+import { testCertificates } from '#testing/testCertificates'
 import { type GrpcServer, serveGrpc } from './grpcServer.ts'
+import type { GrpcClient } from './grpcService.ts'
 import { frame } from './grpcWire.ts'
 
 const proto = `package t;
@@ -56,3 +59,35 @@ for (const { name, sent } of unfinished) {
     await once(socket, 'close')
   })
 }
+
+test('ETC-24 the certificate of a connection is read once for all its calls, and another connection has its own', async (t) => {
+  const reads = t.mock.method(TLSSocket.prototype, 'getPeerCertificate')
+  const [serving, jane, joe] = (await Promise.all(['CN=server', 'CN=jane', 'CN=joe'].map((name) => testCertificates(name)))) as [Pem, Pem, Pem]
+  const names: (string | undefined)[] = []
+  const Say = (request: object, client: GrpcClient) => {
+    names.push(client.commonName(), client.commonName())
+    return request
+  }
+  const secure = await serveGrpc('127.0.0.1', 0, {
+    services: [{ proto, service: 't.Echo', methods: { Say } }],
+    maxRequestBytes: 1024,
+    maxConcurrentStreams: 10,
+    documents: () => ({ status: 200, contentType: 'text/plain', body: '' }),
+    tls: { ...serving, clientCa: `${jane.cert}\n${joe.cert}` },
+  })
+  for (const client of [jane, joe]) {
+    const session = connectHttp2(`https://127.0.0.1:${secure.port}`, { ...client, ca: serving.cert })
+    for (let at = 0; at < 2; at++) {
+      const call = session.request({ ':method': 'POST', ':path': '/t.Echo/Say', 'content-type': 'application/grpc', te: 'trailers' })
+      call.end(frame(Buffer.alloc(0)))
+      await once(call, 'response')
+    }
+    session.destroy()
+  }
+  await secure.close()
+  assert.deepEqual(names, [...Array(4).fill('jane'), ...Array(4).fill('joe')])
+  // Node's client reads the server's certificate with an argument.
+  assert.equal(reads.mock.calls.filter((call) => call.arguments.length === 0).length, 2)
+})
+
+type Pem = Awaited<ReturnType<typeof testCertificates>>

@@ -91,12 +91,19 @@ export async function serveCall(stream: ServerHttp2Stream, headers: IncomingHttp
 function clientOf({ session }: ServerHttp2Stream, headers: IncomingHttpHeaders): GrpcClient {
   return {
     metadata: (name) => String(headers[name] ?? '') || undefined,
-    commonName: () => {
-      const socket = session?.socket as Partial<TLSSocket> | undefined
-      // Node lists the names where a certificate has several: Go takes the last one.
-      return [socket?.getPeerCertificate?.()?.subject?.CN].flat().at(-1)
-    },
+    commonName: () => session?.socket && commonNameOf(session.socket as Partial<TLSSocket>),
   }
+}
+
+/** By connection: Node decodes the certificate at each question. */
+const commonNames = new WeakMap<object, string | undefined>()
+
+function commonNameOf(socket: Partial<TLSSocket>): string | undefined {
+  if (commonNames.has(socket)) return commonNames.get(socket)
+  // Node lists the names where a certificate has several: Go takes the last one.
+  const name = [socket.getPeerCertificate?.()?.subject?.CN].flat().at(-1)
+  commonNames.set(socket, name)
+  return name
 }
 
 async function serveStream(

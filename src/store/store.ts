@@ -194,5 +194,7 @@ export interface LocalStore extends Store {
   /** Gives the space that nothing needs back to the file system. Writes wait meanwhile. */
   defragment(): Promise<void>
   /** Undefined when there is no such lease. */
-  lease(id: LeaseId): { readonly ttlSeconds: number; readonly remainingSeconds: number; readonly keys: readonly string[] } | undefined
+  lease(id: LeaseId): { readonly ttlSeconds: number; readonly remainingSeconds: number } | undefined
+  /** The keys that end with the lease, in no order. This is the store's own set, not a copy. */
+  leaseKeys(id: LeaseId): Iterable<string>
 }

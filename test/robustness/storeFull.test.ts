@@ -1,4 +1,4 @@
-/** The embedded store on a full disk: writes are refused as noSpace, no acknowledged write is lost, reads, deletions and another start succeed. */
+/** The embedded store on a full disk: writes and new users are refused as noSpace, no acknowledged write is lost, reads, deletions and another start succeed. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -24,6 +24,7 @@ for (const size of ['8m', '40m'])
         revisionIsTheLastAcknowledged: true,
         allReadable: true,
         laterRefusals: ['noSpace'],
+        newUser: 'noSpace',
         sameAfterOpening: true,
         afterACrash: { count: 5, refusal: 'noSpace' },
         withRoomAgain: 7,

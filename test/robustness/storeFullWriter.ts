@@ -11,6 +11,8 @@ const path = process.argv[2] ?? ''
 const open = (file: string) => openLmdbStore({ path: file, clock: realClock, log: noLog })
 const put = (store: LocalStore, key: string, bytes = 100_000) =>
   store.transact({ compare: [], success: [{ type: 'put', key, value: new Uint8Array(bytes).fill(1) }] })
+const user = (key: string) => ({ bucket: 'authUsers', key, value: new Uint8Array(110_000) }) as const
+const authRevision = (number: number) => ({ bucket: 'auth', key: 'authRevision', value: new Uint8Array(8).fill(number) }) as const
 const count = async (store: LocalStore) => (await store.range('k/', 'k0', { keysOnly: true })).count
 const refusalOf = (work: Promise<unknown>) =>
   work.then(
@@ -49,6 +51,7 @@ const report: Record<string, unknown> = {}
 const store = await open(path)
 for (let i = 0; i < 5; i++) await put(store, `k/first-${i}`)
 const crashed = copyCrashed()
+await store.writeAuth([user('first'), authRevision(1)])
 let written = 5
 for (; written < 10_000; written++) {
   report.refusal = await refusalOf(put(store, `k/${written}`))
@@ -62,6 +65,8 @@ report.allReadable = (await store.range('k/', 'k0')).kvs.filter((kv) => kv.value
 const refusals = new Set<string | undefined>()
 for (let i = 0; i < 30; i++) refusals.add(await refusalOf(put(store, `large/${i}`, 2_000_000)))
 report.laterRefusals = [...refusals]
+report.newUser = await refusalOf(store.writeAuth([user('second'), authRevision(2)]))
+await store.writeAuth([{ bucket: 'authUsers', key: 'first' }, authRevision(2)])
 await store.transact({ compare: [], success: [{ type: 'delete', from: 'k/first-1', to: 'k/first-2' }] })
 const left = await count(store)
 await store.compact(store.latestRevision())

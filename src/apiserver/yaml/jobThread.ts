@@ -25,11 +25,6 @@ export class JobThread<Job, Outcome> {
     this.#start = start
   }
 
-  /** Jobs without an outcome yet. */
-  get jobs(): number {
-    return this.#waiting.size
-  }
-
   /** Rejects when the thread ends by an error. */
   run(job: Job): Promise<Outcome> {
     const id = ++this.#lastId

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Worker } from 'node:worker_threads'
 import { passwordThread } from './passwordThread.ts'
 
 test('ETC-24 a hash is one of bcrypt with the wanted cost, and matches its password alone', async () => {
@@ -27,4 +28,19 @@ test('ETC-24 passwords are hashed while the main thread keeps running, and the 5
   const last = outcomes.at(-1)
   assert.ok(last?.status === 'rejected' && last.reason.message === 'etcdserver: too many requests')
   assert.ok(turns > 50, `${turns} turns of the event loop`)
+})
+
+test('ETC-24 the thread hashes a new password while as many logins wait as may', async () => {
+  const passwords = passwordThread(4)
+  const logins = Promise.allSettled(Array.from({ length: 51 }, () => passwords.matches('x', 'no hash')))
+  assert.match(await passwords.hash('x'), /^\$2/)
+  assert.equal((await logins).filter(({ status }) => status === 'rejected').length, 1)
+})
+
+test('ETC-24 the rest of a long password is not sent to the thread, and its beginning matches as with bcrypt', async (t) => {
+  const sent = t.mock.method(Worker.prototype, 'postMessage')
+  const passwords = passwordThread(4)
+  const hash = await passwords.hash('x'.repeat(72))
+  assert.equal(await passwords.matches('x'.repeat(1 << 20), hash), true)
+  assert.equal(sent.mock.calls.at(-1)?.arguments[0].content.password.length, 72)
 })

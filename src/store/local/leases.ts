@@ -54,11 +54,11 @@ export class Leases {
   }
 
   /** Undefined when there is no such lease. */
-  state(id: LeaseId): { ttlSeconds: number; remainingSeconds: number; keys: readonly string[] } | undefined {
+  state(id: LeaseId): { ttlSeconds: number; remainingSeconds: number } | undefined {
     const lease = this.#leases.get(id)
     if (!lease) return undefined
     const remainingSeconds = Math.max(0, Math.ceil((lease.expiresMs - this.#clock.monotonicMs()) / 1000))
-    return { ttlSeconds: lease.ttlSeconds, remainingSeconds, keys: [...lease.keys].sort() }
+    return { ttlSeconds: lease.ttlSeconds, remainingSeconds }
   }
 
   remove(id: LeaseId): void {
@@ -77,8 +77,9 @@ export class Leases {
     return { ttlSeconds: lease.ttlSeconds }
   }
 
-  keysOf(id: LeaseId): readonly string[] {
-    return [...this.#get(id).keys].sort()
+  /** None when there is no such lease. */
+  keysOf(id: LeaseId): Iterable<string> {
+    return this.#leases.get(id)?.keys ?? []
   }
 
   /** Moves a key from the lease it had to the one it has now; 0 for none. */

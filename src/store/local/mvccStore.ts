@@ -150,6 +150,10 @@ export class MvccStore implements LocalStore {
     return this.#leases.state(id)
   }
 
+  leaseKeys(id: LeaseId): Iterable<string> {
+    return this.#leases.keysOf(id)
+  }
+
   authEntries(): readonly AuthEntry[] {
     return this.#auth.all()
   }
@@ -168,7 +172,8 @@ export class MvccStore implements LocalStore {
 
   async revokeLease(id: LeaseId): Promise<void> {
     this.#checkOpen()
-    const { revision, versions } = this.#write({ compare: [], success: this.#leases.keysOf(id).map((from) => ({ type: 'delete', from })) })
+    this.#leases.check(id)
+    const { revision, versions } = this.#write({ compare: [], success: [...this.#leases.keysOf(id)].sort().map((from) => ({ type: 'delete', from })) })
     // From here on no put can name the lease; the deletions and the lease's end become durable in this order.
     this.#leases.remove(id)
     const deleted = versions.length > 0 ? this.#append({ type: 'revision', revision, versions }) : undefined

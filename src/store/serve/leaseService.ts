@@ -60,7 +60,7 @@ export function leaseService(api: EtcdApi): GuardedService {
       LeaseTimeToLive: ({ id, keys }: LeaseRequest & { readonly keys: boolean }) => {
         const lease = store.lease(leaseIdOf(id))
         if (!lease) return { header: api.header(), id, ttl: -1 }
-        const own = keys ? lease.keys.map((key) => Buffer.from(key, 'latin1')) : []
+        const own = keys ? [...store.leaseKeys(leaseIdOf(id))].sort().map((key) => Buffer.from(key, 'latin1')) : []
         return { header: api.header(), id, ttl: lease.remainingSeconds, grantedTtl: lease.ttlSeconds, keys: own }
       },
       LeaseLeases: () => ({ header: api.header(), leases: store.leaseIds().map((id) => ({ id })) }),

@@ -17,7 +17,7 @@ export function maintenanceService(api: EtcdApi): GuardedService {
     streams: {
       Snapshot: (call: StreamCall<object>, permit: (request: object) => void) => {
         permit({})
-        return streams.Snapshot(call)
+        return streams.Snapshot(call, () => permit({}))
       },
     },
     methods: {

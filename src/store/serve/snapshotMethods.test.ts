@@ -8,7 +8,8 @@ import { VirtualClock } from '#base/virtualClock'
 import type { StreamCall } from '#grpc/grpcService'
 import { createMemoryStore } from '../drivers/memory.ts'
 import type { LocalStore } from '../store.ts'
-import { snapshotService } from './snapshotMethods.ts'
+import { createAlarms } from './alarms.ts'
+import { snapshotMethods, snapshotService } from './snapshotMethods.ts'
 
 interface Piece {
   readonly remainingBytes: number
@@ -71,4 +72,14 @@ test('ETC-20 clients that do not read get one piece each, a fifth one is refused
   await streams?.Snapshot?.(callOf([], reads))
   // An open snapshot would hold this up.
   await store.compact(store.latestRevision())
+})
+
+test('ETC-20 the 17th hash or defragmentation that runs or waits is refused, and is served when the others have ended', async () => {
+  const header = () => ({ clusterId: 1, memberId: 2, revision: 0, raftTerm: 1 })
+  const { methods } = snapshotMethods({ store, header, alarms: createAlarms(), temporaryFolder: folder })
+  const call = async (name: string) => methods[name]?.({ revision: 0 } as never, () => {})
+  const running = ['Hash', 'HashKV', 'HashKV', 'Defragment'].flatMap((name) => Array.from({ length: 4 }, () => call(name)))
+  for (const name of ['Hash', 'HashKV', 'Defragment']) await assert.rejects(call(name), { code: 'RESOURCE_EXHAUSTED' })
+  await Promise.all(running)
+  await call('Hash')
 })

@@ -10,9 +10,10 @@ import { piecesOf, writeDatabase } from '../snapshot/snapshotFile.ts'
 import type { LocalStore, StoreSnapshot } from '../store.ts'
 import { createAlarms } from './alarms.ts'
 import type { EtcdApi } from './api.ts'
+import type { Permit } from './auth/authStore.ts'
 import type { GuardedService } from './guardedService.ts'
 import { refusal, refusalOf } from './refusals.ts'
-import { createTurns } from './turns.ts'
+import { atMost, createTurns } from './turns.ts'
 
 /** Bytes of the database in one message. etcd sends an eighth of it, which costs each side more. */
 const pieceBytes = 256 * 1024
@@ -20,31 +21,42 @@ const pieceBytes = 256 * 1024
 /** Each takes as much disk as the store while its client reads it. */
 const mostSnapshots = 4
 
+/** Hashes and defragmentations that run or wait for their turn. */
+const mostOthers = 16
+
 type SnapshotApi = Pick<EtcdApi, 'store' | 'alarms' | 'header' | 'temporaryFolder'>
 
 export function snapshotMethods(api: SnapshotApi): {
   readonly methods: NonNullable<GuardedService['methods']>
-  readonly streams: { readonly Snapshot: (call: StreamCall<object>) => Promise<void> }
+  readonly streams: { readonly Snapshot: (call: StreamCall<object>, permit: Permit) => Promise<void> }
 } {
   const { store, alarms, header } = api
   /** Each reads the whole store, so that they go one after the other however many clients ask. */
   const turns = createTurns()
-  const withSnapshot = <T>(use: (snapshot: StoreSnapshot) => Promise<T>): Promise<T> =>
-    turns(async () => {
+  const inTurn = <T>(permit: Permit, work: () => Promise<T>): Promise<T> =>
+    turns(() => {
+      permit()
+      return work()
+    }).catch((error: unknown) => {
+      throw refusalOf(error)
+    })
+  const withSnapshot = <T>(permit: Permit, use: (snapshot: StoreSnapshot) => Promise<T>): Promise<T> =>
+    inTurn(permit, async () => {
       const snapshot = await store.snapshot()
       try {
         return await use(snapshot)
       } finally {
         snapshot.close()
       }
-    }).catch((error: unknown) => {
-      throw refusalOf(error)
     })
 
-  const hashKeys = async ({ revision }: { readonly revision: number }): Promise<object> => {
+  const others = atMost(mostOthers, () => exhausted(`${mostOthers} hashes and defragmentations run or wait already`))
+  const snapshots = atMost(mostSnapshots, () => exhausted(`${mostSnapshots} snapshots are sent already`))
+
+  const hashKeys = async ({ revision }: { readonly revision: number }, permit: Permit): Promise<object> => {
     if (revision > 0 && revision < store.compactRevision()) throw refusal('compacted')
     if (revision > store.latestRevision()) throw refusal('futureRevision')
-    return withSnapshot(async (snapshot) => {
+    return withSnapshot(permit, async (snapshot) => {
       if (revision > 0 && revision < snapshot.compactRevision) throw refusal('compacted')
       const hashRevision = revision > 0 ? revision : snapshot.revision
       // etcd answers -1 before the first compaction.
@@ -53,17 +65,10 @@ export function snapshotMethods(api: SnapshotApi): {
     })
   }
 
-  let sending = 0
-  const send = async (call: StreamCall<object>): Promise<void> => {
-    if (sending >= mostSnapshots) throw new GrpcRefusal('RESOURCE_EXHAUSTED', `skiff: ${mostSnapshots} snapshots are sent already`)
-    sending++
-    await sendFile(call).finally(() => sending--)
-  }
-
-  const sendFile = async (call: StreamCall<object>): Promise<void> => {
+  const sendFile = async (call: StreamCall<object>, permit: Permit): Promise<void> => {
     const file = await temporaryFile(api.temporaryFolder)
     try {
-      const length = await withSnapshot((snapshot) => writeDatabase(file, snapshot, { alarms: alarms.active() }))
+      const length = await withSnapshot(permit, (snapshot) => writeDatabase(file, snapshot, { alarms: alarms.active() }))
       const digest = createHash('sha256')
       let remainingBytes = length
       for await (const blob of piecesOf(file, length, pieceBytes)) {
@@ -83,18 +88,24 @@ export function snapshotMethods(api: SnapshotApi): {
 
   return {
     methods: {
-      HashKV: hashKeys,
-      Hash: () => withSnapshot(async (snapshot) => ({ header: header(snapshot.revision), hash: await hashOfDatabase(snapshot, { alarms: alarms.active() }) })),
-      Defragment: async () => {
-        await store.defragment().catch((error: unknown) => {
-          throw refusalOf(error)
-        })
+      HashKV: (request: { readonly revision: number }, permit: Permit) => others(() => hashKeys(request, permit)),
+      Hash: (_: object, permit: Permit) =>
+        others(() =>
+          withSnapshot(permit, async (snapshot) => ({
+            header: header(snapshot.revision),
+            hash: await hashOfDatabase(snapshot, { alarms: alarms.active() }),
+          })),
+        ),
+      Defragment: async (_: object, permit: Permit) => {
+        await others(() => inTurn(permit, () => store.defragment()))
         return { header: header() }
       },
     },
-    streams: { Snapshot: send },
+    streams: { Snapshot: (call, permit) => snapshots(() => sendFile(call, permit)) },
   }
 }
+
+const exhausted = (what: string) => new GrpcRefusal('RESOURCE_EXHAUSTED', `skiff: ${what}`)
 
 /** Without a name from the beginning, so that it is gone with this process. */
 async function temporaryFile(folder: string): Promise<FileHandle> {
@@ -108,12 +119,12 @@ async function temporaryFile(folder: string): Promise<FileHandle> {
 
 function refusalOfFile(error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException
-  return code === 'ENOSPC' ? new GrpcRefusal('RESOURCE_EXHAUSTED', 'skiff: no space for the file of the snapshot') : error
+  return code === 'ENOSPC' ? exhausted('no space for the file of the snapshot') : error
 }
 
 /** Only the snapshots of a store, for a socket of its own. */
 export function snapshotService(store: LocalStore, temporaryFolder: string): ServiceImplementation {
   const header = () => ({ clusterId: 0, memberId: 0, revision: store.latestRevision(), raftTerm: 0 })
   const { streams } = snapshotMethods({ store, header, alarms: createAlarms(), temporaryFolder })
-  return { proto: etcdProto, service: 'etcdserverpb.Maintenance', streams: { Snapshot: streams.Snapshot } }
+  return { proto: etcdProto, service: 'etcdserverpb.Maintenance', streams: { Snapshot: (call: StreamCall<object>) => streams.Snapshot(call, () => {}) } }
 }

@@ -1,5 +1,6 @@
 /** etcd's transactions in the store's terms (L2, pure). Upstream: etcd server/etcdserver/api/v3rpc/key.go checkTxnRequest (v3.6). */
 
+import type { GrpcRefusal } from '#grpc/grpcService'
 import { leaseIdOf } from '../leaseId.ts'
 import type { Compare, Op, OpResult, Transaction, TransactionResult } from '../store.ts'
 import type { EtcdApi } from './api.ts'
@@ -23,7 +24,7 @@ interface Step {
 /** @throws GrpcRefusal for what etcd refuses, and for nested transactions and compares of ranges */
 export function planTransaction(api: EtcdApi, request: TxnRequest): TransactionPlan {
   const { compare, success, failure } = request
-  if (Math.max(compare.length, success.length, failure.length) > api.maxOperations) throw refusal('tooManyOperations')
+  checkOperationCount(api, request)
   const compares = compare.map(compareOf)
   for (const branch of [success, failure]) checkKeys(branch)
   const branches = { success: success.map((op) => stepOf(api, op)), failure: failure.map((op) => stepOf(api, op)) }
@@ -41,6 +42,13 @@ export function planTransaction(api: EtcdApi, request: TxnRequest): TransactionP
     },
   }
 }
+
+/** @throws GrpcRefusal */
+export function checkOperationCount({ maxOperations }: Pick<EtcdApi, 'maxOperations'>, { compare, success, failure }: TxnRequest): void {
+  if (Math.max(compare.length, success.length, failure.length) > maxOperations) throw refusal('tooManyOperations')
+}
+
+export const noNestedTransactions = (): GrpcRefusal => notServed('nested transactions are not supported')
 
 /** @throws GrpcRefusal */
 export function checkPut({ maxRequestBytes }: Pick<EtcdApi, 'maxRequestBytes'>, { key, value, lease, ignoreValue, ignoreLease }: PutRequest): void {
@@ -109,7 +117,7 @@ function stepOf(api: EtcdApi, { requestRange, requestPut, requestDeleteRange, re
       },
     }
   }
-  if (requestTxn) throw notServed('nested transactions are not supported')
+  if (requestTxn) throw noNestedTransactions()
   // As etcd, for an operation without content.
   throw refusal('keyNotFound')
 }

@@ -135,9 +135,12 @@ describe('etcdctl', { skip: obstacleToEtcd() }, () => {
       const again = join(folder, 'etcd.db')
       await ctl('--endpoints', endpoint, '--user', 'root:secret', 'snapshot', 'save', again)
       const imported = await importedStore(again)
-      assert.deepEqual(await described(imported.endpoint), await described(served.endpoint))
-      assert.match(await refused('--endpoints', imported.endpoint, 'get', 'shop/a'), /user name is empty/)
-      await imported.close()
+      try {
+        assert.deepEqual(await described(imported.endpoint), await described(served.endpoint))
+        assert.match(await refused('--endpoints', imported.endpoint, 'get', 'shop/a'), /user name is empty/)
+      } finally {
+        await imported.close()
+      }
     } finally {
       await etcd.stop()
     }

@@ -133,10 +133,7 @@ try {
     await skiff('snapshot', 'save', saved, '--cluster', CLUSTER, '-q')
     const { revision } = await statusesAgree(saved)
     assert.ok(revision > 100)
-    const database = inWork('database')
-    await copyFile(saved, database)
-    await truncate(database, (await stat(saved)).size - trailerBytes)
-    assert.match(await run(program('bbolt'), 'check', database), /OK/)
+    assert.match(await run(program('bbolt'), 'check', await databaseOf(saved)), /OK/)
   })
 
   await passes('etcd and Skiff restore it with the same hash', async () => {
@@ -191,7 +188,7 @@ try {
     await skiff('snapshot', 'restore', fromEtcd, 'users-of-etcd', '-q')
     const restored = await serveSkiff('users-of-etcd')
     assert.deepEqual(await usersOf(restored), wanted)
-    // The buckets have the same bytes: after the same way through both, the hashes of the whole databases are equal.
+    // What etcd saved comes back from Skiff with the same bytes. Two hashes of one password differ, so that only the roles of the first two are equal.
     const [first, second] = [await databaseOf(fromEtcd), inWork('again.db')]
     await etcdctl(restored, '--user', 'root:secret', 'snapshot', 'save', second)
     for (const bucket of ['authUsers', 'authRoles']) assert.equal(await bucketOf(await databaseOf(second), bucket), await bucketOf(first, bucket))

@@ -218,6 +218,8 @@ function lmdbBackend(opened: Files): LmdbBackend {
   const needRoom = (bytes: number) => {
     if (!hasRoom(bytes + commitBytes)) throw storeError('noSpace')
   }
+  const grows = (one: AuthChange) => (one.value?.length ?? 0) > (files.auth.get(authKeyOf(one))?.length ?? 0)
+  const takesSpace = (change: BackendChange) => (change.type === 'auth' ? change.changes.some(grows) : isPut(change))
   /** Before the first change that needs a newer format. Opening writes nothing, so that a full disk does not prevent it. */
   const formatFirst = (needed: number) => (format === needed ? [] : [writeFormat(files, needed)])
   const formatWith = (changes: readonly RecordedChange[]) => Math.max(format, formatFor(changes.map(({ change }) => change)))
@@ -225,7 +227,7 @@ function lmdbBackend(opened: Files): LmdbBackend {
     hasRoom,
     async append(changes) {
       const entries = changes.map((change) => ({ change, record: undefined }))
-      needRoom(pageBytes(entries) + (changes.some(isPut) ? deletionBytes : 0))
+      needRoom(pageBytes(entries) + (changes.some(takesSpace) ? deletionBytes : 0))
       const needed = formatWith(entries)
       await durable([...formatFirst(needed), ...entries.map((entry) => write(files, entry))], needed)
     },

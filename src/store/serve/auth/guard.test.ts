@@ -125,7 +125,7 @@ for (const [name, method, request, allowed] of calls)
     for (const user of order) {
       // One world for each: a call that is allowed has an effect.
       const { call, tokens, enable: _, ...world } = await guardedWorld()
-      if (/'new'|"new"/.test(JSON.stringify(request)) && !/Add$/.test(method)) {
+      if (/"new"/.test(JSON.stringify(request)) && !/Add$/.test(method)) {
         const root = { token: tokens.root }
         await world.auth.addUser(() => {}, 'new', 'x', false)
         await world.auth.grantRole(() => {}, 'new', 'root')
@@ -174,12 +174,34 @@ test('ETC-24 the common name of a certificate is a user, where that is wanted; a
   assert.equal(outcome(await unnamed.call('KV.Range', range('r'), { commonName: 'root' })), 'user name is empty')
 })
 
-test('ETC-24 nested transactions are checked to the innermost operation', async () => {
+test('ETC-24 a nested transaction is refused to each user, however deep it goes', async () => {
   const { call, tokens } = await guardedWorld()
-  const inner = transaction({ compare: [compare('r')], failure: [{ ...noOps, requestPut: put('w') }] })
-  for (const user of ['reader', 'writer'])
-    assert.equal(outcome(await call('KV.Txn', within(within(inner)), { token: tokens[user] })), 'permission denied', user)
-  assert.notEqual(outcome(await call('KV.Txn', within(within(inner)), { token: tokens.root })), 'permission denied')
+  let nested = within(transaction({ compare: [compare('r')] }))
+  for (let depth = 0; depth < 20_000; depth++) nested = within(nested)
+  for (const user of ['nobody', 'root'])
+    assert.equal(await call('KV.Txn', nested, { token: tokens[user] }), 'skiff: nested transactions are not supported', user)
+})
+
+test('ETC-24 a transaction looks at the keys of each lease once, and at none when it has too many operations', async () => {
+  const { call, tokens, store } = await guardedWorld()
+  let looks = 0
+  const keysOf = store.leaseKeys.bind(store)
+  store.leaseKeys = (id) => {
+    looks++
+    return keysOf(id)
+  }
+  const puts = (count: number) =>
+    transaction({ success: Array.from({ length: count }, (_, at) => ({ ...noOps, requestPut: put(`d${at}`, { lease: at % 2 ? '7' : '8' }) })) })
+  assert.equal(outcome(await call('KV.Txn', puts(129), { token: tokens.ranger })), 'too many operations in txn request')
+  assert.equal(looks, 0)
+  await store.transact({ compare: [], success: [{ type: 'delete', from: 'w' }] })
+  await call('KV.Txn', puts(128), { token: tokens.ranger })
+  assert.equal(looks, 2)
+})
+
+test('ETC-24 while no users are needed, no rule looks at a request', async () => {
+  const { methods } = guarded({ auth: { isEnabled: false } } as never, 'KV', { methods: { Range: () => ({ kvs: [] }) } })
+  assert.deepEqual(await methods?.Range?.({} as never, {} as never), { kvs: [] })
 })
 
 test('ETC-24 a permission that is revoked ends reads and new watches, and a watch that runs continues', async () => {
@@ -230,6 +252,23 @@ test('ETC-24 a change of users by one who loses the root role meanwhile is refus
   ])
   assert.equal(outcome(added), 'permission denied')
 })
+
+for (const method of ['Hash', 'HashKV', 'Defragment', 'Snapshot'])
+  test(`ETC-24 the call ${method} of one who loses the root role while it waits for its turn is refused`, async () => {
+    const { call, tokens, store } = await guardedWorld()
+    await call('Auth.UserGrantRole', { name: 'both', role: 'root' }, { token: tokens.root })
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const take = store.snapshot.bind(store)
+    store.snapshot = () => held.then(take)
+    const first = call('Maintenance.Hash', {}, { token: tokens.root })
+    const waiting = call(`Maintenance.${method}`, { revision: 0 }, { token: tokens.both })
+    await call('Auth.UserRevokeRole', { name: 'both', role: 'root' }, { token: tokens.root })
+    release()
+    assert.deepEqual([outcome(await first), outcome(await waiting)], ['allowed', 'permission denied'])
+  })
 
 test('ETC-24 a service with a method that has no rule is not served', () => {
   for (const name of ['Other', 'constructor'])

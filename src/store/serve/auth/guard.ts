@@ -4,9 +4,11 @@
  */
 import type { GrpcClient, ServiceImplementation, StreamCall } from '#grpc/grpcService'
 import { leaseIdOf } from '../../leaseId.ts'
+import type { LeaseId } from '../../store.ts'
 import type { EtcdApi } from '../api.ts'
 import type { GuardedService } from '../guardedService.ts'
-import { type DeleteRangeRequest, keyOf, type PutRequest, type RangeRequest, type RequestOp, type TxnRequest } from '../messages.ts'
+import { type DeleteRangeRequest, keyOf, type PutRequest, type RangeRequest, type TxnRequest } from '../messages.ts'
+import { checkOperationCount, noNestedTransactions } from '../transactions.ts'
 import type { AuthInfo } from './authStore.ts'
 
 interface RuleContext {
@@ -15,7 +17,7 @@ interface RuleContext {
   readonly info: AuthInfo | undefined
 }
 
-/** Throws a GrpcRefusal when the user may not make the call. */
+/** Throws a GrpcRefusal when the user may not make the call. It runs only while users are needed. */
 type Rule = (context: RuleContext, request: never) => void
 
 const anybody: Rule = () => {}
@@ -27,7 +29,7 @@ const rules: Readonly<Record<string, Readonly<Record<string, Rule>>>> = {
   Watch: { Watch: mayRange },
   Lease: { LeaseGrant: aUser, LeaseRevoke: mayRevoke, LeaseKeepAlive: mayRevoke, LeaseTimeToLive: mayLookAtLease, LeaseLeases: mayListLeases },
   Maintenance: {
-    Alarm: (context, { action }: { readonly action: string | number }) => (action === 'GET' ? aUser : rootOnly)(context, undefined as never),
+    Alarm: ({ api, info }, { action }: { readonly action: string | number }) => (action === 'GET' ? api.auth.needUser(info) : api.auth.needRoot(info)),
     Status: aUser,
     Defragment: rootOnly,
     Hash: rootOnly,
@@ -43,11 +45,11 @@ const rules: Readonly<Record<string, Readonly<Record<string, Rule>>>> = {
         .map((name) => [name, rootOnly]),
     ),
     Authenticate: anybody,
-    UserGet: (context, { name }: { readonly name: string }) => {
-      if (context.info?.user !== name) rootOnly(context, undefined as never)
+    UserGet: ({ api, info }, { name }: { readonly name: string }) => {
+      if (info?.user !== name) api.auth.needRoot(info)
     },
-    RoleGet: (context, { name }: { readonly name: string }) => {
-      if (!context.api.auth.hasRole(context.info, name)) rootOnly(context, undefined as never)
+    RoleGet: ({ api, info }, { name }: { readonly name: string }) => {
+      if (!api.auth.hasRole(info, name)) api.auth.needRoot(info)
     },
   },
 }
@@ -60,11 +62,14 @@ function mayRange({ api, info }: RuleContext, { key, rangeEnd }: Pick<RangeReque
   api.auth.needRead(info, keyOf(key), keyOf(rangeEnd))
 }
 
-function mayPut(context: RuleContext, { key, lease, prevKv }: PutRequest): void {
-  const { auth } = context.api
-  auth.needWrite(context.info, keyOf(key))
-  mayWriteKeysOf(context, lease)
-  if (prevKv) auth.needRead(context.info, keyOf(key))
+function mayPut(context: RuleContext, request: PutRequest): void {
+  mayPutWithoutLease(context, request)
+  mayWriteKeysOf(context, request.lease)
+}
+
+function mayPutWithoutLease({ api, info }: RuleContext, { key, prevKv }: PutRequest): void {
+  api.auth.needWrite(info, keyOf(key))
+  if (prevKv) api.auth.needRead(info, keyOf(key))
 }
 
 function mayDelete({ api, info }: RuleContext, { key, rangeEnd, prevKv }: DeleteRangeRequest): void {
@@ -72,14 +77,19 @@ function mayDelete({ api, info }: RuleContext, { key, rangeEnd, prevKv }: Delete
   if (prevKv) api.auth.needRead(info, keyOf(key), keyOf(rangeEnd))
 }
 
-function mayTransact(context: RuleContext, { compare, success, failure }: TxnRequest): void {
-  for (const one of compare) mayRange(context, one)
-  for (const { requestRange, requestPut, requestDeleteRange, requestTxn } of [...success, ...failure] as readonly RequestOp[]) {
+function mayTransact(context: RuleContext, request: TxnRequest): void {
+  checkOperationCount(context.api, request)
+  for (const one of request.compare) mayRange(context, one)
+  const leases = new Set<string>()
+  for (const { requestRange, requestPut, requestDeleteRange, requestTxn } of [...request.success, ...request.failure]) {
+    if (requestTxn) throw noNestedTransactions()
     if (requestRange) mayRange(context, requestRange)
-    if (requestPut) mayPut(context, requestPut)
     if (requestDeleteRange) mayDelete(context, requestDeleteRange)
-    if (requestTxn) mayTransact(context, requestTxn)
+    if (!requestPut) continue
+    mayPutWithoutLease(context, requestPut)
+    leases.add(requestPut.lease)
   }
+  for (const lease of leases) mayWriteKeysOf(context, lease)
 }
 
 interface LeaseRequest {
@@ -90,25 +100,25 @@ interface LeaseRequest {
 /** A lease ends with its keys: who may not write these may not end it, prolong it, or attach a key that would end with it. */
 function mayWriteKeysOf({ api, info }: RuleContext, lease: string): void {
   if (api.auth.isRoot(info)) return
-  for (const key of api.store.lease(leaseIdOf(lease))?.keys ?? []) api.auth.needWrite(info, key)
+  for (const key of api.store.leaseKeys(leaseIdOf(lease))) api.auth.needWrite(info, key)
 }
 
 function mayRevoke(context: RuleContext, { id }: LeaseRequest): void {
-  aUser(context, undefined as never)
+  context.api.auth.needUser(context.info)
   mayWriteKeysOf(context, id)
 }
 
-function mayReadKeysOf({ api, info }: RuleContext, id: ReturnType<typeof leaseIdOf>): void {
-  for (const key of api.store.lease(id)?.keys ?? []) api.auth.needRead(info, key)
+function mayReadKeysOf({ api, info }: RuleContext, id: LeaseId): void {
+  for (const key of api.store.leaseKeys(id)) api.auth.needRead(info, key)
 }
 
 function mayLookAtLease(context: RuleContext, { id, keys }: LeaseRequest & { readonly keys: boolean }): void {
-  aUser(context, undefined as never)
+  context.api.auth.needUser(context.info)
   if (keys && !context.api.auth.isRoot(context.info)) mayReadKeysOf(context, leaseIdOf(id))
 }
 
 function mayListLeases(context: RuleContext): void {
-  aUser(context, undefined as never)
+  context.api.auth.needUser(context.info)
   if (!context.api.auth.isRoot(context.info)) for (const id of context.api.store.leaseIds()) mayReadKeysOf(context, id)
 }
 
@@ -124,14 +134,18 @@ export function guarded(api: EtcdApi, service: string, { methods = {}, streams =
       const rule = ruleOf(name)
       return (request: never, client: GrpcClient) => {
         const info = infoOf(api, name, client)
-        const permit = () => rule({ api, info }, request)
+        const permit = () => {
+          if (api.auth.isEnabled) rule({ api, info }, request)
+        }
         permit()
         return handle(request, permit)
       }
     }),
     streams: mapped(streams, (handle, name) => {
       const rule = ruleOf(name)
-      const permit = (client: GrpcClient) => (request: object) => rule({ api, info: infoOf(api, name, client) }, request as never)
+      const permit = (client: GrpcClient) => (request: object) => {
+        if (api.auth.isEnabled) rule({ api, info: infoOf(api, name, client) }, request as never)
+      }
       return (call: StreamCall<never>) => handle(call, permit(call.client))
     }),
   }
