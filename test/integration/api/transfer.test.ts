@@ -1,7 +1,11 @@
 /** SDR-04: the objects of one API server are exported, and imported into another one. */
 import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Unstructured } from '#api/machinery/meta'
+import type { CommandError } from '#cli/exitCodes'
 import { lineOf } from '#cli/past/copier'
 import type { Draft } from '#cli/past/forkPlan'
 import { exportObjects } from '#cli/transfer/exportObjects'
@@ -10,17 +14,25 @@ import { configMaps, namespaces, secrets } from '#client/builtIn'
 import { createClient } from '#client/clientOverTransport'
 import { createHttpTransport, type HttpTransport } from '#client/httpTransport'
 import type { Transport } from '#client/transport'
-import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
+import { startTestApiServer, type TestApiServer, type TestListener } from '#testing/apiServer'
+import { runCommand } from '#testing/commandRun'
 import { realClock } from '#testing/realClock'
 import { definition, establish, group, version } from '../crd/support.ts'
 
 const servers: TestApiServer[] = []
+const listeners: TestListener[] = []
 const transports: HttpTransport[] = []
 
+/** Requests for this resource are refused. */
+let forbidden = 'none'
+
 async function start(): Promise<Transport> {
-  const api = await startTestApiServer()
+  const authorize = ({ resource }: { readonly resource?: string | undefined }) => ({ decision: resource === forbidden ? 'deny' : 'allow', reason: '' }) as const
+  const api = await startTestApiServer({ deps: () => ({ authorizers: [{ name: 'test', authorize }] }) })
   servers.push(api)
-  const { url, ca, token } = await api.listen()
+  const listener = await api.listen()
+  listeners.push(listener)
+  const { url, ca, token } = listener
   const transport = createHttpTransport({ server: url, tls: { ca }, bearerToken: token, clock: realClock, exactIntegers: true })
   transports.push(transport)
   return transport
@@ -124,3 +136,85 @@ test('SDR-04 an import reports what the cluster refuses, and creates the rest', 
   }
   assert.equal(lineOf({ group: '', resource: 'configmaps' } as never, configMap('yes')), 'configmaps default/yes')
 })
+
+/** Runs `skiff export` as a user of the exported server. */
+async function exportTo(file: string, words: readonly string[] = []) {
+  const { url, ca, token } = listeners[0] as TestListener
+  const config = {
+    clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
+    users: [{ name: 'u', user: { token } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  }
+  const kubeconfig = path.join(path.dirname(file), 'kubeconfig')
+  await fs.writeFile(kubeconfig, JSON.stringify(config))
+  const { error } = await runCommand(['export', file, '-q', '--kubeconfig', kubeconfig, ...words])
+  return error as CommandError | undefined
+}
+
+async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-export-'))
+  await work(folder).finally(() => fs.rm(folder, { recursive: true }))
+}
+
+test('SDR-04 an export without the right to read a kind writes the other kinds, fails and names the kind', () =>
+  inFolder(async (folder) => {
+    const file = path.join(folder, 'lab.jsonl')
+    forbidden = 'secrets'
+    const error = await exportTo(file).finally(() => {
+      forbidden = 'none'
+    })
+    assert.equal(error?.exit, 'internal')
+    assert.match(error.message, /incomplete/)
+    assert.match(error.details.join('\n'), /^secrets: secrets is forbidden: .*$/)
+    const text = await fs.readFile(file, 'utf8')
+    assert.deepEqual([text.includes('"Ledger"'), text.includes('"Secret"')], [true, false])
+  }))
+
+test('SDR-04 an export of a namespace that does not exist is refused, and writes no file', () =>
+  inFolder(async (folder) => {
+    const error = await exportTo(path.join(folder, 'lab.jsonl'), ['-n', 'shop', 'shopp'])
+    assert.deepEqual([error?.exit, error?.message], ['notFound', 'the cluster has no namespace "shopp"'])
+    assert.deepEqual(await fs.readdir(folder), ['kubeconfig'])
+  }))
+
+test('SDR-04 an export names a group version whose server does not answer', async () => {
+  const stale: Transport = {
+    watch: (...args) => old.watch(...args),
+    async request(request, signal) {
+      const answer = await old.request(request, signal)
+      if (request.path !== '/apis') return answer
+      const body = answer.body as { readonly items: readonly object[] }
+      const item = { metadata: { name: 'silent.io' }, versions: [{ version: 'v1', freshness: 'Stale' }] }
+      return { ...answer, body: { ...body, items: [...body.items, item] } }
+    },
+  }
+  const { failed } = await exportObjects(stale, { namespaces: [], included: [] }, async () => {})
+  assert.deepEqual(failed, ['silent.io/v1: stale GroupVersion discovery: silent.io/v1'])
+})
+
+test('SDR-04 an export escapes characters that would split a line or turn its direction, and the JSON stays the same', () =>
+  inFolder(async (folder) => {
+    const client = createClient(old).of(configMaps)
+    const text = 'a\u2028b\u202ec\ufeffd\u009be'
+    await client.create({ metadata: { namespace: 'other', name: 'marks' }, data: { text } })
+    const file = path.join(folder, 'lab.jsonl')
+    assert.equal(await exportTo(file, ['-n', 'other']).finally(() => client.delete({ namespace: 'other', name: 'marks' })), undefined)
+    const line = (await fs.readFile(file, 'utf8')).split('\n').find((one) => one.includes('"marks"')) ?? ''
+    assert.ok(line.includes('a\\u2028b\\u202ec\\ufeffd\\u009be'), line)
+    assert.equal((JSON.parse(line) as { readonly data: { readonly text: string } }).data.text, text)
+  }))
+
+test('SDR-04 an export removes the parts of exports that were killed, and refuses a directory as its file', () =>
+  inFolder(async (folder) => {
+    const file = path.join(folder, 'lab.jsonl')
+    // No process has this id: it is above the limit of Linux.
+    await fs.writeFile(`${file}.4194305.part`, 'secret')
+    assert.equal(await exportTo(file, ['-n', 'other']), undefined)
+    assert.deepEqual((await fs.readdir(folder)).toSorted(), ['kubeconfig', 'lab.jsonl'])
+    forbidden = 'namespaces'
+    const error = await exportTo(`${folder}/.`).finally(() => {
+      forbidden = 'none'
+    })
+    assert.match(error?.message ?? '', /is a directory, a file is needed/, 'before anything is read')
+  }))
