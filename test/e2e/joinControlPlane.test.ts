@@ -184,7 +184,7 @@ const refusals = [
     code: 7,
     text: /the certificate key does not open the Secret kubeadm-certs/,
   },
-  { name: 'no certificate key', change: (args: readonly string[]) => args.slice(0, -2), code: 2, text: /--certificate-key is missing/ },
+  { name: 'no certificate key', change: (args: readonly string[]) => args.slice(0, -2), code: 2, text: /--certificate-key or --certificate-key-file is missing/ },
   {
     name: 'another hash of the authority',
     change: (args: readonly string[]) => args.map((word) => (word.startsWith('sha256:') ? `sha256:${'0'.repeat(64)}` : word)),

@@ -7,6 +7,7 @@ import { connect } from 'node:net'
 import os from 'node:os'
 import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
+import type { BootstrapToken } from '#cli/bootstrapToken'
 import { CommandError, exitCodes } from '#cli/exitCodes'
 import { type ClusterSettings, readClusterConfiguration } from '#cli/kubeadm/clusterConfiguration'
 import { readDocuments } from '#cli/kubeadm/documents'
@@ -16,7 +17,6 @@ import { askAsToken } from '../join/asToken.ts'
 import {
   ensureComponentCertificates,
   ensureControlPlane,
-  etcdFiles,
   readPlan,
   refuseForeignNode,
   refuseJoined,
@@ -27,8 +27,8 @@ import { type ControlPlanePlan, planControlPlane, refuseUnshared } from '../join
 import { discoverCluster } from '../join/discovery.ts'
 import type { ControlPlaneJoin } from '../join/joinOptions.ts'
 import { done } from '../join/progressLines.ts'
-import { certificatesSecret, type SharedCertificates, unsealedEntries } from '../join/sharedCertificates.ts'
-import type { BootstrapToken, TrustedCluster } from '../join/verifyClusterInfo.ts'
+import { certificatesSecret, etcdFiles, type SharedCertificates, unsealedEntries } from '../join/sharedCertificates.ts'
+import type { TrustedCluster } from '../join/verifyClusterInfo.ts'
 import { createApiProbe } from '../localCluster/apiProbe.ts'
 import { ensurePki } from '../pki/pki.ts'
 import { clusterConfigKey, clusterConfigName } from './joinAccess.ts'
