@@ -2,10 +2,11 @@
 import fs from 'node:fs/promises'
 import { bodyOf } from '#cli/answers'
 import { bootstrapToken, bootstrapTokenSecret, secretsPath } from '#cli/bootstrapToken'
-import { CommandError } from '#cli/exitCodes'
+import type { CommandError } from '#cli/exitCodes'
 import { parseCertificateKey } from '../join/certificateKey.ts'
-import { type EtcdFlags, sharedEtcdOf } from '../join/publishedConfiguration.ts'
+import { type EtcdFlags, externalEtcdOf, sharedEtcdOf } from '../join/publishedConfiguration.ts'
 import { certificatesSecret, type EtcdClientFiles, sealedEntries } from '../join/sharedCertificates.ts'
+import { notShared, ownEndpoint } from '../join/sharedEtcd.ts'
 import type { ApiProbe } from './apiProbe.ts'
 import type { ClusterPaths, ClusterState } from './clusterState.ts'
 import type { LocalClusterDeps } from './deps.ts'
@@ -22,7 +23,7 @@ export async function uploadCertificates(
 ): Promise<void> {
   const key = parseCertificateKey(certificateKey)
   const etcd = sharedEtcdOf(state)
-  if (!etcd) throw notShared(state)
+  if (!etcd) throw unshared(state)
   const data = sealedEntries({ ...(await loadPki(deps, paths, state)), etcd: await etcdClientFiles(etcd) }, key)
   // The token can do nothing. It expires, its Secret is deleted then, and with it what it owns.
   const token = bootstrapTokenSecret(bootstrapToken(), { expiresMs: deps.clock.now() + livesMs, usages: [], description: `lifetime of ${certificatesSecret}` })
@@ -34,15 +35,12 @@ export async function uploadCertificates(
   bodyOf(state.name, await probe.post(secretsPath, { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }))
 }
 
-function notShared({ name, etcd }: ClusterState): CommandError {
-  const where = etcd ? 'in an etcd of its own, which listens on 127.0.0.1 alone' : 'in a file'
-  return new CommandError(
-    'unmetPrerequisite',
-    `cluster "${name}" keeps its objects ${where}: a control plane on another machine needs an etcd that both reach`,
-    {
-      hint: 'make the cluster over such an etcd: skiff up NAME --etcd-servers https://HOST:2379,… --apiserver-advertise-address IP',
-    },
-  )
+function unshared(state: ClusterState): CommandError {
+  const external = externalEtcdOf(state)
+  const where = external
+    ? `reaches its etcd at ${ownEndpoint(external.endpoints)}`
+    : `keeps its objects ${state.etcd ? 'in an etcd of its own, which listens on 127.0.0.1 alone' : 'in a file'}`
+  return notShared(`cluster "${state.name}" ${where}`)
 }
 
 async function etcdClientFiles({ caFile, certFile, keyFile }: EtcdFlags): Promise<EtcdClientFiles> {
