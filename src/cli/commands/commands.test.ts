@@ -98,9 +98,14 @@ test('HA-01 up takes the address that other machines use, and refuses loopback',
   ]
   const { calls } = await run(['up', 'b', '--no-kubeconfig', ...flags])
   assert.deepEqual(calls, ['up b {"advertiseAddress":"10.0.0.1","controlPlaneEndpoint":"api.example.com","certNames":["a.example.com","10.0.0.9"]}'])
+  const wildcard = await run(['up', 'b', '--apiserver-cert-extra-sans', '*.example.com'])
+  assert.deepEqual(wildcard.calls.slice(0, 1), ['up b {"certNames":["*.example.com"]}'])
   for (const wrong of [
     ['--apiserver-advertise-address', '127.0.0.1'],
     ['--control-plane-endpoint', 'https://a'],
+    ['--apiserver-cert-extra-sans', 'a.example.com,'],
+    ['--apiserver-cert-extra-sans', 'https://a.example.com'],
+    ['--apiserver-cert-extra-sans', 'a.*.example.com'],
   ]) {
     const { error } = await run(['up', 'b', ...wrong])
     assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))

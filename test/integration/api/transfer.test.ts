@@ -104,10 +104,10 @@ test('SDR-04 kinds that are asked for are exported whole; an unknown one is refu
 test('SDR-04 an import creates what was exported, with its owners, and names what was there when it is repeated', async () => {
   const to = await start()
   const objects = await exported()
-  assert.deepEqual(await tryImport(to, lines(objects)), { created: objects.length, there: [], failed: [] })
+  assert.deepEqual(await tryImport(to, lines(objects)), { created: objects.length, thereCount: 0, there: [], failed: [] })
   const client = createClient(to)
   assert.deepEqual((await client.of(configMaps).list({ namespace: 'shop' })).items, [], 'a dry run creates nothing')
-  assert.deepEqual(await importObjects(to, realClock, lines(objects)), { created: objects.length, there: [], failed: [] })
+  assert.deepEqual(await importObjects(to, realClock, lines(objects)), { created: objects.length, thereCount: 0, there: [], failed: [] })
   const ledger = await client.of<Unstructured>(ledgers).get({ namespace: 'shop', name: 'a' })
   assert.equal(ledger.count, long)
   const owned = await client.of(configMaps).get({ namespace: 'shop', name: 'owned' })
@@ -122,12 +122,13 @@ test('SDR-04 an import creates what was exported, with its owners, and names wha
   assert.deepEqual((await tryImport(to, lines(objects))).there, again.there)
 })
 
-test('SDR-04 an import reports what the cluster refuses, and creates the rest', async () => {
+test('SDR-04 an import reports what the cluster refuses without waiting for it, and creates the rest', async () => {
   const to = await start()
   const configMap = (name: string): Draft => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name } })
   const objects = [{ apiVersion: 'none.io/v1', kind: 'None', metadata: { name: 'x' } }, configMap('No'), configMap('yes')]
   const unknown = 'line 1: the cluster serves no None of none.io/v1'
-  for (const report of [await tryImport(to, lines(objects)), await importObjects(to, realClock, lines(objects))]) {
+  const patient = { ...realClock, sleep: () => assert.fail('the import waits') }
+  for (const report of [await tryImport(to, lines(objects)), await importObjects(to, patient, lines(objects))]) {
     assert.equal(report.created, 1)
     assert.deepEqual(
       report.failed.map((line) => line.split(': ').slice(0, 2).join(': ')),
@@ -137,8 +138,16 @@ test('SDR-04 an import reports what the cluster refuses, and creates the rest', 
   assert.equal(lineOf({ group: '', resource: 'configmaps' } as never, configMap('yes')), 'configmaps default/yes')
 })
 
-/** Runs `skiff export` as a user of the exported server. */
-async function exportTo(file: string, words: readonly string[] = []) {
+test('SDR-04 an import names a hundred of the objects that were there, and counts them all', async () => {
+  const to = await start()
+  const objects = Array.from({ length: 103 }, (_, at): Draft => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name: `c-${at}` } }))
+  await importObjects(to, realClock, lines(objects))
+  for (const { thereCount, there } of [await tryImport(to, lines(objects)), await importObjects(to, realClock, lines(objects))])
+    assert.deepEqual([thereCount, there.length, there[99], there[100]], [103, 101, 'configmaps default/c-99', '3 more'])
+})
+
+/** Runs a command as a user of the first server. */
+async function runOn(kubeconfig: string, words: readonly string[]) {
   const { url, ca, token } = listeners[0] as TestListener
   const config = {
     clusters: [{ name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
@@ -146,11 +155,12 @@ async function exportTo(file: string, words: readonly string[] = []) {
     contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
     'current-context': 'x',
   }
-  const kubeconfig = path.join(path.dirname(file), 'kubeconfig')
   await fs.writeFile(kubeconfig, JSON.stringify(config))
-  const { error } = await runCommand(['export', file, '-q', '--kubeconfig', kubeconfig, ...words])
+  const { error } = await runCommand([...words, '-q', '--kubeconfig', kubeconfig])
   return error as CommandError | undefined
 }
+
+const exportTo = (file: string, words: readonly string[] = []) => runOn(path.join(path.dirname(file), 'kubeconfig'), ['export', file, ...words])
 
 async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-export-'))
@@ -217,4 +227,16 @@ test('SDR-04 an export removes the parts of exports that were killed, and refuse
       forbidden = 'none'
     })
     assert.match(error?.message ?? '', /is a directory, a file is needed/, 'before anything is read')
+  }))
+
+test('SDR-04 an import reads lines of any end, and refuses a line that no object can have', () =>
+  inFolder(async (folder) => {
+    const file = path.join(folder, 'lab.jsonl')
+    const object = (name: string) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name }, data: { a: 'a\u2028b' } })
+    const importFile = () => runOn(path.join(folder, 'kubeconfig'), ['import', file])
+    await fs.writeFile(file, `${object('first')}\r\n\n${object('second')}`)
+    assert.equal(await importFile(), undefined)
+    await fs.writeFile(file, Buffer.alloc(6 * 3 * 2 ** 20 + 1, ' '))
+    const error = await importFile()
+    assert.deepEqual([error?.exit, error?.message], ['usage', `${file}: line 1 is longer than any object`])
   }))
