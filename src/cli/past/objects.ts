@@ -73,7 +73,7 @@ export class NoHistory extends CommandError {
   }
 }
 
-/** Whether nobody can list the kind: its server has no history, or no lists. */
+/** Whether the kind cannot be listed by any user: its server has no history, or no lists. */
 export const isUnlistable = (error: unknown): boolean => error instanceof NoHistory || isStatus(error, 'MethodNotAllowed') || isStatus(error, 'NotFound')
 
 /** Whether a kind is skipped when all kinds are read: its server has no history, or refuses lists. */
