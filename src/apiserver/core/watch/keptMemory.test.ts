@@ -46,6 +46,19 @@ async function arrayBufferBytes(): Promise<number> {
 const cases: readonly { readonly name: string; readonly keep: () => Parameters<typeof overhead>[0] }[] = [
   { name: 'stored values', keep: () => (index) => [encodeStored(eventOf(index))] },
   {
+    name: 'values whose versions were read once',
+    keep: () => {
+      const entries: CacheEntry[] = []
+      return (index) => {
+        const value = encodeStored(eventOf(index))
+        const entry = CacheEntry.stored(`default/event-${index}`, value, index, index)
+        void entry.bytes
+        entries.push(entry)
+        return [value]
+      }
+    },
+  },
+  {
     name: 'values with the resourceVersion',
     keep: () => (index) => {
       const entry = CacheEntry.stored(`default/event-${index}`, encodeStored(eventOf(index)), index, index)
