@@ -97,8 +97,7 @@ export async function readJoinOptions(args: readonly string[]): Promise<JoinOpti
     nodeName: (values['node-name'] ?? file?.nodeName ?? os.hostname()).trim().toLowerCase(),
   }
   if (!controlPlane) return nodeJoin(joining, values, file, end < 0 ? [] : args.slice(end + 1))
-  const key =
-    (await givenSecret('certificate-key', values['certificate-key'], values['certificate-key-file'])) ?? file?.controlPlane?.certificateKey
+  const key = (await givenSecret('certificate-key', values['certificate-key'], values['certificate-key-file'])) ?? file?.controlPlane?.certificateKey
   if (key === undefined) {
     throw new CommandError('usage', '--certificate-key or --certificate-key-file is missing', { hint: 'on a control plane: skiff certs upload prints it' })
   }

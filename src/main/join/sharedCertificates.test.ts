@@ -106,7 +106,10 @@ for (const text of ['', 'abc', 'g'.repeat(64), '0'.repeat(63), '0'.repeat(65)]) 
 
 test('HA-01 an authority with an RSA key is refused: Skiff could not sign with it', async () => {
   const rsa = await rsaAuthority()
-  assert.throws(() => unsealedEntries(sealedEntries({ ...pki, etcd: noEtcd, ca: rsa }, key), key, rsa.cert), refusedWith('unmetPrerequisite', /is not ECDSA P-256/))
+  assert.throws(
+    () => unsealedEntries(sealedEntries({ ...pki, etcd: noEtcd, ca: rsa }, key), key, rsa.cert),
+    refusedWith('unmetPrerequisite', /is not ECDSA P-256/),
+  )
 })
 
 async function rsaAuthority(): Promise<KeyPair> {
