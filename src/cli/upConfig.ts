@@ -3,13 +3,11 @@
  * command line wins over the file. docs/command-line.md describes it.
  */
 import type { Command } from 'commander'
-import { parseYaml } from '#api/machinery/yaml'
+import { parseYamlDocuments } from '#api/machinery/yaml'
 import { messageOf } from '#base/messageOf'
 import type { CommandContext } from './command.ts'
 import { CommandError } from './exitCodes.ts'
-import { readConfigText, withWarnings } from './kubeadm/configFile.ts'
-import { isKubeadmFile } from './kubeadm/documents.ts'
-import { kubeadmUpValues } from './kubeadm/upFlags.ts'
+import { isKubeadmFile, readConfigText, withWarnings } from './kubeadm/configFile.ts'
 
 /** What a file of kubeadm needs. */
 type ConfigContext = Pick<CommandContext, 'componentFlags' | 'stderr'>
@@ -35,18 +33,24 @@ export async function applyConfigFile(command: Command, file: string, context: C
 const keyOf = (long: string) => long.replace(/^--(no-)?/, '')
 
 async function readConfig(file: string, context: ConfigContext): Promise<Readonly<Record<string, unknown>>> {
-  const text = await readConfigText(file)
-  if (isKubeadmFile(text)) {
+  const documents = documentsOf(file, await readConfigText(file))
+  if (isKubeadmFile(documents)) {
+    // Loaded by those that have such a file.
+    const { kubeadmUpValues } = await import('./kubeadm/upFlags.ts')
     const known = await context.componentFlags()
-    return withWarnings(file, context, (report) => kubeadmUpValues(text, known, report))
+    return withWarnings(file, context, (report) => kubeadmUpValues(documents, known, report))
   }
+  const values = documents[0] ?? {}
+  if (typeof values === 'object' && !Array.isArray(values)) return values as Record<string, unknown>
+  throw new CommandError('usage', `${file}: expected a map of flags, such as "nodes: 2"`)
+}
+
+function documentsOf(file: string, text: string): readonly unknown[] {
   try {
-    const values = parseYaml(text) ?? {}
-    if (typeof values === 'object' && !Array.isArray(values)) return values as Record<string, unknown>
+    return parseYamlDocuments(text)
   } catch (error) {
     throw new CommandError('usage', `${file}: ${messageOf(error)}`)
   }
-  throw new CommandError('usage', `${file}: expected a map of flags, such as "nodes: 2"`)
 }
 
 /** As the command line would give it: texts, a list of texts for a flag that may be repeated, and a boolean for a switch. `kubeconfig` takes both. */

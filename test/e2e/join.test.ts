@@ -33,10 +33,7 @@ before(async () => {
 
 after(async () => {
   if (skip) return
-  if (joining && joining.exitCode === null) {
-    joining.kill('SIGTERM')
-    await once(joining, 'exit')
-  }
+  await endJoined()
   await cluster.delete()
   const host = await createKubeletHost()
   await containerd.stop()
@@ -55,57 +52,77 @@ test('KUB-23 a token that was made is listed without its secret, and is gone aft
   assert.equal((await cluster.skiff(['token', 'delete', id])).code, 3)
 })
 
+/** Joins this host as a node, with the flags of `words`, and keeps its files in a directory of its own. */
+async function joinNode(node: string, words: readonly string[]): Promise<{ readonly etc: string; readonly rootDir: string }> {
+  const [etc, rootDir, settingsDir] = [at(`${node}/etc`), `${containerd.directory}/${node}`, at(`${node}/conf.d`)]
+  fs.mkdirSync(settingsDir, { recursive: true })
+  const settings = [
+    `port: ${await freePort()}`,
+    `healthzPort: ${await freePort()}`,
+    'address: 127.0.0.1',
+    `containerRuntimeEndpoint: unix://${containerd.socket}`,
+    `imageServiceEndpoint: unix://${containerd.socket}`,
+    `cgroupRoot: ${containerd.cgroupRoot}`,
+    'makeIPTablesUtilChains: false',
+    `podLogsDir: ${containerd.directory}/logs`,
+    'evictionHard: {memory.available: 1Mi}',
+  ]
+  fs.writeFileSync(`${settingsDir}/10.conf`, `apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n${settings.join('\n')}\n`)
+  const flags = [...words, '--node-name', node, '--config-dir', etc, '--root-dir', rootDir]
+  const ofKubelet = ['--', `--config-dir=${settingsDir}`, '--node-ip=127.0.0.1', '--image-gc-high-threshold=99']
+  said = ''
+  joining = spawn(process.execPath, [skiffBin, ...flags, ...ofKubelet], { stdio: ['ignore', 'ignore', 'pipe'] })
+  joining.stderr?.on('data', (chunk) => {
+    said += chunk
+  })
+  await eventually(
+    'the machine says that it is a node',
+    60_000,
+    async () => said,
+    (text) => text.includes(`This machine is node ${node.toLowerCase()}`),
+  )
+  const ready = () => cluster.kubectl(['get', 'node', node.toLowerCase(), '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])
+  await eventually('the node reports its state', 30_000, ready, ({ stdout }) => stdout === 'True' || stdout === 'False')
+  return { etc, rootDir }
+}
+
+async function endJoined(): Promise<void> {
+  if (!joining || joining.exitCode !== null || joining.signalCode !== null) return
+  const exited = once(joining, 'exit')
+  joining.kill('SIGTERM')
+  await exited
+}
+
+/** The machine has a certificate of the cluster, the cluster's configuration, and no token any more. */
+async function assertJoined(node: string, { etc, rootDir }: { readonly etc: string; readonly rootDir: string }): Promise<void> {
+  const requests = JSON.parse(await cluster.must(['get', 'csr', '-o', 'json'])) as {
+    readonly items: readonly { readonly spec: { readonly signerName: string; readonly username: string }; readonly status: object }[]
+  }
+  const { spec, status } = requests.items.find((one) => said.includes(`token ${one.spec.username.replace('system:bootstrap:', '')}`)) ?? assert.fail(said)
+  assert.equal(spec.signerName, 'kubernetes.io/kube-apiserver-client-kubelet')
+  assert.match(JSON.stringify(status), /"type":"Approved"/)
+  assert.match(said, / ✓ The cluster at 127\.0\.0\.1:\d+ is signed with token [a-z0-9]{6}, and its authority is the expected one\n/)
+  assert.match(fs.readFileSync(`${rootDir}/config.yaml`, 'utf8'), /clusterDomain: cluster\.local/)
+  assert.ok(!fs.existsSync(`${etc}/bootstrap-kubelet.conf`), node)
+  assert.equal(fs.statSync(`${etc}/kubelet.conf`).mode & 0o777, 0o600)
+}
+
 test(
-  'KUB-23 a machine joins by kubeadm’s JoinConfiguration: it has a certificate of the cluster, the cluster’s configuration, and no token any more',
+  'KUB-23 a machine joins by the printed command: it has a certificate of the cluster, the cluster’s configuration, and no token any more',
   options,
   async () => {
-    const ports = { kubelet: await freePort(), health: await freePort() }
-    fs.mkdirSync(at('conf.d'))
-    const settings = [
-      `port: ${ports.kubelet}`,
-      `healthzPort: ${ports.health}`,
-      'address: 127.0.0.1',
-      `containerRuntimeEndpoint: unix://${containerd.socket}`,
-      `imageServiceEndpoint: unix://${containerd.socket}`,
-      `cgroupRoot: ${containerd.cgroupRoot}`,
-      'makeIPTablesUtilChains: false',
-      `podLogsDir: ${containerd.directory}/logs`,
-      'evictionHard: {memory.available: 1Mi}',
-    ]
-    fs.writeFileSync(at('conf.d/10.conf'), `apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n${settings.join('\n')}\n`)
-    const flags = [
-      'join',
-      '--config',
-      await joinConfiguration(),
-      '--node-name',
-      'Joined-1',
-      '--config-dir',
-      at('etc'),
-      '--root-dir',
-      `${containerd.directory}/kubelet`,
-    ]
-    const ofKubelet = ['--', `--config-dir=${at('conf.d')}`, '--node-ip=127.0.0.1', '--image-gc-high-threshold=99']
-    joining = spawn(process.execPath, [skiffBin, ...flags, ...ofKubelet], { stdio: ['ignore', 'ignore', 'pipe'] })
-    joining.stderr?.on('data', (chunk) => {
-      said += chunk
-    })
-    await eventually(
-      'the machine says that it is a node',
-      60_000,
-      async () => said,
-      (text) => text.includes('This machine is node joined-1'),
-    )
-    const ready = () => cluster.kubectl(['get', 'node', 'joined-1', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])
-    await eventually('the node reports its state', 30_000, ready, ({ stdout }) => stdout === 'True' || stdout === 'False')
-    assert.equal(await cluster.must(['get', 'node', 'joined-1', '-o', 'jsonpath={.metadata.labels.from}']), 'file')
-    const requests = await cluster.must(['get', 'csr', '-o', 'jsonpath={.items[*].spec.signerName} {.items[*].status.conditions[*].type}'])
-    assert.equal(requests, 'kubernetes.io/kube-apiserver-client-kubelet Approved')
-    assert.match(said, / ✓ The cluster at 127\.0\.0\.1:\d+ is signed with token [a-z0-9]{6}, and its authority is the expected one\n/)
-    assert.match(fs.readFileSync(`${containerd.directory}/kubelet/config.yaml`, 'utf8'), /clusterDomain: cluster\.local/)
-    assert.ok(!fs.existsSync(at('etc/bootstrap-kubelet.conf')))
-    assert.equal(fs.statSync(at('etc/kubelet.conf')).mode & 0o777, 0o600)
+    const [, ...words] = await joinCommand()
+    const files = await joinNode('joined-0', words)
+    await assertJoined('joined-0', files)
+    await endJoined()
   },
 )
+
+test('KUB-23 a machine joins by kubeadm’s JoinConfiguration, and a flag wins over the file', options, async () => {
+  const files = await joinNode('Joined-1', ['join', '--config', await joinConfiguration()])
+  assert.equal(await cluster.must(['get', 'node', 'joined-1', '-o', 'jsonpath={.metadata.labels.from}']), 'file')
+  await assertJoined('joined-1', files)
+})
 
 /** The printed command as a file of kubeadm, with a name that the flag replaces. */
 async function joinConfiguration(): Promise<string> {
@@ -154,6 +171,6 @@ for (const { name, change, code, text } of refusals) {
 
 test('KUB-23 a machine that has joined is not joined again', options, async () => {
   const [, ...words] = await joinCommand()
-  const again = await cluster.skiff([...words, '--config-dir', at('etc'), '--root-dir', at('refused')])
+  const again = await cluster.skiff([...words, '--config-dir', at('Joined-1/etc'), '--root-dir', at('refused')])
   assert.deepEqual([again.code, /this machine has joined a cluster/.test(again.stderr)], [4, true], again.stderr)
 })

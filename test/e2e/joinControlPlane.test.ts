@@ -8,6 +8,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { toYaml } from '#api/machinery/yaml'
@@ -127,48 +128,56 @@ before(async () => {
 
 after(async () => {
   if (skip) return
-  await endMachine('SIGTERM')
-  await cluster?.delete()
-  if (etcd && etcd.exitCode === null) {
-    etcd.kill('SIGKILL')
-    await once(etcd, 'exit')
+  try {
+    await endMachine('SIGTERM')
+    await cluster?.delete()
+  } finally {
+    if (etcd && etcd.exitCode === null) {
+      etcd.kill('SIGKILL')
+      await once(etcd, 'exit')
+    }
+    for (const name of [first, second]) ip('netns', 'del', name)
+    ssl?.remove()
   }
-  for (const name of [first, second]) ip('netns', 'del', name)
-  ssl?.remove()
 })
 
 const token = () => words[words.indexOf('--token') + 1] ?? ''
 
 test('HA-01 the token of a machine that joins reads the sealed Secret and two ConfigMaps of kube-system, and changes nothing', options, async () => {
+  const core = '/api/v1/namespaces/kube-system'
   const asked = [
-    ['get', 'secrets/kubeadm-certs', 'yes'],
-    ['get', 'configmaps/kubeadm-config', 'yes'],
-    ['get', 'configmaps/kubelet-config', 'yes'],
-    ['list', 'secrets', 'no'],
-    ['watch', 'secrets', 'no'],
-    ['get', `secrets/bootstrap-token-${token().slice(0, 6)}`, 'no'],
-    ['list', 'configmaps', 'no'],
-    ['get', 'configmaps/extension-apiserver-authentication', 'no'],
-    ['update', 'secrets/kubeadm-certs', 'no'],
-    ['delete', 'secrets/kubeadm-certs', 'no'],
-    ['patch', 'configmaps/kubeadm-config', 'no'],
+    ['get', `${core}/secrets/kubeadm-certs`, true],
+    ['get', `${core}/configmaps/kubeadm-config`, true],
+    ['get', `${core}/configmaps/kubelet-config`, true],
+    ['get', `${core}/secrets`, false],
+    ['get', `${core}/secrets?watch=1`, false],
+    ['get', `${core}/secrets/bootstrap-token-${token().slice(0, 6)}`, false],
+    ['get', `${core}/configmaps`, false],
+    ['get', `${core}/configmaps/extension-apiserver-authentication`, false],
+    ['delete', `${core}/secrets/kubeadm-certs`, false],
   ] as const
-  const group = 'system:bootstrappers:kubeadm:default-node-token'
-  for (const [verb, what, want] of asked) {
-    const { stdout } = await cluster.kubectl([
-      'auth',
-      'can-i',
-      verb,
-      what,
-      '-n',
-      'kube-system',
-      '--as',
-      `system:bootstrap:${token().slice(0, 6)}`,
-      '--as-group',
-      group,
-    ])
-    assert.equal(stdout.trim(), want, `${verb} ${what}`)
+  // A kubeconfig without a client certificate: a server prefers it to a token.
+  const [server = '', ca = ''] = await Promise.all(
+    ['server', 'certificate-authority-data'].map((field) =>
+      cluster.must(['config', 'view', '--minify', '--raw', '-o', `jsonpath={.clusters[0].cluster.${field}}`]),
+    ),
+  )
+  const asToken = (...args: readonly string[]) => cluster.kubectl([...args, `--kubeconfig=${at('token.conf')}`])
+  const config = {
+    clusters: [{ name: 'c', cluster: { server, 'certificate-authority-data': ca } }],
+    users: [{ name: 'u', user: { token: token() } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
   }
+  fs.writeFileSync(at('token.conf'), JSON.stringify(config), { mode: 0o600 })
+  for (const [verb, where, isAllowed] of asked) {
+    const { code, stderr } = await asToken(verb, '--raw', where)
+    assert.ok(isAllowed ? code === 0 : /Forbidden|is forbidden/.test(stderr), `${verb} ${where}: ${code} ${stderr}`)
+  }
+  const change = ['-n', 'kube-system', '--type=merge', '-p', '{"data":{}}']
+  for (const object of ['secrets/kubeadm-certs', 'configmaps/kubeadm-config'])
+    assert.match((await asToken('patch', object, ...change)).stderr, /forbidden/i, object)
+  assert.match((await asToken('replace', '--raw', `${core}/secrets/kubeadm-certs`, '-f', at('token.conf'))).stderr, /forbidden/i)
   const data = await cluster.must(['get', 'secret', 'kubeadm-certs', '-n', 'kube-system', '-o', 'json'])
   assert.ok(
     !Buffer.from((JSON.parse(data) as { data: Record<string, string> }).data['ca.key'] ?? '', 'base64')
@@ -184,7 +193,12 @@ const refusals = [
     code: 7,
     text: /the certificate key does not open the Secret kubeadm-certs/,
   },
-  { name: 'no certificate key', change: (args: readonly string[]) => args.slice(0, -2), code: 2, text: /--certificate-key is missing/ },
+  {
+    name: 'no certificate key',
+    change: (args: readonly string[]) => args.slice(0, -2),
+    code: 2,
+    text: /--certificate-key or --certificate-key-file is missing/,
+  },
   {
     name: 'another hash of the authority',
     change: (args: readonly string[]) => args.map((word) => (word.startsWith('sha256:') ? `sha256:${'0'.repeat(64)}` : word)),
@@ -267,7 +281,8 @@ test('HA-05 a machine joins as a control plane by kubeadm’s JoinConfiguration,
 
 test('HA-01 the second control plane takes over controllers and scheduler when the first machine dies', options, async () => {
   const holder = async (name: string) => (await kubectlOnSecond('get', 'lease', name, '-n', 'kube-system', '-o', 'jsonpath={.spec.holderIdentity}')).stdout
-  assert.ok(!(await holder('kube-scheduler')).startsWith('machine-b'))
+  const hostOfFirst = os.hostname()
+  for (const name of ['kube-controller-manager', 'kube-scheduler']) assert.ok((await holder(name)).startsWith(`${hostOfFirst}_`), await holder(name))
   const { pids } = JSON.parse((await cluster.skiff(['status', cluster.name, '-o', 'json'])).stdout) as {
     pids: readonly { readonly role: string; readonly pid: number }[]
   }

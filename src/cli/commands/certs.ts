@@ -7,7 +7,12 @@ import { humanDuration } from '#api/machinery/duration'
 import { formatTime } from '#base/time'
 import { type CliCommand, type CommandContext, progressFor, resolveCluster } from '../command.ts'
 import { printFound } from '../output.ts'
+import { givenSecret } from '../secretFile.ts'
 import { table } from './status.ts'
+import { controlPlaneCommand, createToken } from './token.ts'
+
+/** As long as the certificates are in the cluster. */
+const tokenTtlMs = 2 * 3_600_000
 
 export const certs: CliCommand = {
   name: 'certs',
@@ -29,14 +34,30 @@ export const certs: CliCommand = {
       .command('upload [name]')
       .description('put the authorities and keys into the cluster for two hours, encrypted, and print the key: a further control plane joins with it')
       .option('--certificate-key <key>', 'encrypt them with this key, of 64 hexadecimal digits (default: a new one)')
-      .action(async (name: string | undefined, { certificateKey }: { certificateKey?: string }) => {
-        const cluster = await resolveCluster(context, name)
-        const key = certificateKey ?? randomBytes(32).toString('hex')
-        await context.clusters.uploadCertificates(cluster, key)
-        context.stderr.write(`The command for the other machine: skiff token create --cluster ${cluster} --print-join-command --certificate-key KEY\n`)
-        context.stdout.write(`${key}\n`)
-      })
+      .option('--certificate-key-file <file>', 'a file with that key, or - for standard input: every user of the machine can read the arguments of a command')
+      .option('--print-join-command', 'make a token, and print the whole command to join with instead of the key')
+      .action(async (name: string | undefined, flags: UploadFlags) => upload(context, await resolveCluster(context, name), flags))
   },
+}
+
+interface UploadFlags {
+  readonly certificateKey?: string
+  readonly certificateKeyFile?: string
+  readonly printJoinCommand?: boolean
+}
+
+async function upload(context: CommandContext, cluster: string, { certificateKey, certificateKeyFile, printJoinCommand }: UploadFlags): Promise<void> {
+  const key = (await givenSecret('certificate-key', certificateKey, certificateKeyFile)) ?? randomBytes(32).toString('hex')
+  await context.clusters.uploadCertificates(cluster, key)
+  if (printJoinCommand) {
+    const token = await createToken(context, cluster, tokenTtlMs)
+    context.stdout.write(`${await controlPlaneCommand(context, cluster, token, key)}\n`)
+    return
+  }
+  context.stderr.write(
+    `The command for the other machine: skiff token create --cluster ${cluster} --print-join-command --certificate-key-file -, with the key in standard input\n`,
+  )
+  context.stdout.write(`${key}\n`)
 }
 
 async function check(context: CommandContext, name: string): Promise<void> {

@@ -98,9 +98,14 @@ test('HA-01 up takes the address that other machines use, and refuses loopback',
   ]
   const { calls } = await run(['up', 'b', '--no-kubeconfig', ...flags])
   assert.deepEqual(calls, ['up b {"advertiseAddress":"10.0.0.1","controlPlaneEndpoint":"api.example.com","certNames":["a.example.com","10.0.0.9"]}'])
+  const wildcard = await run(['up', 'b', '--apiserver-cert-extra-sans', '*.example.com'])
+  assert.deepEqual(wildcard.calls.slice(0, 1), ['up b {"certNames":["*.example.com"]}'])
   for (const wrong of [
     ['--apiserver-advertise-address', '127.0.0.1'],
     ['--control-plane-endpoint', 'https://a'],
+    ['--apiserver-cert-extra-sans', 'a.example.com,'],
+    ['--apiserver-cert-extra-sans', 'https://a.example.com'],
+    ['--apiserver-cert-extra-sans', 'a.*.example.com'],
   ]) {
     const { error } = await run(['up', 'b', ...wrong])
     assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
@@ -112,6 +117,9 @@ test('HA-01 certs upload prints a new key, or takes the given one', async () => 
   assert.match(made.stdout, /^[0-9a-f]{64}\n$/)
   assert.deepEqual(made.calls, [`upload a ${made.stdout.trim()}`])
   assert.deepEqual((await run(['certs', 'upload', 'a', '--certificate-key', 'k'])).calls, ['upload a k'])
+  assert.deepEqual((await inFile('k\n', (file) => run(['certs', 'upload', 'a', '--certificate-key-file', file]))).calls, ['upload a k'])
+  const { error } = await run(['certs', 'upload', 'a', '--certificate-key', 'k', '--certificate-key-file', 'f'])
+  assert.match(String(error), /one of them is enough/)
 })
 
 test('up --config is refused for a file that does not exist', async () => {
@@ -439,16 +447,27 @@ test('X5 status shows since when there is history, and its size', async () => {
   assert.doesNotMatch((await run(['status'])).stdout, /history/)
 })
 
+const [ca = ''] = rootCertificates
+/** A cluster that gives this address to machines. */
+const joinable: Partial<ClusterManager> = {
+  ...cluster({ '/secrets': {}, '/cluster-info': { data: { kubeconfig: 'clusters:\n- cluster: {server: "https://10.88.0.1:40000"}\n' } } }),
+  kubeconfig: async (name) => ({ name, server: running.server, ca, clientCert: 'C', clientKey: 'K' }),
+}
+const printedJoin = `skiff join 10\\.88\\.0\\.1:40000 --token [a-z0-9]{6}\\.[a-z0-9]{16} --discovery-token-ca-cert-hash sha256:${publicKeyHash(ca)}`
+
 test('KUB-23 token create prints the join command with the address that the cluster gives to machines', async () => {
-  const kubeconfig = 'clusters:\n- cluster: {server: "https://10.88.0.1:40000"}\n'
-  const [ca = ''] = rootCertificates
-  const { stdout, error } = await run(['token', 'create', '--print-join-command'], {
-    ...cluster({ '/secrets': {}, '/cluster-info': { data: { kubeconfig } } }),
-    kubeconfig: async (name) => ({ name, server: running.server, ca, clientCert: 'C', clientKey: 'K' }),
-  })
+  const { stdout, error } = await run(['token', 'create', '--print-join-command'], joinable)
   assert.equal(error, undefined)
-  assert.match(
-    stdout,
-    new RegExp(`^skiff join 10\\.88\\.0\\.1:40000 --token [a-z0-9]{6}\\.[a-z0-9]{16} --discovery-token-ca-cert-hash sha256:${publicKeyHash(ca)}\n$`),
-  )
+  assert.match(stdout, new RegExp(`^${printedJoin}\n$`))
+})
+
+test('HA-01 a certificate key that comes from a file, and a new one, reach the printed command through standard input alone', async () => {
+  const throughInput = (key: string) => new RegExp(`^echo ${key} \\| ${printedJoin} --control-plane --certificate-key-file -\n$`)
+  const ofToken = await inFile('k\n', (file) => run(['token', 'create', '--print-join-command', '--certificate-key-file', file], joinable))
+  assert.match(ofToken.stdout, throughInput('k'))
+  const ofUpload = await run(['certs', 'upload', 'a', '--print-join-command'], joinable)
+  const [, key = ''] = /^upload a ([0-9a-f]{64})$/.exec(ofUpload.calls[0] ?? '') ?? []
+  assert.match(ofUpload.stdout, throughInput(key))
+  const ofFlag = await run(['token', 'create', '--print-join-command', '--certificate-key', 'k'], joinable)
+  assert.match(ofFlag.stdout, new RegExp(`^${printedJoin} --control-plane --certificate-key k\n$`))
 })

@@ -1,13 +1,12 @@
 /** `skiff export FILE`: the live objects of a cluster as JSON, one a line, for `skiff import` and other programs (L4). */
-import { randomUUID } from 'node:crypto'
-import { open, rename, rm } from 'node:fs/promises'
 import { stringifyExactly } from '#api/machinery/exactIntegers'
-import { isMissing } from '#host/files'
+import { printable } from '#base/printable'
+import { completePart } from '#host/partFile'
 import { type CliCommand, type CommandContext, progressFor } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
+import { openOutput } from '../outputFile.ts'
 import { type ConnectionFlags, withConnection, withConnectionFlags } from '../past/connection.ts'
 import type { Draft } from '../past/forkPlan.ts'
-import { asCommandError } from '../systemErrors.ts'
 import { type ExportReport, exportObjects } from '../transfer/exportObjects.ts'
 
 interface Flags extends ConnectionFlags {
@@ -41,40 +40,26 @@ async function run(
   const write = (take: (text: string) => Promise<void>) => exportObjects(transport, options, (object) => take(lineOf(object)))
   const report = file === '-' ? await write(context.local.print) : await progress.step(`Exporting to ${file}`, () => toFile(context, file, write))
   progress.note(describe(report))
+  if (report.failed.length > 0)
+    throw new CommandError('internal', 'not all kinds could be read: the export is incomplete', { details: report.failed.map((line) => printable(line)) })
 }
 
 type Write = (take: (text: string) => Promise<void>) => Promise<ExportReport>
 
-/** Characters that command terminals are escaped. */
-function lineOf(object: Draft): string {
-  return `${stringifyExactly(object).replace(/[\u007f-\u009f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`
-}
+const lineOf = (object: Draft) => `${printable(stringifyExactly(object))}\n`
 
-/** The file appears under its name when it is complete. It holds Secrets, so that only its owner may read it. */
+/** The file holds Secrets, so that only its owner may read it. */
 async function toFile(context: CommandContext, file: string, write: Write): Promise<ExportReport> {
-  const part = `${file}.${randomUUID()}.part`
-  const handle = await open(part, 'wx', 0o600).catch((error: unknown) => {
-    throw isMissing(error) ? new CommandError('notFound', `the folder of ${file} does not exist`) : asCommandError(error, 'name another file')
-  })
-  context.ifInterrupted(`${file} is as it was; ${part} can be removed`)
-  try {
-    const result = await write((text) => handle.appendFile(text))
-    await handle.sync()
-    await rename(part, file)
-    return result
-  } catch (error) {
-    await rm(part, { force: true })
-    throw error
-  } finally {
-    await handle.close()
-  }
+  const output = await openOutput(file)
+  context.ifInterrupted(`${file} is as it was; ${output.part} can be removed`)
+  return completePart(output, (handle) => write((text) => handle.appendFile(text)))
 }
 
-function describe({ exported, revision, left, unreadable }: ExportReport): string {
+function describe({ exported, revision, left, unlistable }: ExportReport): string {
   const reasons = [...left].map(([reason, count]) => `${count} × ${reason}`)
   return [
     `${exported} objects of revision ${revision}`,
     ...(reasons.length > 0 ? [`Left out: ${reasons.join(', ')}`] : []),
-    ...(unreadable.length > 0 ? [`Kinds that cannot be read at a revision: ${unreadable.join(', ')}`] : []),
+    ...(unlistable.length > 0 ? [`Kinds that cannot be read at a revision: ${unlistable.join(', ')}`] : []),
   ].join('\n')
 }

@@ -1,7 +1,6 @@
 /** `skiff import FILE`: creates the objects of `skiff export` in a cluster (L4). */
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { parseExactly } from '#api/machinery/json'
 import { messageOf } from '#base/messageOf'
@@ -14,6 +13,9 @@ import type { CopyReport } from '../past/copier.ts'
 import type { Draft } from '../past/forkPlan.ts'
 import { asCommandError } from '../systemErrors.ts'
 import { type Imported, importObjects, tryImport } from '../transfer/importObjects.ts'
+
+/** A request has 3 MiB at most, of which an export may escape each byte as six. */
+const longestLine = 6 * 3 * 2 ** 20
 
 interface Flags extends ConnectionFlags {
   readonly dryRun?: boolean
@@ -46,9 +48,9 @@ async function run(context: CommandContext, { transport }: PastConnection, file:
   refuse(report)
 }
 
-function refuse({ there, failed }: CopyReport): void {
+function refuse({ thereCount, failed }: CopyReport): void {
   if (failed.length > 0) throw new CommandError('internal', `objects were refused`, { details: failed.map((line) => printable(line)) })
-  if (there.length > 0) throw new CommandError('alreadyExists', `${there.length} objects were there already, and are as they were`)
+  if (thereCount > 0) throw new CommandError('alreadyExists', `${thereCount} objects were there already, and are as they were`)
 }
 
 async function openSource(file: string): Promise<Readable> {
@@ -61,10 +63,23 @@ async function openSource(file: string): Promise<Readable> {
 
 async function* objectsOf(source: Readable, file: string): AsyncGenerator<Imported> {
   let line = 0
-  for await (const text of createInterface({ input: source, crlfDelay: Number.POSITIVE_INFINITY })) {
+  for await (const text of linesOf(source)) {
     line++
+    if (text.length > longestLine) throw new CommandError('usage', `${file}: line ${line} is longer than any object`)
     if (text.trim() !== '') yield { line, object: objectOf(text, `${file}: line ${line}`) }
   }
+}
+
+/** Ends with a part of a line that is too long. */
+async function* linesOf(source: Readable): AsyncGenerator<string> {
+  let rest = ''
+  for await (const chunk of source.setEncoding('utf8')) {
+    const lines = (rest + (chunk as string)).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+    if (rest.length > longestLine) break
+  }
+  yield rest
 }
 
 /** @throws CommandError usage */

@@ -2,11 +2,13 @@
 import { humanDuration, parseDuration } from '#api/machinery/duration'
 import { parseYaml } from '#api/machinery/yaml'
 import { formatTime, parseTime } from '#base/time'
+import { bodyOf } from '../answers.ts'
 import { bootstrapToken, bootstrapTokenSecret, secretsPath, tokenPrefix, tokenType } from '../bootstrapToken.ts'
 import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
 import { publicKeyHash } from '../publicKeyHash.ts'
+import { givenSecret } from '../secretFile.ts'
 import { table } from './status.ts'
 
 const nodeGroup = 'system:bootstrappers:kubeadm:default-node-token'
@@ -23,6 +25,7 @@ export const token: CliCommand = {
       .option('--description <text>', 'what it is for')
       .option('--print-join-command', 'print the whole command to join with')
       .option('--certificate-key <key>', 'print the command for a control plane, with the key that skiff certs upload has printed')
+      .option('--certificate-key-file <file>', 'a file with that key, or - for standard input: every user of the machine can read the arguments of a command')
       .action(async (flags: CreateFlags) => create(context, await resolveCluster(context, flags.cluster), flags))
     command
       .command('list')
@@ -45,23 +48,43 @@ interface CreateFlags {
   readonly description?: string
   readonly printJoinCommand?: boolean
   readonly certificateKey?: string
+  readonly certificateKeyFile?: string
 }
 
-async function create(context: CommandContext, cluster: string, { ttl, description, printJoinCommand, certificateKey }: CreateFlags): Promise<void> {
+async function create(context: CommandContext, cluster: string, flags: CreateFlags): Promise<void> {
+  const { ttl, description, printJoinCommand, certificateKey, certificateKeyFile } = flags
   const ttlMs = durationOf(ttl)
-  if (certificateKey !== undefined && !printJoinCommand) throw new CommandError('usage', '--certificate-key needs --print-join-command')
+  const keyFlag = certificateKey !== undefined ? '--certificate-key' : certificateKeyFile !== undefined ? '--certificate-key-file' : undefined
+  if (keyFlag !== undefined && !printJoinCommand) throw new CommandError('usage', `${keyFlag} needs --print-join-command`)
+  const key = await givenSecret('certificate-key', certificateKey, certificateKeyFile)
+  const text = await createToken(context, cluster, ttlMs, description)
+  const line = !printJoinCommand
+    ? text
+    : key === undefined
+      ? await joinCommand(context, cluster, text)
+      : certificateKey === undefined
+        ? await controlPlaneCommand(context, cluster, text, key)
+        : `${await joinCommand(context, cluster, text)} --control-plane --certificate-key ${key}`
+  context.stdout.write(`${line}\n`)
+}
+
+/** @param ttlMs 0: it does not expire */
+export async function createToken(context: CommandContext, cluster: string, ttlMs: number, description?: string): Promise<string> {
   const made = bootstrapToken()
   const expiresMs = ttlMs === 0 ? undefined : context.clock.now() + ttlMs
   const body = bootstrapTokenSecret(made, { expiresMs, usages: ['authentication', 'signing'], group: nodeGroup, description })
-  check(cluster, await context.clusters.ask(cluster, secretsPath, body))
-  const text = `${made.id}.${made.secret}`
-  const ofControlPlane = certificateKey === undefined ? '' : ` --control-plane --certificate-key ${certificateKey}`
-  context.stdout.write(`${printJoinCommand ? `${await joinCommand(context, cluster, text)}${ofControlPlane}` : text}\n`)
+  bodyOf(cluster, await context.clusters.ask(cluster, secretsPath, body))
+  return `${made.id}.${made.secret}`
+}
+
+/** The command for a control plane, which takes the key from standard input. `echo` is a part of the shell, so that no process has the key as an argument. */
+export async function controlPlaneCommand(context: CommandContext, cluster: string, token: string, key: string): Promise<string> {
+  return `echo ${key} | ${await joinCommand(context, cluster, token)} --control-plane --certificate-key-file -`
 }
 
 /** With the address that the cluster gives to machines: the one of the kubeconfig is for this host alone. */
 async function joinCommand({ clusters }: CommandContext, cluster: string, text: string): Promise<string> {
-  const { data } = JSON.parse(check(cluster, await clusters.ask(cluster, '/api/v1/namespaces/kube-public/configmaps/cluster-info'))) as ClusterInfo
+  const { data } = JSON.parse(bodyOf(cluster, await clusters.ask(cluster, '/api/v1/namespaces/kube-public/configmaps/cluster-info'))) as ClusterInfo
   const { clusters: described } = parseYaml(data.kubeconfig) as { readonly clusters: readonly [{ readonly cluster: { readonly server: string } }] }
   const { ca } = await clusters.kubeconfig(cluster)
   return `skiff join ${new URL(described[0].cluster.server).host} --token ${text} --discovery-token-ca-cert-hash sha256:${publicKeyHash(ca)}`
@@ -94,7 +117,7 @@ export interface ListedToken {
 
 async function list(context: CommandContext, cluster: string, output: string | undefined): Promise<void> {
   if (output !== undefined && output !== 'json') throw new CommandError('usage', `-o ${output}: expected json`)
-  const answer = check(cluster, await context.clusters.ask(cluster, `${secretsPath}?fieldSelector=type%3D${encodeURIComponent(tokenType)}`))
+  const answer = bodyOf(cluster, await context.clusters.ask(cluster, `${secretsPath}?fieldSelector=type%3D${encodeURIComponent(tokenType)}`))
   const { items } = JSON.parse(answer) as { readonly items: readonly TokenSecret[] }
   const now = context.clock.now()
   printFound(context, output ?? 'text', items.map(listed), (found) =>
@@ -131,14 +154,6 @@ async function remove(context: CommandContext, cluster: string, named: string): 
   if (id === undefined) throw new CommandError('usage', 'expected a token, or its first six characters of a-z and 0-9')
   const answer = await context.clusters.ask(cluster, `${secretsPath}/${tokenPrefix}${id}`, undefined, 'DELETE')
   if (answer?.status === 404) throw new CommandError('notFound', `cluster "${cluster}" has no token "${id}"`)
-  check(cluster, answer)
+  bodyOf(cluster, answer)
   context.stdout.write(`bootstrap token "${id}" deleted\n`)
-}
-
-/** The body. @throws CommandError when the cluster did not answer, or refused */
-function check(cluster: string, answer: { readonly status: number; readonly body: string } | undefined): string {
-  if (!answer) throw new CommandError('unmetPrerequisite', `cluster "${cluster}" does not answer`, { hint: `start it first: skiff start ${cluster}` })
-  if (answer.status < 300) return answer.body
-  const { message = `status ${answer.status}` } = JSON.parse(answer.body || '{}') as { readonly message?: string }
-  throw new CommandError('internal', message)
 }

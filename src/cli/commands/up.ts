@@ -1,7 +1,9 @@
 /** `skiff up [NAME]` (and `start`): a running cluster, a merged kubeconfig, and commands to try (L4). */
+import { isIP } from 'node:net'
 import path from 'node:path'
 import type { Command } from 'commander'
 import { expectedHistory, expectedHistorySize, isHistory, isHistorySize } from '#api/debug/revisions'
+import { isDns1123Subdomain, isWildcardDns1123Subdomain } from '#api/machinery/names'
 import type { UpOptions } from '../clusterManager.ts'
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
@@ -154,7 +156,7 @@ export function parseOptions(flags: UpFlags): UpOptions {
     serviceCidr: flags.serviceCidr,
     advertiseAddress: checked('--apiserver-advertise-address', flags.apiserverAdvertiseAddress, isAdvertisable, 'an IP address other machines can use'),
     controlPlaneEndpoint: checked('--control-plane-endpoint', flags.controlPlaneEndpoint, isEndpoint, 'HOST or HOST:PORT'),
-    certNames: flags.apiserverCertExtraSans?.split(',').map((name) => name.trim()),
+    certNames: flags.apiserverCertExtraSans?.split(',').map(certName),
     verbosity: wholeNumber('-v', flags.v, 0, 10),
     logMaxSize: wholeNumber('--log-max-size', flags.logMaxSize, 1, 10_000),
     logMaxFiles: wholeNumber('--log-max-files', flags.logMaxFiles, 1, 1000),
@@ -194,6 +196,13 @@ function etcdMembers({ etcd, etcdServers, kubeApiserverArg = [] }: UpFlags): num
 
 function asFlag(text: string): string {
   return `--${text.replace(/^--/, '')}`
+}
+
+/** A host, a wildcard or an IP address, as the certificate names it. */
+function certName(text: string): string {
+  const name = text.trim()
+  if (isIP(name) !== 0 || [isDns1123Subdomain, isWildcardDns1123Subdomain].some((isForm) => isForm(name).length === 0)) return name
+  throw new CommandError('usage', `--apiserver-cert-extra-sans: "${name}" is neither a host name, such as api.example.com or *.example.com, nor an IP address`)
 }
 
 function checked(flag: string, text: string | undefined, isRight: (text: string) => boolean, expected: string): string | undefined {

@@ -24,3 +24,10 @@ export function withWarnings<T>(file: string, { stderr }: { readonly stderr: { w
     throw new CommandError(error.exit, `${file}: ${error.message}`, { cause: error })
   }
 }
+
+export const kubeadmGroup = 'kubeadm.k8s.io'
+
+/** Whether a file is one of kubeadm's: it has a document with its group. @param documents all documents of the file */
+export function isKubeadmFile(documents: readonly unknown[]): boolean {
+  return documents.some((document) => String((document as { apiVersion?: unknown } | null)?.apiVersion ?? '').startsWith(`${kubeadmGroup}/`))
+}

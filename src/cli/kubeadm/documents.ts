@@ -2,9 +2,9 @@
 import { parseYamlDocuments } from '#api/machinery/yaml'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '../exitCodes.ts'
+import { kubeadmGroup } from './configFile.ts'
 import { type FieldReport, type Fields, fieldsOf } from './fields.ts'
 
-const group = 'kubeadm.k8s.io'
 const versions = ['v1beta4', 'v1beta3']
 /** Kinds of kubeadm, and of the components whose configuration its files may carry. */
 const otherKinds: Readonly<Record<string, string>> = {
@@ -19,19 +19,10 @@ const otherKinds: Readonly<Record<string, string>> = {
 
 export type Documents = ReadonlyMap<string, Fields>
 
-/** Whether a file is one of kubeadm's: it has a document with its group. */
-export function isKubeadmFile(text: string): boolean {
-  try {
-    return parseYamlDocuments(text).some((document) => String((document as { apiVersion?: unknown } | null)?.apiVersion ?? '').startsWith(`${group}/`))
-  } catch {
-    return false
-  }
-}
-
-/** The documents of these kinds, at most one of each. @throws CommandError usage */
-export function readDocuments(text: string, kinds: readonly string[], report: FieldReport): Documents {
+/** The documents of these kinds, at most one of each. @param file its text, or all its documents @throws CommandError usage */
+export function readDocuments(file: string | readonly unknown[], kinds: readonly string[], report: FieldReport): Documents {
   const found = new Map<string, Fields>()
-  for (const document of parsed(text)) {
+  for (const document of typeof file === 'string' ? parsed(file) : file) {
     const fields = fieldsOf(document, '', report)
     const [apiVersion = '', kind = ''] = [fields.text('apiVersion'), fields.text('kind')]
     if (kinds.includes(kind)) {
@@ -54,8 +45,8 @@ function parsed(text: string): readonly unknown[] {
 
 function checkVersion(apiVersion: string, kind: string, report: FieldReport): void {
   const [ofGroup, version = ''] = apiVersion.split('/')
-  if (ofGroup !== group || !versions.includes(version)) {
-    throw new CommandError('usage', `apiVersion ${apiVersion || '(none)'} of ${kind}: expected ${versions.map((one) => `${group}/${one}`).join(' or ')}`)
+  if (ofGroup !== kubeadmGroup || !versions.includes(version)) {
+    throw new CommandError('usage', `apiVersion ${apiVersion || '(none)'} of ${kind}: expected ${versions.map((one) => `${kubeadmGroup}/${one}`).join(' or ')}`)
   }
-  if (version !== versions[0]) report.warnings.push(`${kind}: ${apiVersion} is an older version: ${group}/${versions[0]} is the newest`)
+  if (version !== versions[0]) report.warnings.push(`${kind}: ${apiVersion} is an older version: ${kubeadmGroup}/${versions[0]} is the newest`)
 }

@@ -1,8 +1,9 @@
 /** Files of kubeadm: what they stand for, what is left out with its path, and what is refused. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { parseYamlDocuments } from '#api/machinery/yaml'
 import type { CommandError } from '../exitCodes.ts'
-import { isKubeadmFile } from './documents.ts'
+import { isKubeadmFile } from './configFile.ts'
 import { isAdvertisable, joinEndpoint, parseEndpoint } from './endpoint.ts'
 import { readJoinConfiguration } from './joinConfiguration.ts'
 import { type ComponentFlags, kubeadmUpValues } from './upFlags.ts'
@@ -230,10 +231,11 @@ for (const [text, message] of refusedJoin) {
 }
 
 test('HA-05 a file of kubeadm is known by the group of a document, and a file of Skiff’s own is none', () => {
-  assert.ok(isKubeadmFile(highlyAvailable))
-  assert.ok(isKubeadmFile(`{"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration"}`))
-  assert.ok(!isKubeadmFile('name: dev\nnodes: 2\n'))
-  assert.ok(!isKubeadmFile(': : :'))
+  const isKubeadms = (text: string) => isKubeadmFile(parseYamlDocuments(text))
+  assert.ok(isKubeadms(highlyAvailable))
+  assert.ok(isKubeadms(`{"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration"}`))
+  assert.ok(!isKubeadms('name: dev\nnodes: 2\n'))
+  assert.ok(!isKubeadms('- 1\n'))
 })
 
 test('HA-05 endpoints are hosts with or without a port, IPv6 addresses in brackets before one', () => {

@@ -18,9 +18,9 @@ export interface ComponentFlags {
 /** In the form of Skiff's own file: flags without their dashes. */
 export type UpValues = Readonly<Record<string, unknown>>
 
-/** @throws CommandError usage */
-export function kubeadmUpValues(text: string, known: ComponentFlags, report: FieldReport): UpValues {
-  const documents = readDocuments(text, ['ClusterConfiguration', 'InitConfiguration'], report)
+/** @param file its text, or all its documents @throws CommandError usage */
+export function kubeadmUpValues(file: string | readonly unknown[], known: ComponentFlags, report: FieldReport): UpValues {
+  const documents = readDocuments(file, ['ClusterConfiguration', 'InitConfiguration'], report)
   if (documents.size === 0) throw new CommandError('usage', 'it has no document of kind ClusterConfiguration or InitConfiguration')
   const cluster = readClusterConfiguration(documents.get('ClusterConfiguration') ?? fieldsOf({}, '', report), report)
   const init = documents.get('InitConfiguration')

@@ -22,10 +22,29 @@ export interface Copy {
 
 export interface CopyReport {
   readonly created: number
-  /** Objects that the cluster had already. */
+  /** The number of objects that the cluster had already, and their lines. */
+  readonly thereCount: number
   readonly there: readonly string[]
   /** One line each: an object that the cluster refused. */
   readonly failed: readonly string[]
+}
+
+/** The first lines of any number, and how many more there are. */
+export class FirstLines {
+  readonly #first: string[] = []
+  #count = 0
+
+  add(line: string): void {
+    if (this.#count++ < mostLines) this.#first.push(line)
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  get lines(): readonly string[] {
+    return this.#count > mostLines ? [...this.#first, `${this.#count - mostLines} more`] : this.#first
+  }
 }
 
 const rounds = 20
@@ -40,9 +59,8 @@ export class Copier {
   /** Old UID → new UID. */
   readonly #uids = new Map<string, string>()
   readonly #owned: { readonly kind: Kind; readonly ref: ObjectRef; readonly owners: readonly Owner[] }[] = []
-  readonly #there: string[] = []
-  readonly #failed: string[] = []
-  #unnamed = 0
+  readonly #there = new FirstLines()
+  readonly #failed = new FirstLines()
   #waiting: Copy[] = []
   #created = 0
 
@@ -52,8 +70,7 @@ export class Copier {
   }
 
   get report(): CopyReport {
-    const more = this.#unnamed > 0 ? [`${this.#unnamed} more`] : []
-    return { created: this.#created, there: this.#there, failed: [...this.#failed, ...more] }
+    return { created: this.#created, thereCount: this.#there.count, there: this.#there.lines, failed: this.#failed.lines }
   }
 
   async add(copy: Copy): Promise<void> {
@@ -71,8 +88,7 @@ export class Copier {
   }
 
   fail(line: string): void {
-    if (this.#failed.length < mostLines) this.#failed.push(line)
-    else this.#unnamed++
+    this.#failed.add(line)
   }
 
   async #create(copy: Copy, mayWait: boolean): Promise<void> {
@@ -87,10 +103,10 @@ export class Copier {
     } catch (error) {
       if (!isStatus(error)) throw error
       if (isStatus(error, 'AlreadyExists')) {
-        this.#there.push(lineOf(kind, draft))
+        this.#there.add(lineOf(kind, draft))
         const there = await resources.get(ref).catch(() => undefined)
         if (there) this.#uids.set(uid, there.metadata.uid ?? '')
-      } else if (mayWait) this.#waiting.push(copy)
+      } else if (mayWait && !isStatus(error, 'Invalid')) this.#waiting.push(copy)
       else this.fail(`${lineOf(kind, draft)}: ${messageOf(error)}`)
     }
   }

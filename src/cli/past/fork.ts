@@ -43,8 +43,8 @@ export async function copyPast(from: Past, to: Transport, clock: Clock): Promise
   }
   await copier.retry()
   await copier.linkOwners()
-  const { created, there, failed } = copier.report
-  return { created, there: there.length, failed, left, kindsLeft: [...kindsLeftOut(kinds), ...unreadable] }
+  const { created, thereCount, failed } = copier.report
+  return { created, there: thereCount, failed, left, kindsLeft: [...kindsLeftOut(kinds), ...unreadable] }
 }
 
 /** The objects of a kind; none of one without history, which is added to `unreadable`. */

@@ -16,14 +16,20 @@ export const nameOf = ({ resource, group }: Pick<Kind, 'resource' | 'group'>): s
 
 /** Each resource once, in its group's preferred version, if it can be listed. Groups whose server does not answer are left out. */
 export async function listableKinds(transport: Transport): Promise<readonly Kind[]> {
-  const { resources } = await createDiscovery(transport).resources()
+  return (await discoverKinds(transport)).kinds
+}
+
+/** The same, with the reason for each group version whose server does not answer. */
+export async function discoverKinds(transport: Transport): Promise<{ readonly kinds: readonly Kind[]; readonly failed: ReadonlyMap<string, Error> }> {
+  const { resources, failed } = await createDiscovery(transport).resources()
   const known = new Set<string>()
-  return resources.filter((kind) => {
+  const kinds = resources.filter((kind) => {
     const name = nameOf(kind)
     if (known.has(name) || !kind.verbs.includes('list')) return false
     known.add(name)
     return true
   })
+  return { kinds, failed }
 }
 
 /** A kind by plural, singular, short name or kind, with or without its group. @throws CommandError usage */
@@ -67,12 +73,12 @@ export class NoHistory extends CommandError {
   }
 }
 
+/** Whether the kind cannot be listed by any user: its server has no history, or no lists. */
+export const isUnlistable = (error: unknown): boolean => error instanceof NoHistory || isStatus(error, 'MethodNotAllowed') || isStatus(error, 'NotFound')
+
 /** Whether a kind is skipped when all kinds are read: its server has no history, or refuses lists. */
 export function isUnreadable(error: unknown): boolean {
-  return (
-    error instanceof NoHistory ||
-    ['Forbidden', 'MethodNotAllowed', 'NotFound', 'ServiceUnavailable', 'BadRequest', 'Invalid'].some((reason) => isStatus(error, reason as 'NotFound'))
-  )
+  return isUnlistable(error) || ['Forbidden', 'ServiceUnavailable', 'BadRequest', 'Invalid'].some((reason) => isStatus(error, reason as 'Forbidden'))
 }
 
 /** Namespace and name; the order of keys in a list. */

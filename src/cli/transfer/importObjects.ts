@@ -6,7 +6,7 @@ import { messageOf } from '#base/messageOf'
 import { createClient } from '#client/clientOverTransport'
 import { createDiscovery } from '#client/discovery/discovery'
 import type { Transport } from '#client/transport'
-import { Copier, type CopyReport, lineOf } from '../past/copier.ts'
+import { Copier, type CopyReport, FirstLines, lineOf } from '../past/copier.ts'
 import { type Draft, ownersOf } from '../past/forkPlan.ts'
 import type { Kind, PastObject } from '../past/objects.ts'
 
@@ -23,6 +23,7 @@ export interface Imported {
 export async function importObjects(to: Transport, clock: Clock, objects: AsyncIterable<Imported>): Promise<CopyReport> {
   const copier = new Copier(to, clock)
   const kinds = createKinds(to)
+  const defined = new Set<string>()
   let defines = false
   for await (const { line, object } of objects) {
     if (defines && !isDefinition(object)) {
@@ -30,10 +31,13 @@ export async function importObjects(to: Transport, clock: Clock, objects: AsyncI
       await copier.retry()
       defines = false
     }
-    const kind = (await kinds.of(object)) ?? (await kinds.waitFor(object, clock))
+    const kind = (await kinds.of(object)) ?? (defined.has(groupKindOf(object)) ? await kinds.waitFor(object, clock) : undefined)
     if (!kind) copier.fail(`line ${line}: the cluster serves no ${object.kind} of ${object.apiVersion}`)
     else await copier.add({ kind, draft: draftOf(object), uid: uidOf(object), owners: ownersOf(object as unknown as PastObject) })
-    defines ||= isDefinition(object)
+    if (isDefinition(object)) {
+      defines = true
+      defined.add(definedBy(object))
+    }
   }
   await copier.retry()
   await copier.linkOwners()
@@ -46,15 +50,15 @@ export async function importObjects(to: Transport, clock: Clock, objects: AsyncI
 export async function tryImport(to: Transport, objects: AsyncIterable<Imported>): Promise<CopyReport> {
   const kinds = createKinds(to)
   const made = { namespaces: new Set<string>(), kinds: new Set<string>() }
-  const [there, failed]: [string[], string[]] = [[], []]
+  const [there, failed] = [new FirstLines(), new FirstLines()]
   let created = 0
   for await (const { line, object } of objects) {
     const { name = '', namespace = '' } = object.metadata
     const kind = await kinds.of(object)
     if (isDefinition(object)) made.kinds.add(definedBy(object))
     if (!kind || made.namespaces.has(namespace)) {
-      if (kind || made.kinds.has(`${String(object.apiVersion).split('/')[0]} ${object.kind}`)) created++
-      else failed.push(`line ${line}: the cluster serves no ${object.kind} of ${object.apiVersion}`)
+      if (kind || made.kinds.has(groupKindOf(object))) created++
+      else failed.add(`line ${line}: the cluster serves no ${object.kind} of ${object.apiVersion}`)
       continue
     }
     try {
@@ -65,11 +69,11 @@ export async function tryImport(to: Transport, objects: AsyncIterable<Imported>)
       if (kind.group === '' && kind.resource === 'namespaces') made.namespaces.add(name)
     } catch (error) {
       if (!isStatus(error)) throw error
-      if (isStatus(error, 'AlreadyExists')) there.push(lineOf(kind, object))
-      else failed.push(`${lineOf(kind, object)}: ${messageOf(error)}`)
+      if (isStatus(error, 'AlreadyExists')) there.add(lineOf(kind, object))
+      else failed.add(`${lineOf(kind, object)}: ${messageOf(error)}`)
     }
   }
-  return { created, there, failed }
+  return { created, thereCount: there.count, there: there.lines, failed: failed.lines }
 }
 
 const isDefinition = ({ kind }: Draft) => kind === 'CustomResourceDefinition' || kind === 'Namespace'
@@ -78,6 +82,8 @@ function definedBy({ spec }: Draft): string {
   const names = spec?.names as { readonly kind?: string } | undefined
   return `${spec?.group} ${names?.kind}`
 }
+
+const groupKindOf = ({ apiVersion, kind }: Draft) => `${String(apiVersion).split('/')[0]} ${kind}`
 
 const uidOf = ({ metadata }: Draft) => String(metadata.uid ?? '')
 

@@ -2,11 +2,12 @@
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import { messageOf } from '#base/messageOf'
+import type { BootstrapToken } from '#cli/bootstrapToken'
 import { CommandError } from '#cli/exitCodes'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
 import { createHttpTransport } from '#client/httpTransport'
-import type { BootstrapToken, TrustedCluster } from './verifyClusterInfo.ts'
+import type { TrustedCluster } from './verifyClusterInfo.ts'
 
 /**
  * What `get` answers; undefined when the cluster does not have it, or does not show it.

@@ -10,10 +10,7 @@ import type { KeyPair } from '../pki/certificates.ts'
 import { ensureClientCertificate, ensurePki } from '../pki/pki.ts'
 import type { ControlPlaneFiles } from './controlPlanePaths.ts'
 import type { ControlPlanePlan } from './controlPlanePlan.ts'
-import { isAmong, publicKeyOf, type SharedCertificates } from './sharedCertificates.ts'
-
-/** The entries of pki that other control planes share; those of etcd only where etcd asks for certificates. */
-export const etcdFiles = { ca: 'external-etcd-ca.crt', cert: 'external-etcd.crt', key: 'external-etcd.key' } as const
+import { isAmong, type SharedCertificates, sharedFiles } from './sharedCertificates.ts'
 
 /** @throws CommandError alreadyExists when this machine has joined, or keys of a cluster are there */
 export async function refuseJoined({ pki, plan }: ControlPlaneFiles, configDir: string): Promise<void> {
@@ -46,19 +43,7 @@ function belongsToCluster(file: string): CommandError {
 export async function writeControlPlane(files: ControlPlaneFiles, shared: SharedCertificates, plan: ControlPlanePlan): Promise<void> {
   await makeDirectory(path.dirname(files.pki), 0o755)
   await makeDirectory(files.pki, 0o700)
-  const { ca, frontProxyCa, serviceAccountKey, etcd } = shared
-  const contents = {
-    'ca.crt': ca.cert,
-    'ca.key': ca.key,
-    'front-proxy-ca.crt': frontProxyCa.cert,
-    'front-proxy-ca.key': frontProxyCa.key,
-    'sa.key': serviceAccountKey,
-    'sa.pub': publicKeyOf(serviceAccountKey),
-    [etcdFiles.ca]: etcd.ca,
-    [etcdFiles.cert]: etcd.cert,
-    [etcdFiles.key]: etcd.key,
-  }
-  for (const [name, text] of Object.entries(contents)) {
+  for (const [name, text] of Object.entries(sharedFiles(shared))) {
     if (text !== '') await writeFileAtomic(path.join(files.pki, name), text, name.endsWith('.key') ? 0o600 : 0o644)
   }
   await writeFileAtomic(files.plan, `${JSON.stringify(plan, null, 2)}\n`, 0o600)
@@ -69,7 +54,7 @@ export async function readPlan({ plan }: ControlPlaneFiles): Promise<ControlPlan
   const text = await readTextIfExists(plan)
   if (text === undefined) {
     throw new CommandError('notFound', `${plan} is not there: this machine is no control plane yet`, {
-      hint: 'skiff token create --print-join-command --certificate-key KEY prints the command to join with',
+      hint: 'on a control plane: skiff certs upload --print-join-command prints the command to join with',
     })
   }
   return JSON.parse(text) as ControlPlanePlan

@@ -8,7 +8,7 @@ import { readDocuments } from '#cli/kubeadm/documents'
 import type { ClusterState } from '../localCluster/clusterState.ts'
 import { controlPlaneFiles } from './controlPlanePaths.ts'
 import { planControlPlane, refuseUnshared } from './controlPlanePlan.ts'
-import { clusterConfigurationOf } from './publishedConfiguration.ts'
+import { clusterConfigurationOf, sharedEtcdOf } from './publishedConfiguration.ts'
 
 const ofEtcd = ['--etcd-servers=https://10.0.0.9:2379,https://10.0.0.8:2379', '--etcd-cafile=/a/ca.crt', '--etcd-certfile=/a/c.crt', '--etcd-keyfile=/a/c.key']
 const state: ClusterState = {
@@ -91,3 +91,25 @@ for (const { name, state: given, message } of refused) {
     )
   })
 }
+
+for (const url of [
+  'http://localhost:2379',
+  '127.0.0.1:2379',
+  'https://127.8.0.1:2379',
+  'https://[::1]:2379',
+  'https://etcd.localhost:2379',
+  'unix:///run/etcd.sock',
+])
+  test(`HA-01 an etcd at ${url} is not shared, and a further control plane is refused over it`, () => {
+    const given = { ...state, apiServerArgs: [`--etcd-servers=https://10.0.0.9:2379,${url}`] }
+    assert.equal(sharedEtcdOf(given), undefined)
+    assert.throws(
+      () => refuseUnshared(published(given).settings),
+      (error: CommandError) => error.exit === 'unmetPrerequisite' && error.message.includes(`reaches its etcd at ${url}`),
+    )
+  })
+
+test('HA-01 an etcd is shared whose endpoints are of other machines, by name or address', () => {
+  const endpoints = ['https://etcd.example.com:2379', 'https://10.0.0.9:2379', 'https://[fd00::9]:2379']
+  assert.deepEqual(sharedEtcdOf({ apiServerArgs: [`--etcd-servers=${endpoints.join(',')}`] })?.endpoints, endpoints)
+})

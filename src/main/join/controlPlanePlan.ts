@@ -12,6 +12,7 @@ import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { usualRanges } from '../vnode/ranges.ts'
 import type { ControlPlaneFiles } from './controlPlanePaths.ts'
 import type { EtcdClientFiles } from './sharedCertificates.ts'
+import { notShared, ownEndpoint } from './sharedEtcd.ts'
 
 /** Kept in a file, for the next start. */
 export interface ControlPlanePlan {
@@ -106,20 +107,10 @@ function words(args: readonly Arg[]): string[] {
 }
 
 function sharedEtcd({ etcd }: ClusterSettings): readonly string[] {
-  if (etcd === undefined || etcd === 'local') {
-    throw new CommandError(
-      'unmetPrerequisite',
-      'the cluster keeps its objects on its own machine: a control plane on another machine needs an etcd that both reach',
-      {
-        hint: 'make the cluster over such an etcd: skiff up NAME --etcd-servers https://HOST:2379,… --apiserver-advertise-address IP',
-      },
-    )
-  }
-  const loopback = etcd.endpoints.find((url) => /^(https?:\/\/)?(localhost|127\.|\[::1\])/.test(url))
-  if (loopback === undefined) return etcd.endpoints
-  throw new CommandError('unmetPrerequisite', `the cluster reaches its etcd at ${loopback}, which is another etcd on this machine, or none`, {
-    hint: 'make the cluster with addresses of etcd that every control plane reaches',
-  })
+  if (etcd === undefined || etcd === 'local') throw notShared('the cluster keeps its objects on its own machine')
+  const own = ownEndpoint(etcd.endpoints)
+  if (own === undefined) return etcd.endpoints
+  throw notShared(`the cluster reaches its etcd at ${own}, which is another etcd on this machine, or none`)
 }
 
 /** Two schedulers without a lease would both place each pod. */

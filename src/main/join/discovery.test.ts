@@ -173,6 +173,15 @@ for (const [name, isFile] of [
   })
 }
 
+test('HA-01 a machine takes the certificate key from standard input, from which not both secrets can come', options, async () => {
+  const words = ['127.0.0.1:1', '--control-plane', '--certificate-key-file', '-', ...flags]
+  const taken = join([...words, '--token', secret], { input: 'no key\n' })
+  assert.match(await taken.said, /--certificate-key: expected 64 hexadecimal digits/)
+  const both = join([...words, '--token-file', '-'])
+  assert.match(await both.said, /standard input can be one of them/)
+  assert.deepEqual([await taken.ended, await both.ended].flat(), [2, null, 2, null])
+})
+
 test('KUB-23 a signal ends the search for the cluster', { ...options, skip: process.platform === 'win32' }, async () => {
   using server = await serving(authority, () => joining.child.kill('SIGTERM'))
   const joining = join([`127.0.0.1:${server.place.port}`, '--token', secret, ...flags])

@@ -7,8 +7,9 @@ import type { TLSSocket } from 'node:tls'
 import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { messageOf } from '#base/messageOf'
+import type { BootstrapToken } from '#cli/bootstrapToken'
 import { CommandError } from '#cli/exitCodes'
-import { type AcceptedAuthorities, type BootstrapToken, signedDescription, type TrustedCluster, trustedCluster } from './verifyClusterInfo.ts'
+import { type AcceptedAuthorities, signedDescription, type TrustedCluster, trustedCluster } from './verifyClusterInfo.ts'
 
 const path = '/api/v1/namespaces/kube-public/configmaps/cluster-info'
 /** For a request and its whole answer. */

@@ -1,18 +1,18 @@
 /** The command line of `skiff join`, and the JoinConfiguration of kubeadm that --config names (L5): flags win over the file. */
-import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { messageOf } from '#base/messageOf'
+import type { BootstrapToken } from '#cli/bootstrapToken'
 import { CommandError } from '#cli/exitCodes'
 import { readConfigText, withWarnings } from '#cli/kubeadm/configFile'
 import { isAdvertisable, parseEndpoint } from '#cli/kubeadm/endpoint'
 import { type JoinSettings, readJoinConfiguration } from '#cli/kubeadm/joinConfiguration'
+import { givenSecret } from '#cli/secretFile'
 import { parseCertificateKey } from './certificateKey.ts'
 import { type ControlPlaneFiles, controlPlaneFiles } from './controlPlanePaths.ts'
 import type { Place } from './discovery.ts'
-import { type AcceptedAuthorities, acceptedAuthorities, type BootstrapToken, parseToken } from './verifyClusterInfo.ts'
+import { type AcceptedAuthorities, acceptedAuthorities, parseToken } from './verifyClusterInfo.ts'
 
 interface Joining {
   readonly place: Place
@@ -63,6 +63,7 @@ const flags = {
   'discovery-token-unsafe-skip-ca-verification': { type: 'boolean' },
   'control-plane': { type: 'boolean' },
   'certificate-key': { type: 'string' },
+  'certificate-key-file': { type: 'string' },
   'apiserver-advertise-address': { type: 'string' },
   'apiserver-bind-port': { type: 'string' },
   config: { type: 'string' },
@@ -92,12 +93,14 @@ export async function readJoinOptions(args: readonly string[]): Promise<JoinOpti
       values['discovery-token-ca-cert-hash'] ?? file?.hashes ?? [],
       values['discovery-token-unsafe-skip-ca-verification'] ?? file?.skipsVerification ?? false,
     ),
-    token: parseToken(await givenToken(values.token, values['token-file'], file?.token)),
+    token: parseToken(await givenToken(values, file)),
     nodeName: (values['node-name'] ?? file?.nodeName ?? os.hostname()).trim().toLowerCase(),
   }
   if (!controlPlane) return nodeJoin(joining, values, file, end < 0 ? [] : args.slice(end + 1))
-  const key = values['certificate-key'] ?? file?.controlPlane?.certificateKey
-  if (key === undefined) throw new CommandError('usage', '--certificate-key is missing', { hint: 'on a control plane: skiff certs upload prints it' })
+  const key = (await givenSecret('certificate-key', values['certificate-key'], values['certificate-key-file'])) ?? file?.controlPlane?.certificateKey
+  if (key === undefined) {
+    throw new CommandError('usage', '--certificate-key or --certificate-key-file is missing', { hint: 'on a control plane: skiff certs upload prints it' })
+  }
   return {
     as: 'controlPlane',
     ...joining,
@@ -112,7 +115,7 @@ export async function readJoinOptions(args: readonly string[]): Promise<JoinOpti
 }
 
 function nodeJoin(joining: Joining, values: ReturnType<typeof parsed>['values'], file: JoinSettings | undefined, kubeletFlags: readonly string[]): NodeJoin {
-  for (const name of ['certificate-key', 'apiserver-advertise-address', 'apiserver-bind-port'] as const)
+  for (const name of ['certificate-key', 'certificate-key-file', 'apiserver-advertise-address', 'apiserver-bind-port'] as const)
     if (values[name] !== undefined) throw new CommandError('usage', `--${name} needs --control-plane`)
   const { 'config-dir': dir, 'root-dir': rootDir, v } = values
   const files = {
@@ -143,16 +146,12 @@ function portOf(text: string | undefined): number | undefined {
 }
 
 /** @throws CommandError usage */
-async function givenToken(token: string | undefined, file: string | undefined, fromConfig: string | undefined): Promise<string> {
-  if (token !== undefined && file !== undefined) throw new CommandError('usage', '--token and --token-file: one of them is enough')
+async function givenToken(values: ReturnType<typeof parsed>['values'], file: JoinSettings | undefined): Promise<string> {
+  if (values['token-file'] === '-' && values['certificate-key-file'] === '-')
+    throw new CommandError('usage', '--token-file - and --certificate-key-file -: standard input can be one of them')
+  const token = (await givenSecret('token', values.token, values['token-file'])) ?? file?.token
   if (token !== undefined) return token
-  if (file === undefined && fromConfig !== undefined) return fromConfig
-  if (file === undefined) throw new CommandError('usage', '--token or --token-file is missing', { hint: 'skiff token create makes a token' })
-  try {
-    return (await (file === '-' ? text(process.stdin) : fs.readFile(file, 'utf8'))).trim()
-  } catch (error) {
-    throw new CommandError('usage', `--token-file ${file}: ${messageOf(error)}`, { cause: error })
-  }
+  throw new CommandError('usage', '--token or --token-file is missing', { hint: 'skiff token create makes a token' })
 }
 
 function parsed(args: readonly string[]) {

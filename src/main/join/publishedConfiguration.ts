@@ -6,6 +6,7 @@ import { kubernetesRelease } from '#base/version'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { type ClusterPaths, type ClusterState, joinEndpointOf } from '../localCluster/clusterState.ts'
 import { historyArgs } from '../localCluster/historyLimits.ts'
+import { ownEndpoint } from './sharedEtcd.ts'
 
 /** What kube-apiserver's flags say about an etcd that is there. */
 export interface EtcdFlags {
@@ -17,8 +18,14 @@ export interface EtcdFlags {
 
 const etcdFlags = { 'etcd-cafile': 'caFile', 'etcd-certfile': 'certFile', 'etcd-keyfile': 'keyFile' } as const
 
-/** The etcd that other machines may reach; undefined: the objects are in a file, or in an etcd of the cluster's own, which listens on loopback. */
-export function sharedEtcdOf({ apiServerArgs = [] }: Pick<ClusterState, 'apiServerArgs'>): EtcdFlags | undefined {
+/** The etcd that other machines may reach; undefined: the objects are in a file, or in an etcd of this machine. */
+export function sharedEtcdOf(state: Pick<ClusterState, 'apiServerArgs'>): EtcdFlags | undefined {
+  const etcd = externalEtcdOf(state)
+  return etcd && ownEndpoint(etcd.endpoints) === undefined ? etcd : undefined
+}
+
+/** The etcd that the user has named. */
+export function externalEtcdOf({ apiServerArgs = [] }: Pick<ClusterState, 'apiServerArgs'>): EtcdFlags | undefined {
   const flags = new Map(apiServerArgs.map(asFlag).map(({ name, value }) => [name, value]))
   const endpoints = (flags.get('etcd-servers') ?? '').split(',').filter((url) => url !== '')
   if (endpoints.length === 0) return undefined
@@ -31,7 +38,7 @@ export function clusterConfigurationOf(state: ClusterState, paths: Pick<ClusterP
   const { clusterCidr, serviceCidr, clusterDomain } = addressPlanOf(state)
   const ofEtcd = new Set(['etcd-servers', ...Object.keys(etcdFlags)])
   const extraArgs = (args: readonly string[]) => args.map(asFlag).filter(({ name }) => !ofEtcd.has(name))
-  const external = sharedEtcdOf(state)
+  const external = externalEtcdOf(state)
   return {
     apiVersion: 'kubeadm.k8s.io/v1beta4',
     kind: 'ClusterConfiguration',

@@ -18,7 +18,7 @@ const noEtcd = { ca: '', cert: '', key: '' }
 const refusedWith = (exit: CommandError['exit'], message: RegExp) => (error: CommandError) => error.exit === exit && message.test(error.message)
 
 test('HA-01 sealed certificates open with their key, whole, the empty ones of etcd included', () => {
-  const entries = sealedEntries(pki, noEtcd, key)
+  const entries = sealedEntries({ ...pki, etcd: noEtcd }, key)
   assert.deepEqual(Object.keys(entries).sort(), [
     'ca.crt',
     'ca.key',
@@ -31,12 +31,12 @@ test('HA-01 sealed certificates open with their key, whole, the empty ones of et
     'sa.pub',
   ])
   assert.deepEqual(unsealedEntries(entries, key, ca.cert), { ca, frontProxyCa, serviceAccountKey, etcd: noEtcd })
-  const withEtcd = sealedEntries(pki, { ca: foreign.cert, ...foreign }, key)
+  const withEtcd = sealedEntries({ ...pki, etcd: { ca: foreign.cert, ...foreign } }, key)
   assert.deepEqual(unsealedEntries(withEtcd, key, ca.cert).etcd, { ca: foreign.cert, ...foreign })
 })
 
 test('HA-01 sealed certificates show nothing of a key, and two uploads of one key differ', () => {
-  const [first, second] = [sealedEntries(pki, noEtcd, key), sealedEntries(pki, noEtcd, key)]
+  const [first, second] = [sealedEntries({ ...pki, etcd: noEtcd }, key), sealedEntries({ ...pki, etcd: noEtcd }, key)]
   assert.notEqual(first['ca.key'], second['ca.key'])
   for (const name of ['ca.key', 'sa.key', 'front-proxy-ca.key'])
     assert.ok(
@@ -56,31 +56,31 @@ test('HA-01 a sealed entry has kubeadm’s form: a nonce of 12 bytes, the conten
 })
 
 const refusals = [
-  { name: 'another key', entries: sealedEntries(pki, noEtcd, key), key: otherKey, exit: 'conflict', message: /the certificate key does not open/ },
+  { name: 'another key', entries: sealedEntries({ ...pki, etcd: noEtcd }, key), key: otherKey, exit: 'conflict', message: /the certificate key does not open/ },
   {
     name: 'one changed bit',
-    entries: { ...sealedEntries(pki, noEtcd, key), 'ca.key': flipped(sealedEntries(pki, noEtcd, key)['ca.key'] ?? '') },
+    entries: { ...sealedEntries({ ...pki, etcd: noEtcd }, key), 'ca.key': flipped(sealedEntries({ ...pki, etcd: noEtcd }, key)['ca.key'] ?? '') },
     key,
     exit: 'conflict',
     message: /the certificate key does not open/,
   },
   {
     name: 'a foreign authority',
-    entries: sealedEntries({ ...pki, ca: foreign }, noEtcd, key),
+    entries: sealedEntries({ ...pki, etcd: noEtcd, ca: foreign }, key),
     key,
     exit: 'conflict',
     message: /holds another authority than that of the cluster/,
   },
   {
     name: 'the key of another authority',
-    entries: sealedEntries({ ...pki, ca: { cert: ca.cert, key: foreign.key } }, noEtcd, key),
+    entries: sealedEntries({ ...pki, etcd: noEtcd, ca: { cert: ca.cert, key: foreign.key } }, key),
     key,
     exit: 'conflict',
     message: /ca\.crt and ca\.key, which do not belong together/,
   },
   {
     name: 'no key of the authority',
-    entries: { ...sealedEntries(pki, noEtcd, key), 'ca.key': '' },
+    entries: { ...sealedEntries({ ...pki, etcd: noEtcd }, key), 'ca.key': '' },
     key,
     exit: 'unmetPrerequisite',
     message: /has no ca\.key/,
@@ -106,7 +106,10 @@ for (const text of ['', 'abc', 'g'.repeat(64), '0'.repeat(63), '0'.repeat(65)]) 
 
 test('HA-01 an authority with an RSA key is refused: Skiff could not sign with it', async () => {
   const rsa = await rsaAuthority()
-  assert.throws(() => unsealedEntries(sealedEntries({ ...pki, ca: rsa }, noEtcd, key), key, rsa.cert), refusedWith('unmetPrerequisite', /is not ECDSA P-256/))
+  assert.throws(
+    () => unsealedEntries(sealedEntries({ ...pki, etcd: noEtcd, ca: rsa }, key), key, rsa.cert),
+    refusedWith('unmetPrerequisite', /is not ECDSA P-256/),
+  )
 })
 
 async function rsaAuthority(): Promise<KeyPair> {

@@ -7,7 +7,6 @@ import { certificateBlocks } from '#base/pem'
 import { CommandError } from '#cli/exitCodes'
 import { publicKeyHash } from '#cli/publicKeyHash'
 import type { KeyPair } from '../pki/certificates.ts'
-import type { Pki } from '../pki/pki.ts'
 import { sealed, unsealed } from './certificateKey.ts'
 
 export const certificatesSecret = 'kubeadm-certs'
@@ -29,24 +28,28 @@ export interface EtcdClientFiles {
 
 type Named = Readonly<Record<string, string>>
 
-/** The entries of the Secret, in base64. An empty one stays empty, as upstream. */
-export function sealedEntries(
-  { ca, frontProxyCa, serviceAccountKey }: Pick<Pki, 'ca' | 'frontProxyCa' | 'serviceAccountKey'>,
-  etcd: EtcdClientFiles,
-  key: Buffer,
-): Named {
-  const plain = {
+/** The files of etcd's client, which are there where etcd asks for certificates. */
+export const etcdFiles = { ca: 'external-etcd-ca.crt', cert: 'external-etcd.crt', key: 'external-etcd.key' } as const
+
+/** What is shared, by the names of its files. */
+export function sharedFiles({ ca, frontProxyCa, serviceAccountKey, etcd }: SharedCertificates): Named {
+  return {
     'ca.crt': ca.cert,
     'ca.key': ca.key,
     'front-proxy-ca.crt': frontProxyCa.cert,
     'front-proxy-ca.key': frontProxyCa.key,
     'sa.key': serviceAccountKey,
     'sa.pub': publicKeyOf(serviceAccountKey),
-    'external-etcd-ca.crt': etcd.ca,
-    'external-etcd.crt': etcd.cert,
-    'external-etcd.key': etcd.key,
+    [etcdFiles.ca]: etcd.ca,
+    [etcdFiles.cert]: etcd.cert,
+    [etcdFiles.key]: etcd.key,
   }
-  return Object.fromEntries(Object.entries(plain).map(([name, text]) => [name, text === '' ? '' : sealed(Buffer.from(text), key).toString('base64')]))
+}
+
+/** The entries of the Secret, in base64. An empty one stays empty, as upstream. */
+export function sealedEntries(shared: SharedCertificates, key: Buffer): Named {
+  const sealedText = (text: string) => (text === '' ? '' : sealed(Buffer.from(text), key).toString('base64'))
+  return Object.fromEntries(Object.entries(sharedFiles(shared)).map(([name, text]) => [name, sealedText(text)]))
 }
 
 /** Whether one of the authorities has the key of the certificate. @param authorities PEM */
@@ -54,7 +57,7 @@ export function isAmong(authorities: string, certificate: string): boolean {
   return certificateBlocks(authorities).some((authority) => publicKeyHash(authority) === publicKeyHash(certificate))
 }
 
-export function publicKeyOf(privateKey: string): string {
+function publicKeyOf(privateKey: string): string {
   return createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString()
 }
 
@@ -75,7 +78,7 @@ export function unsealedEntries(entries: Named, key: Buffer, trusted: string): S
     ca,
     frontProxyCa: pair('front-proxy-ca'),
     serviceAccountKey: required('sa', text('sa.key'), 'key'),
-    etcd: { ca: text('external-etcd-ca.crt'), cert: text('external-etcd.crt'), key: text('external-etcd.key') },
+    etcd: { ca: text(etcdFiles.ca), cert: text(etcdFiles.cert), key: text(etcdFiles.key) },
   }
 }
 

@@ -6,14 +6,10 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { parseYaml } from '#api/machinery/yaml'
 import { messageOf } from '#base/messageOf'
 import { certificateBlocks } from '#base/pem'
+import type { BootstrapToken } from '#cli/bootstrapToken'
 import { CommandError } from '#cli/exitCodes'
 import { publicKeyHash } from '#cli/publicKeyHash'
 import { detachedSignature } from '#controllers/bootstrap/signer'
-
-export interface BootstrapToken {
-  readonly id: string
-  readonly secret: string
-}
 
 export interface TrustedCluster {
   readonly server: string

@@ -42,6 +42,7 @@ A node needs containerd, and a network plugin for its pods. What follows -- are 
 
       --control-plane                            run API server, controllers and scheduler, over the cluster's etcd
       --certificate-key                          the key that skiff certs upload has printed on another control plane
+      --certificate-key-file                     a file with that key, or - for standard input
       --apiserver-advertise-address              this machine's address for the others (default: that from which it reaches the cluster)
       --apiserver-bind-port                      the port of its API (default: that of HOST:PORT; all control planes have the same)
 `

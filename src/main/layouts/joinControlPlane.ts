@@ -3,32 +3,25 @@
  * controllers and scheduler over the cluster's etcd in the foreground; the latter two elect who works. Upstream: kubeadm join --control-plane (v1.36).
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { connect } from 'node:net'
 import os from 'node:os'
 import { abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
+import type { BootstrapToken } from '#cli/bootstrapToken'
 import { CommandError, exitCodes } from '#cli/exitCodes'
 import { type ClusterSettings, readClusterConfiguration } from '#cli/kubeadm/clusterConfiguration'
 import { readDocuments } from '#cli/kubeadm/documents'
 import { joinEndpoint } from '#cli/kubeadm/endpoint'
 import { configMaps, secrets } from '#client/builtIn'
 import { askAsToken } from '../join/asToken.ts'
-import {
-  ensureComponentCertificates,
-  ensureControlPlane,
-  etcdFiles,
-  readPlan,
-  refuseForeignNode,
-  refuseJoined,
-  writeControlPlane,
-} from '../join/controlPlaneFiles.ts'
+import { ensureComponentCertificates, ensureControlPlane, readPlan, refuseForeignNode, refuseJoined, writeControlPlane } from '../join/controlPlaneFiles.ts'
 import type { ControlPlaneFiles } from '../join/controlPlanePaths.ts'
 import { type ControlPlanePlan, planControlPlane, refuseUnshared } from '../join/controlPlanePlan.ts'
 import { discoverCluster } from '../join/discovery.ts'
 import type { ControlPlaneJoin } from '../join/joinOptions.ts'
+import { localAddress } from '../join/localAddress.ts'
 import { done } from '../join/progressLines.ts'
-import { certificatesSecret, type SharedCertificates, unsealedEntries } from '../join/sharedCertificates.ts'
-import type { BootstrapToken, TrustedCluster } from '../join/verifyClusterInfo.ts'
+import { certificatesSecret, etcdFiles, type SharedCertificates, unsealedEntries } from '../join/sharedCertificates.ts'
+import type { TrustedCluster } from '../join/verifyClusterInfo.ts'
 import { createApiProbe } from '../localCluster/apiProbe.ts'
 import { ensurePki } from '../pki/pki.ts'
 import { clusterConfigKey, clusterConfigName } from './joinAccess.ts'
@@ -40,17 +33,17 @@ const renewEveryMs = 12 * 3_600_000
 
 /** Everything before the components. @throws CommandError */
 export async function joinControlPlane(join: ControlPlaneJoin, clock: Clock, signal: AbortSignal): Promise<void> {
-  const { place, token, authorities, files, configDir, certificateKey } = join
+  const { place, token, authorities, files, configDir } = join
   await refuseJoined(files, configDir)
   const cluster = await discoverCluster({ place, token, authorities, clock, signal })
   done(`The cluster at ${joinEndpoint(place)} is signed with token ${token.id}${authorities === 'any' ? '' : ', and its authority is the expected one'}`)
   await refuseForeignNode(files, cluster.ca)
-  const settings = await clusterSettings(cluster, token, clock)
+  const settings = await clusterSettings(cluster, token, clock, signal)
   refuseUnshared(settings)
-  const shared = await sharedCertificates(cluster, token, certificateKey, clock)
+  const shared = await sharedCertificates(cluster, join, clock, signal)
   const { hostname: host, port } = new URL(cluster.server)
   const joinedThrough = { host: host.replace(/^\[|\]$/g, ''), port: Number(port || 443) }
-  const server = { address: join.address ?? (await localAddress(place)), port: join.port, hostName: join.nodeName, joinedThrough }
+  const server = { address: join.address ?? (await localAddress(place, clock, signal)), port: join.port, hostName: join.nodeName, joinedThrough }
   const etcdClient = { ca: shared.etcd.ca && etcdFiles.ca, cert: shared.etcd.cert && etcdFiles.cert, key: shared.etcd.key && etcdFiles.key }
   const plan = planControlPlane(settings, server, files, etcdClient)
   await writeControlPlane(files, shared, plan)
@@ -58,9 +51,9 @@ export async function joinControlPlane(join: ControlPlaneJoin, clock: Clock, sig
 }
 
 /** @throws CommandError unmetPrerequisite */
-async function clusterSettings(cluster: TrustedCluster, token: BootstrapToken, clock: Clock): Promise<ClusterSettings> {
+async function clusterSettings(cluster: TrustedCluster, token: BootstrapToken, clock: Clock, signal: AbortSignal): Promise<ClusterSettings> {
   const name = { namespace: 'kube-system', name: clusterConfigName }
-  const found = await askAsToken(cluster, token, clock, (client) => client.of(configMaps).get(name))
+  const found = await askAsToken(cluster, token, clock, (client) => client.of(configMaps).get(name, { signal }))
   const text = found?.data?.[clusterConfigKey]
   // The warnings are for people who wrote the file.
   const report = { warnings: [] }
@@ -72,26 +65,17 @@ async function clusterSettings(cluster: TrustedCluster, token: BootstrapToken, c
 }
 
 /** @throws CommandError */
-async function sharedCertificates(cluster: TrustedCluster, token: BootstrapToken, certificateKey: Buffer, clock: Clock): Promise<SharedCertificates> {
+async function sharedCertificates(
+  cluster: TrustedCluster,
+  { token, certificateKey }: ControlPlaneJoin,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<SharedCertificates> {
   const name = { namespace: 'kube-system', name: certificatesSecret }
-  const found = await askAsToken(cluster, token, clock, (client) => client.of(secrets).get(name))
+  const found = await askAsToken(cluster, token, clock, (client) => client.of(secrets).get(name, { signal }))
   if (found) return unsealedEntries(found.data ?? {}, certificateKey, cluster.ca)
   throw new CommandError('notFound', `the cluster has no Secret ${certificatesSecret}: nothing was uploaded, or it has expired after two hours`, {
     hint: 'on a control plane: skiff certs upload',
-  })
-}
-
-/** The address from which this machine reaches the cluster. @throws CommandError timeout */
-function localAddress({ host, port }: { readonly host: string; readonly port: number }): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, host)
-    socket.once('connect', () => {
-      const { localAddress: address } = socket
-      socket.destroy()
-      if (address === undefined) reject(new CommandError('internal', 'the connection to the cluster has no address'))
-      else resolve(address)
-    })
-    socket.once('error', (error) => reject(new CommandError('timeout', `no API server answers at ${joinEndpoint({ host, port })}: ${error.message}`)))
   })
 }
 
@@ -120,7 +104,7 @@ export async function runControlPlane(files: ControlPlaneFiles, verbosity: strin
   }
   await Promise.allSettled(parts)
   await Promise.all(parts)
-  return isReady ? exitCodes.ok : exitCodes.timeout
+  return isReady ? exitCodes.ok : signal.aborted ? exitCodes.interrupted : exitCodes.timeout
 }
 
 /** One component as a child, which ends with this process. */

@@ -76,6 +76,11 @@ const refused = [
     state: { ...state, apiServerArgs: [], etcd: { token: 't', members: [] } },
     message: /in an etcd of its own, which listens on 127\.0\.0\.1/,
   },
+  {
+    name: 'in an etcd on loopback',
+    state: { ...state, apiServerArgs: ['--etcd-servers=http://127.0.0.1:2379'] },
+    message: /reaches its etcd at http:\/\/127\.0\.0\.1:2379: /,
+  },
 ]
 for (const { name, state: given, message } of refused) {
   test(`HA-01 nothing is uploaded for a cluster with its objects ${name}`, async () => {

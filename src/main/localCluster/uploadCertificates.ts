@@ -1,11 +1,13 @@
 /** `skiff certs upload` (L5): what a further control plane needs goes into a Secret, sealed, for two hours. Upstream: kubeadm's phases/copycerts (v1.36). */
 import fs from 'node:fs/promises'
+import { bodyOf } from '#cli/answers'
 import { bootstrapToken, bootstrapTokenSecret, secretsPath } from '#cli/bootstrapToken'
-import { CommandError } from '#cli/exitCodes'
+import type { CommandError } from '#cli/exitCodes'
 import { parseCertificateKey } from '../join/certificateKey.ts'
-import { type EtcdFlags, sharedEtcdOf } from '../join/publishedConfiguration.ts'
+import { type EtcdFlags, externalEtcdOf, sharedEtcdOf } from '../join/publishedConfiguration.ts'
 import { certificatesSecret, type EtcdClientFiles, sealedEntries } from '../join/sharedCertificates.ts'
-import type { ApiProbe, ProbeAnswer } from './apiProbe.ts'
+import { notShared, ownEndpoint } from '../join/sharedEtcd.ts'
+import type { ApiProbe } from './apiProbe.ts'
 import type { ClusterPaths, ClusterState } from './clusterState.ts'
 import type { LocalClusterDeps } from './deps.ts'
 import { loadPki } from './sharedPki.ts'
@@ -21,37 +23,27 @@ export async function uploadCertificates(
 ): Promise<void> {
   const key = parseCertificateKey(certificateKey)
   const etcd = sharedEtcdOf(state)
-  if (!etcd) throw notShared(state)
-  const data = sealedEntries(await loadPki(deps, paths, state), await etcdFiles(etcd), key)
+  if (!etcd) throw unshared(state)
+  const data = sealedEntries({ ...(await loadPki(deps, paths, state)), etcd: await etcdClientFiles(etcd) }, key)
   // The token can do nothing. It expires, its Secret is deleted then, and with it what it owns.
   const token = bootstrapTokenSecret(bootstrapToken(), { expiresMs: deps.clock.now() + livesMs, usages: [], description: `lifetime of ${certificatesSecret}` })
-  const owner = JSON.parse(check(state, await probe.post(secretsPath, token))) as { readonly metadata: { readonly name: string; readonly uid: string } }
+  const owner = JSON.parse(bodyOf(state.name, await probe.post(secretsPath, token))) as { readonly metadata: { readonly name: string; readonly uid: string } }
   const found = await probe.delete(`${secretsPath}/${certificatesSecret}`)
-  if (found?.status !== 404) check(state, found)
+  if (found?.status !== 404) bodyOf(state.name, found)
   const ownerReferences = [{ apiVersion: 'v1', kind: 'Secret', name: owner.metadata.name, uid: owner.metadata.uid, controller: true, blockOwnerDeletion: true }]
   const metadata = { namespace: 'kube-system', name: certificatesSecret, ownerReferences }
-  check(state, await probe.post(secretsPath, { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }))
+  bodyOf(state.name, await probe.post(secretsPath, { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }))
 }
 
-function notShared({ name, etcd }: ClusterState): CommandError {
-  const where = etcd ? 'in an etcd of its own, which listens on 127.0.0.1 alone' : 'in a file'
-  return new CommandError(
-    'unmetPrerequisite',
-    `cluster "${name}" keeps its objects ${where}: a control plane on another machine needs an etcd that both reach`,
-    {
-      hint: 'make the cluster over such an etcd: skiff up NAME --etcd-servers https://HOST:2379,… --apiserver-advertise-address IP',
-    },
-  )
+function unshared(state: ClusterState): CommandError {
+  const external = externalEtcdOf(state)
+  const where = external
+    ? `reaches its etcd at ${ownEndpoint(external.endpoints)}`
+    : `keeps its objects ${state.etcd ? 'in an etcd of its own, which listens on 127.0.0.1 alone' : 'in a file'}`
+  return notShared(`cluster "${state.name}" ${where}`)
 }
 
-async function etcdFiles({ caFile, certFile, keyFile }: EtcdFlags): Promise<EtcdClientFiles> {
+async function etcdClientFiles({ caFile, certFile, keyFile }: EtcdFlags): Promise<EtcdClientFiles> {
   const [ca, cert, key] = await Promise.all([caFile, certFile, keyFile].map((file) => (file === '' ? '' : fs.readFile(file, 'utf8'))))
   return { ca: ca ?? '', cert: cert ?? '', key: key ?? '' }
-}
-
-function check({ name }: ClusterState, answer: ProbeAnswer | undefined): string {
-  if (!answer) throw new CommandError('unmetPrerequisite', `cluster "${name}" does not answer`, { hint: `start it first: skiff start ${name}` })
-  if (answer.status < 300) return answer.body
-  const { message = `status ${answer.status}` } = JSON.parse(answer.body || '{}') as { readonly message?: string }
-  throw new CommandError('internal', message)
 }

@@ -2,14 +2,13 @@
  * Saves the store of a cluster to a file (L5): from the running server, from the file of a stopped one, or from a member of etcd. The file appears under its name
  * when it is complete and on the disk. Upstream: etcd client/v3/snapshot (v3.6).
  */
-import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
-import path from 'node:path'
+import type { FileHandle } from 'node:fs/promises'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
-import { asCommandError } from '#cli/systemErrors'
+import { openOutput } from '#cli/outputFile'
 import { GrpcError } from '#grpc/grpcError'
-import { exists, listIfExists, syncDirectory } from '#host/files'
-import { startTimeOf } from '#host/processes'
+import { exists } from '#host/files'
+import { completePart } from '#host/partFile'
 import { targetOf } from '#store/drivers/etcd/member'
 import { snapshotOf } from '#store/drivers/etcd/snapshotStream'
 import { digestOf, hasTrailer, trailerBytes, writeAll, writeDatabase } from '#store/snapshot/snapshotFile'
@@ -34,45 +33,15 @@ interface Saving {
 
 /** @returns the length of the file in bytes. @throws CommandError */
 export async function saveSnapshot(saving: Saving, file: string): Promise<number> {
-  const folder = path.dirname(path.resolve(file))
-  const part = `${file}.${process.pid}.part`
-  const handle = await create(file, folder, part)
   try {
-    await write(handle, saving)
-    await checkTrailer(handle)
-    await handle.sync()
-    const { size } = await handle.stat()
-    await handle.close()
-    await rename(part, file)
-    await syncDirectory(folder)
-    return size
+    return await completePart(await openOutput(file), async (handle) => {
+      await write(handle, saving)
+      await checkTrailer(handle)
+      return (await handle.stat()).size
+    })
   } catch (error) {
-    await handle.close().catch(() => {})
-    await rm(part, { force: true })
     if (isStoreError(error, 'noSpace')) throw new CommandError('unmetPrerequisite', `the disk of ${saving.paths.store} is full`, { cause: error })
-    // The error of a write names no file.
-    throw error instanceof Error && 'syscall' in error && !('path' in error) ? Object.assign(error, { path: file }) : error
-  }
-}
-
-async function create(file: string, folder: string, part: string): Promise<FileHandle> {
-  const hint = 'name another file'
-  if (!(await exists(folder))) throw new CommandError('notFound', `the folder ${folder} does not exist`, { hint })
-  if ((await stat(file).catch(() => undefined))?.isDirectory()) throw new CommandError('usage', `${file} is a directory, a file is needed`, { hint })
-  try {
-    await removeLeftParts(folder, path.basename(file))
-    // Only the owner may read it: it holds the Secrets of the cluster. A file that another user has put there is not written to.
-    return await open(part, 'wx+', 0o600)
-  } catch (error) {
-    throw asCommandError(error, hint)
-  }
-}
-
-/** Parts of processes that were killed. One that runs may be saving to the same file. */
-async function removeLeftParts(folder: string, base: string): Promise<void> {
-  for (const name of await listIfExists(folder)) {
-    const pid = name.startsWith(`${base}.`) ? /^\.(\d+)\.part$/.exec(name.slice(base.length))?.[1] : undefined
-    if (pid !== undefined && (Number(pid) === process.pid || (await startTimeOf(Number(pid))) === undefined)) await rm(path.join(folder, name)).catch(() => {})
+    throw error
   }
 }
 
