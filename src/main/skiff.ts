@@ -28,6 +28,7 @@ const components = {
 }
 
 try {
+  if (role === 'server' || role === 'apiserver' || role === 'controller-manager' || role === 'scheduler' || role === 'etcd' || role === 'part') optimizeEarly()
   if (role === 'kubelet' || role === 'join' || role === 'node-agent' || role === 'node-ingress') keepYoungGenerationSmall()
   if (role === 'part') endWithParent()
   if (role === 'dialer') (await import('./layouts/dialerProcess.ts')).runDialerProcess()
@@ -49,6 +50,14 @@ try {
  */
 function keepYoungGenerationSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1')
+}
+
+/**
+ * V8 compiles a function for speed after it has run this many bytes of bytecode (default 67,584). Most clusters live for a few thousand requests, which
+ * cost a fifth less CPU this way; the later ones cost no more (`bench/pair.ts`).
+ */
+function optimizeEarly(): void {
+  setFlagsFromString('--interrupt-budget=16896')
 }
 
 /** Runs until a signal asks it to end; a second signal ends it at once. */
