@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { Exec } from '#host/exec'
 import { exists, freeBytesOf } from '#host/files'
 import {
-  type CsiController,
   type CreateVolumeRequest,
+  type CsiController,
   CsiError,
   type TextMap,
   type Topology,
@@ -60,7 +60,10 @@ export function createController(driver: HostPath): CsiController {
     },
     listVolumes: async (page) => {
       const { entries, nextToken } = pageOf(file.state.volumes, page)
-      return { entries: await Promise.all(entries.map(async (one) => ({ volume: volumeMessage(driver, one), status: await statusOf(driver, one) }))), nextToken }
+      return {
+        entries: await Promise.all(entries.map(async (one) => ({ volume: volumeMessage(driver, one), status: await statusOf(driver, one) }))),
+        nextToken,
+      }
     },
     controllerGetVolume: async ({ volumeId }) => {
       const volume = volumeOf(file.state, volumeId)
@@ -74,10 +77,9 @@ export function createController(driver: HostPath): CsiController {
     controllerExpandVolume: async ({ volumeId, capacityRange }) => {
       const { accessType, capacityBytes: old } = volumeOf(file.state, volumeId)
       const capacityBytes = sizeIn(capacityRange, old)
-      if (capacityBytes > old) {
-        await growContent(file.contentOf(volumeId), accessType, capacityBytes)
-        await file.update((state) => reserve(driver, state, { ...volumeOf(state, volumeId), capacityBytes }))
-      }
+      if (capacityBytes > old) await file.update((state) => reserve(driver, state, { ...volumeOf(state, volumeId), capacityBytes }))
+      // Also without a change: a crash may have been between the two.
+      await growContent(file.contentOf(volumeId), accessType, capacityBytes)
       return { capacityBytes, nodeExpansionRequired: accessType === 'block' }
     },
     controllerModifyVolume: async ({ volumeId, mutableParameters }) => {

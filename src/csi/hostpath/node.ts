@@ -117,7 +117,8 @@ async function publish(driver: OnNode, request: NodePublishVolumeRequest): Promi
 function isPublishedAs({ published }: StoredVolume, path: string, { readonly, mode }: Publication): boolean {
   const here = published.find(([target]) => target === path)?.[1]
   if (here && (here.readonly !== readonly || here.mode !== mode)) throw new CsiError('ALREADY_EXISTS', 'the volume is published there in another way')
-  if (!here && published.length > 0 && mode === 'SINGLE_NODE_SINGLE_WRITER') throw new CsiError('FAILED_PRECONDITION', 'the volume is published at another path')
+  if (!here && published.length > 0 && mode === 'SINGLE_NODE_SINGLE_WRITER')
+    throw new CsiError('FAILED_PRECONDITION', 'the volume is published at another path')
   return here !== undefined
 }
 

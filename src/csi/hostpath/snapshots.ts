@@ -91,8 +91,7 @@ const membersOf = (state: State, group: StoredGroup) => state.snapshots.filter((
 
 function checkMembers(state: State, group: StoredGroup, ids: readonly string[]): void {
   const members = membersOf(state, group)
-  if (ids.length !== members.length || ids.some((id) => !members.includes(id)))
-    throw new CsiError('INVALID_ARGUMENT', 'snapshotIds are not those of the group')
+  if (ids.length !== members.length || ids.some((id) => !members.includes(id))) throw new CsiError('INVALID_ARGUMENT', 'snapshotIds are not those of the group')
 }
 
 const timestamp = (ms: number): Timestamp => ({ seconds: Math.floor(ms / 1000), nanos: (ms % 1000) * 1_000_000 })

@@ -195,7 +195,9 @@ export interface CsiController {
 }
 
 export interface CsiGroupController {
-  createVolumeGroupSnapshot(request: WithSecrets & { readonly name: string; readonly sourceVolumeIds: readonly string[]; readonly parameters: TextMap }): Answer<{
+  createVolumeGroupSnapshot(
+    request: WithSecrets & { readonly name: string; readonly sourceVolumeIds: readonly string[]; readonly parameters: TextMap },
+  ): Answer<{
     readonly groupSnapshot: VolumeGroupSnapshot
   }>
   deleteVolumeGroupSnapshot(request: WithSecrets & { readonly groupSnapshotId: string; readonly snapshotIds: readonly string[] }): Done

@@ -53,7 +53,8 @@ function guardedMethods(part: object, busy: Set<string>): Methods {
   for (const name of methodNamesOf(part)) {
     const method = (part as Readonly<Record<string, (request: object) => unknown>>)[name]
     const wireName = name.charAt(0).toUpperCase() + name.slice(1)
-    if (typeof method === 'function') methods[wireName] = (request: object) => guard(wireName, request, busy, async () => (await method.call(part, request)) ?? {})
+    if (typeof method === 'function')
+      methods[wireName] = (request: object) => guard(wireName, request, busy, async () => (await method.call(part, request)) ?? {})
   }
   return methods
 }
@@ -96,7 +97,10 @@ interface Named {
 }
 
 /** Also the sources of copies, so that they stay until the copy is complete. */
-function keysOf(method: string, { volumeId, sourceVolumeId, sourceVolumeIds = [], snapshotId, groupSnapshotId, name, volumeContentSource }: Named): Set<string> {
+function keysOf(
+  method: string,
+  { volumeId, sourceVolumeId, sourceVolumeIds = [], snapshotId, groupSnapshotId, name, volumeContentSource }: Named,
+): Set<string> {
   if (reading.test(method)) return new Set()
   const volumes = [volumeId, sourceVolumeId, ...sourceVolumeIds, volumeContentSource?.volume?.volumeId]
   const keys: readonly (readonly [string, string | undefined])[] = [

@@ -128,7 +128,7 @@ message ValidateVolumeCapabilitiesResponseConfirmed {
 message ListVolumesRequest { int32 max_entries = 1; string starting_token = 2; }
 message ListVolumesResponse { repeated ListVolumesResponseEntry entries = 1; string next_token = 2; }
 message ListVolumesResponseVolumeStatus { repeated string published_node_ids = 1; VolumeCondition volume_condition = 2; }
-message ListVolumesResponseEntry { Volume volume = 1; VolumeStatus status = 2; }
+message ListVolumesResponseEntry { Volume volume = 1; ListVolumesResponseVolumeStatus status = 2; }
 message ControllerGetVolumeRequest { string volume_id = 1; }
 message ControllerGetVolumeResponse { Volume volume = 1; ControllerGetVolumeResponseVolumeStatus status = 2; }
 message ControllerGetVolumeResponseVolumeStatus { repeated string published_node_ids = 1; VolumeCondition volume_condition = 2; }

@@ -1,7 +1,8 @@
 /** The host path CSI driver (L5): `skiff csi-hostpath`, in the foreground, for one node. */
-import { serveCsi } from '#csi/server/serveCsi'
-import { openHostPathDriver } from '#csi/hostpath/driver'
+
 import { aborted } from '#base/orAborted'
+import { openHostPathDriver } from '#csi/hostpath/driver'
+import { serveCsi } from '#csi/server/serveCsi'
 import { createExec } from '#host/exec'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { logs } from '../apiserver/options/logs.ts'
