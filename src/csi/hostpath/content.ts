@@ -2,7 +2,7 @@
  * The content of volumes and snapshots (L2): a directory `data`, or a sparse file `disk` for block access. Copies are made by cp(1): in a process of its own, shared
  * with the original where the file system can, and with the holes of sparse files.
  */
-import { mkdir, open, rm, truncate } from 'node:fs/promises'
+import { open, rm, truncate } from 'node:fs/promises'
 import path from 'node:path'
 import { check, type Exec } from '#host/exec'
 import { makeDirectory } from '#host/files'
@@ -16,7 +16,7 @@ export const diskOf = (content: string) => path.join(content, 'disk')
 export async function createContent(content: string, accessType: AccessType, bytes: number): Promise<void> {
   await orRemove(content, async () => {
     await makeDirectory(content, 0o700)
-    if (accessType === 'mount') return mkdir(dataOf(content), 0o777)
+    if (accessType === 'mount') return void (await makeDirectory(dataOf(content), 0o777))
     await (await open(diskOf(content), 'wx', 0o600)).close()
     await growContent(content, 'block', bytes)
   })

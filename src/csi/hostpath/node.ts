@@ -86,7 +86,8 @@ function volumeAt({ file }: OnNode, id: string, path: string): StoredVolume {
   return volume
 }
 
-async function stageDirectory({ file, exec, mounter, ...driver }: OnNode, id: string, path: string, { mount }: VolumeCapability): Promise<void> {
+async function stageDirectory(driver: OnNode, id: string, path: string, { mount }: VolumeCapability): Promise<void> {
+  const { file, exec, mounter } = driver
   const data = dataOf(file.contentOf(id))
   const group = mount?.volumeMountGroup ?? ''
   if (group !== '') {
@@ -95,7 +96,7 @@ async function stageDirectory({ file, exec, mounter, ...driver }: OnNode, id: st
     await check(exec, 'chmod', ['g+s', '--', data])
   }
   await makeDirectory(path)
-  if (!(await isMountPoint({ file, exec, mounter, ...driver }, path))) await mounter.mount({ source: data, target: path, options: ['bind'] })
+  if (!(await isMountPoint(driver, path))) await mounter.mount({ source: data, target: path, options: ['bind'] })
 }
 
 async function publish(driver: OnNode, request: NodePublishVolumeRequest): Promise<void> {

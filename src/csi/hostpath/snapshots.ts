@@ -6,6 +6,7 @@ import { checkParameters, type HostPath } from './controller.ts'
 import { pageOf, snapshotOf, volumeOf } from './lookup.ts'
 import { type State, type StoredGroup, type StoredSnapshot, withEntry, withoutEntry } from './state.ts'
 
+/** The methods of the controller about single snapshots. */
 export function createSnapshots(driver: HostPath): Pick<CsiController, 'createSnapshot' | 'deleteSnapshot' | 'listSnapshots' | 'getSnapshot'> {
   const { file } = driver
   return {
@@ -34,6 +35,7 @@ export function createSnapshots(driver: HostPath): Pick<CsiController, 'createSn
   }
 }
 
+/** Snapshots of several volumes, stored and removed together. */
 export function createGroupController(driver: HostPath): CsiGroupController {
   const { file } = driver
   return {

@@ -1,8 +1,9 @@
 /**
- * Serves a CSI driver on a unix socket (L2): the services that the driver has, with its capabilities. A request is checked before the driver's method runs, and
- * of two calls for one volume, snapshot or name at a time the second is ABORTED, as the specification allows: the caller repeats it.
+ * Serves a CSI driver on a unix socket (L2): the services that the driver has, with its capabilities. A request is checked before the driver's method runs. While
+ * a volume, snapshot or name is in use by one call, another call for it is ABORTED, as the specification allows: the caller repeats it.
  */
 import { isAbsolute } from 'node:path'
+import { messageOf } from '#base/messageOf'
 import { type GrpcClient, GrpcRefusal, type ServiceImplementation } from '#grpc/grpcService'
 import { csiProto } from '#grpc/proto/csi'
 import { serveUnix, type UnixServer } from '#grpc/unixServer'
@@ -77,7 +78,7 @@ async function guard<T>(method: string, request: object, busy: Set<string>, work
   try {
     return await work()
   } catch (error) {
-    throw error instanceof GrpcRefusal ? error : new CsiError(codeOf(error), error instanceof Error ? error.message : String(error))
+    throw error instanceof GrpcRefusal ? error : new CsiError(codeOf(error), messageOf(error))
   } finally {
     for (const key of keys) busy.delete(key)
   }
