@@ -9,6 +9,7 @@ const components = [
   'cel',
   'host',
   'grpc',
+  'csi',
   'http',
   'streaming',
   'client',
@@ -31,6 +32,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   api: ['base', 'cel'],
   host: ['base'],
   grpc: ['base'],
+  csi: ['base', 'grpc', 'host'],
   http: ['base'],
   streaming: ['base'],
   client: ['api', 'base', 'streaming'],
@@ -71,6 +73,7 @@ export const rooms: Readonly<Record<string, Readonly<Record<string, readonly str
     cel: ['gen', 'machinery', 'patch', 'schema'],
     kinds: ['cel', 'gen', 'helpers', 'machinery', 'schema', 'tables'],
   },
+  csi: { server: [], hostpath: ['server'] },
   ingress: { model: [], proxy: ['model'] },
   store: { bbolt: [], local: [], drivers: ['local'], snapshot: ['bbolt'], serve: ['snapshot'] },
   apiserver: {

@@ -17,6 +17,7 @@ fs.mkdirSync(`${root}dist`)
 const libraries = {
   client: 'src/main/package/client.ts',
   controller: 'src/main/package/controller.ts',
+  csi: 'src/main/package/csi.ts',
   scheduler: 'src/main/package/scheduler.ts',
   testing: 'src/testing/package.ts',
 }

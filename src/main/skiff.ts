@@ -24,6 +24,7 @@ const components = {
   scheduler: async (args: string[], signal: AbortSignal) => (await import('./layouts/scheduler.ts')).runSchedulerProcess(args, signal),
   kubelet: async (args: string[], signal: AbortSignal) => (await import('./layouts/kubelet.ts')).runKubeletProcess(args, signal),
   join: async (args: string[], signal: AbortSignal) => (await import('./layouts/join.ts')).runJoin(args, signal),
+  'csi-hostpath': async (args: string[], signal: AbortSignal) => (await import('./layouts/csiHostPath.ts')).runCsiHostPath(args, signal),
   'etcd serve': async (args: string[], signal: AbortSignal) => (await import('./layouts/etcdServer.ts')).runEtcdServer(args, signal),
 }
 

@@ -23,6 +23,7 @@ function pathWith(...programs: string[]): string {
 const toolchains: Readonly<Record<string, readonly string[]>> = {
   'client-go': ['go'],
   'controller-runtime': ['go'],
+  'csi-sanity': ['go'],
   etcd: ['go'],
   fabric8: ['javac', 'mvn'],
   'kube-rs': ['cargo'],

@@ -1,0 +1,37 @@
+/**
+ * A CSI driver whose volumes are directories and files of one node (L2), with every capability that the specification makes optional. Directories have no quota:
+ * their size is a promise that the driver accounts for. Counterpart: kubernetes-csi/csi-driver-host-path.
+ */
+import { skiffVersion } from '#base/version'
+import type { Exec } from '#host/exec'
+import { makePrivateDirectory } from '#host/files'
+import type { CsiDriver } from '../server/csiTypes.ts'
+import { createController, type HostPath } from './controller.ts'
+import { createNode } from './node.ts'
+import { createGroupController, createSnapshots } from './snapshots.ts'
+import { openState } from './state.ts'
+
+export const hostPathDriverName = 'hostpath.csi.skiff.dev'
+
+/** One process at a time may use the directory. @throws Error when its state cannot be read */
+export async function openHostPathDriver(settings: Omit<HostPath, 'file'> & { readonly exec: Exec }): Promise<CsiDriver> {
+  await makePrivateDirectory(settings.directory)
+  const driver: HostPath = { ...settings, file: await openState(settings.directory) }
+  return {
+    name: hostPathDriverName,
+    version: skiffVersion,
+    features: {
+      topology: true,
+      clones: true,
+      publishReadonly: true,
+      publishedNodes: true,
+      volumeCondition: true,
+      singleNodeMultiWriter: true,
+      volumeMountGroup: true,
+      expansion: 'ONLINE',
+    },
+    controller: { ...createController(driver), ...createSnapshots(driver) },
+    groupController: createGroupController(driver),
+    node: createNode(driver),
+  }
+}
