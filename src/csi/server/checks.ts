@@ -2,6 +2,7 @@
  * The checks of arguments that the specification demands of every driver (L2), made before the driver's method is called. Each failure is INVALID_ARGUMENT.
  * Specification: container-storage-interface/spec v1.12, "Size limits" and the required fields of each message.
  */
+import { bareMap } from '#base/bareMap'
 import { type CapacityRange, CsiError, type VolumeCapability } from './csiTypes.ts'
 
 type Request = Readonly<Record<string, unknown>>
@@ -10,7 +11,7 @@ type Request = Readonly<Record<string, unknown>>
 const longest = { text: 128, node: 256, map: 4096, path: 4096 } as const
 
 /** Members that a request must name, by method. */
-const required: Readonly<Record<string, readonly string[]>> = {
+const required: Readonly<Record<string, readonly string[]>> = bareMap({
   CreateVolume: ['name', 'volumeCapabilities'],
   DeleteVolume: ['volumeId'],
   ControllerPublishVolume: ['volumeId', 'nodeId', 'volumeCapability'],
@@ -31,7 +32,7 @@ const required: Readonly<Record<string, readonly string[]>> = {
   NodeUnpublishVolume: ['volumeId', 'targetPath'],
   NodeGetVolumeStats: ['volumeId', 'volumePath'],
   NodeExpandVolume: ['volumeId', 'volumePath'],
-}
+})
 
 /** @throws CsiError INVALID_ARGUMENT */
 export function checkRequest(method: string, request: object): void {

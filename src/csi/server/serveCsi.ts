@@ -2,7 +2,9 @@
  * Serves a CSI driver on a unix socket (L2): the services that the driver has, with its capabilities. A request is checked before the driver's method runs. While
  * a volume, snapshot or name is in use by one call, another call for it is ABORTED, as the specification allows: the caller repeats it.
  */
+
 import { isAbsolute } from 'node:path'
+import { emptyMap } from '#base/bareMap'
 import { messageOf } from '#base/messageOf'
 import { type GrpcClient, GrpcRefusal, type ServiceImplementation } from '#grpc/grpcService'
 import { csiProto } from '#grpc/proto/csi'
@@ -50,7 +52,7 @@ function servicesOf(driver: CsiDriver): ServiceImplementation[] {
 
 /** The driver's methods by the names of the wire. */
 function guardedMethods(part: object, busy: Set<string>): Methods {
-  const methods: Record<string, Method> = {}
+  const methods = emptyMap<Method>()
   for (const name of methodNamesOf(part)) {
     const method = (part as Readonly<Record<string, (request: object) => unknown>>)[name]
     const wireName = name.charAt(0).toUpperCase() + name.slice(1)
