@@ -12,23 +12,28 @@ import type { AccessType } from './state.ts'
 export const dataOf = (content: string) => path.join(content, 'data')
 export const diskOf = (content: string) => path.join(content, 'disk')
 
-/** Removes what it made when it fails. */
-export async function createContent(content: string, accessType: AccessType, bytes: number): Promise<void> {
-  await orRemove(content, async () => {
-    await makeDirectory(content, 0o700)
-    if (accessType === 'mount') return void (await makeDirectory(dataOf(content), 0o777))
-    await (await open(diskOf(content), 'wx', 0o600)).close()
-    await growContent(content, 'block', bytes)
-  })
+/** On the disk when it resolves. */
+export async function createContent(exec: Exec, content: string, accessType: AccessType, bytes: number): Promise<void> {
+  await makeDirectory(content, 0o700)
+  if (accessType === 'mount') await makeDirectory(dataOf(content), 0o777)
+  else await (await open(diskOf(content), 'wx', 0o600)).close()
+  await growContent(content, accessType, bytes)
+  await sync(exec, content)
 }
 
-/** @param bytes the size of the copy of a disk */
+/** On the disk when it resolves. @param bytes the size of the copy of a disk @throws CsiError RESOURCE_EXHAUSTED on a full disk */
 export async function copyContent(exec: Exec, from: string, to: string, accessType: AccessType, bytes: number): Promise<void> {
-  await orRemove(to, async () => {
-    await check(exec, 'cp', ['-a', '--reflink=auto', '--sparse=always', '--', from, to])
-    await growContent(to, accessType, bytes)
+  // The words by which a full disk is recognized are those of this locale.
+  await check(exec, 'env', ['LC_ALL=C', 'cp', '-a', '--reflink=auto', '--sparse=always', '--', from, to]).catch((error: Error) => {
+    if (/no space left|disk quota exceeded/i.test(error.message)) throw new CsiError('RESOURCE_EXHAUSTED', error.message)
+    throw error
   })
+  await growContent(to, accessType, bytes)
+  await sync(exec, to)
 }
+
+/** A power cut must not leave an entry in the state without its content. */
+const sync = (exec: Exec, content: string) => check(exec, 'sync', ['--file-system', content])
 
 export async function growContent(content: string, accessType: AccessType, bytes: number): Promise<void> {
   if (accessType === 'block') await truncate(diskOf(content), bytes)
@@ -38,12 +43,12 @@ export async function removeContent(content: string): Promise<void> {
   await rm(content, { recursive: true, force: true })
 }
 
-async function orRemove(content: string, work: () => Promise<void>): Promise<void> {
+/** Removes the contents when the work that makes them fails. @throws what the work throws */
+export async function orRemove(contents: readonly string[], work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
-    await removeContent(content)
-    if (error instanceof Error && /no space left|disk quota exceeded/i.test(error.message)) throw new CsiError('RESOURCE_EXHAUSTED', error.message)
+    for (const content of contents) await removeContent(content)
     throw error
   }
 }

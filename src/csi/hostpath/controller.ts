@@ -12,8 +12,8 @@ import {
   type VolumeContentSource,
   type VolumeStatus,
 } from '../server/csiTypes.ts'
-import { copyContent, createContent, growContent, removeContent } from './content.ts'
-import { accessTypeOf, pageOf, sizeIn, snapshotOf, volumeOf } from './lookup.ts'
+import { copyContent, createContent, growContent, orRemove, removeContent } from './content.ts'
+import { accessTypeOf, changeVolume, pageOf, sizeIn, snapshotOf, volumeOf } from './lookup.ts'
 import { type AccessType, type State, type StateFile, type StoredVolume, withEntry, withoutEntry } from './state.ts'
 
 export interface HostPath {
@@ -34,8 +34,6 @@ const mutable: Readonly<Record<string, readonly string[]>> = { profile: ['standa
 
 export function createController(driver: HostPath): CsiController {
   const { file, nodeId } = driver
-  const change = (id: string, next: (volume: StoredVolume) => StoredVolume) =>
-    file.update((state) => ({ ...state, volumes: withEntry(state.volumes, next(volumeOf(state, id))) }))
   return {
     createVolume: async (request) => ({ volume: volumeMessage(driver, await createVolume(driver, request)) }),
     deleteVolume: ({ volumeId }) => deleteVolume(driver, volumeId),
@@ -46,12 +44,12 @@ export function createController(driver: HostPath): CsiController {
       const mode = volumeCapability.accessMode?.mode ?? 'UNKNOWN'
       if (attached && (attached.readonly !== readonly || attached.mode !== mode))
         throw new CsiError('ALREADY_EXISTS', 'the volume is published to the node in another way')
-      if (!attached) await change(volumeId, (volume) => ({ ...volume, attached: { readonly, mode } }))
+      if (!attached) await changeVolume(file, volumeId, (volume) => ({ ...volume, attached: { readonly, mode } }))
       return { publishContext: {} }
     },
     controllerUnpublishVolume: async ({ volumeId, nodeId: wanted }) => {
       if (wanted !== '' && wanted !== nodeId) return
-      if (file.state.volumes.find(({ id }) => id === volumeId)?.attached) await change(volumeId, (volume) => ({ ...volume, attached: undefined }))
+      if (file.state.volumes.find(({ id }) => id === volumeId)?.attached) await changeVolume(file, volumeId, (volume) => ({ ...volume, attached: undefined }))
     },
     validateVolumeCapabilities: ({ volumeId, volumeCapabilities, volumeContext, parameters, mutableParameters }) => {
       const { accessType } = volumeOf(file.state, volumeId)
@@ -85,7 +83,7 @@ export function createController(driver: HostPath): CsiController {
     controllerModifyVolume: async ({ volumeId, mutableParameters }) => {
       volumeOf(file.state, volumeId)
       checkMutable(mutableParameters)
-      await change(volumeId, (volume) => ({ ...volume, mutableParameters: { ...volume.mutableParameters, ...mutableParameters } }))
+      await changeVolume(file, volumeId, (volume) => ({ ...volume, mutableParameters: { ...volume.mutableParameters, ...mutableParameters } }))
     },
   }
 }
@@ -122,19 +120,12 @@ async function createVolume(driver: HostPath, request: CreateVolumeRequest): Pro
   // Without room for it, nothing is copied.
   reserve(driver, file.state, volume)
   const content = file.contentOf(volume.id)
-  await (source ? copyContent(exec, file.contentOf(source.id), content, accessType, capacityBytes) : createContent(content, accessType, capacityBytes))
-  await orRemoved(content, () => file.update((state) => reserve(driver, state, volume)))
+  await orRemove([content], async () => {
+    if (source) await copyContent(exec, file.contentOf(source.id), content, accessType, capacityBytes)
+    else await createContent(exec, content, accessType, capacityBytes)
+    await file.update((state) => reserve(driver, state, volume))
+  })
   return volume
-}
-
-/** @throws what `work` throws, after the content is removed */
-export async function orRemoved(content: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    await removeContent(content)
-    throw error
-  }
 }
 
 /** @throws CsiError ALREADY_EXISTS when the volume of that name is another one */

@@ -1,6 +1,6 @@
 /** The host path driver without mounts: restarts in the middle of an operation, a full disk, hostile ids. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
@@ -73,9 +73,42 @@ test('STO-08 a damaged state file is an error, and the content stays', async () 
   assert.deepEqual(contentIn(directory), [volume.volumeId])
 })
 
+test('STO-08 a state file that is missing beside content is an error, and content that is no volume stays', async () => {
+  const directory = newDirectory()
+  const { volume } = await (await open(directory)).controller.createVolume(create('a'))
+  mkdirSync(path.join(directory, 'content', 'lost+found'))
+  await open(directory)
+  rmSync(path.join(directory, 'state.json'))
+  await assert.rejects(open(directory), /state\.json is missing, and .* holds 1 volumes or snapshots/)
+  assert.deepEqual(contentIn(directory), ['lost+found', volume.volumeId])
+})
+
+for (const [first, second] of [
+  ['SINGLE_NODE_SINGLE_WRITER', 'SINGLE_NODE_MULTI_WRITER'],
+  ['SINGLE_NODE_MULTI_WRITER', 'SINGLE_NODE_SINGLE_WRITER'],
+] as const) {
+  test(`STO-08 a volume that is published as ${first} is not published at another path as ${second}`, async () => {
+    const directory = newDirectory()
+    const { volume } = await (await open(directory)).controller.createVolume(create('a'))
+    const file = path.join(directory, 'state.json')
+    const state = JSON.parse(readFileSync(file, 'utf8'))
+    Object.assign(state.volumes[0], { stagingPath: '/staged', published: [['/pod-a', { readonly: false, mode: first }]] })
+    writeFileSync(file, JSON.stringify(state))
+    const request = { volumeId: volume.volumeId, stagingTargetPath: '/staged', targetPath: '/pod-b', readonly: false, secrets }
+    const capability = { mount: {}, accessMode: { mode: second } } as const
+    const { node } = await open(directory)
+    await assert.rejects(
+      async () => node.nodePublishVolume({ ...request, publishContext: {}, volumeContext: {}, volumeCapability: capability }),
+      hasCode('FAILED_PRECONDITION'),
+    )
+  })
+}
+
 test('STO-13 a disk that fills up while content is copied gives RESOURCE_EXHAUSTED, and no content remains', async () => {
   const directory = newDirectory()
-  const full: Exec = { ...createExec(), run: async () => ({ code: 1, stdout: '', stderr: "cp: error writing 'x': No space left on device", timedOut: false }) }
+  const real = createExec()
+  const failed = { code: 1, stdout: '', stderr: "cp: error writing 'x': No space left on device", timedOut: false }
+  const full: Exec = { ...real, run: async (command, args, options) => (args.includes('cp') ? failed : real.run(command, args, options)) }
   const { controller, groupController } = await open(directory, full)
   const { volume } = await controller.createVolume(create('a'))
   await assert.rejects(async () => controller.createSnapshot(snapshotOf(volume.volumeId)), hasCode('RESOURCE_EXHAUSTED'))

@@ -1,12 +1,17 @@
-/** Finds volumes and snapshots by the ids of requests (L2), and cuts lists into pages. */
+/** Finds and changes volumes and snapshots by the ids of requests (L2), and cuts lists into pages. */
 import { type CapacityRange, CsiError, type Page, type VolumeCapability } from '../server/csiTypes.ts'
-import { type AccessType, idForm, type State, type StoredSnapshot, type StoredVolume } from './state.ts'
+import { type AccessType, idForm, type State, type StateFile, type StoredSnapshot, type StoredVolume, withEntry } from './state.ts'
 
 /** @throws CsiError NOT_FOUND */
 export function volumeOf(state: State, id: string): StoredVolume {
   const volume = state.volumes.find((one) => one.id === id)
   if (!volume) throw new CsiError('NOT_FOUND', 'no such volume')
   return volume
+}
+
+/** @throws CsiError NOT_FOUND when the volume does not exist by then */
+export function changeVolume(file: StateFile, id: string, next: (volume: StoredVolume) => StoredVolume): Promise<void> {
+  return file.update((state) => ({ ...state, volumes: withEntry(state.volumes, next(volumeOf(state, id))) }))
 }
 
 /** @throws CsiError NOT_FOUND */

@@ -11,8 +11,8 @@ import { createMounter, type Mounter } from '#host/mounts'
 import { CsiError, type CsiNode, type NodePublishVolumeRequest, type VolumeCapability, type VolumeUsage } from '../server/csiTypes.ts'
 import { dataOf, diskOf } from './content.ts'
 import { conditionOf, type HostPath, topologyKey } from './controller.ts'
-import { accessTypeOf, volumeOf } from './lookup.ts'
-import { type Publication, type StoredVolume, withEntry } from './state.ts'
+import { accessTypeOf, changeVolume, volumeOf } from './lookup.ts'
+import type { Publication, StoredVolume } from './state.ts'
 
 /** Flags of mount(8) that restrict what a bind mount allows. */
 const mountFlags = new Set(['ro', 'nosuid', 'nodev', 'noexec', 'noatime', 'nodiratime', 'relatime', 'strictatime'])
@@ -30,7 +30,7 @@ export function createNode(hostPath: HostPath): CsiNode {
       const volume = checkedVolume(driver, volumeId, stagingTargetPath, volumeCapability)
       if (volume.stagingPath !== undefined && volume.stagingPath !== stagingTargetPath)
         throw new CsiError('FAILED_PRECONDITION', 'the volume is staged at another path')
-      await change(driver, volumeId, (one) => ({ ...one, stagingPath: stagingTargetPath }))
+      await changeVolume(driver.file, volumeId, (one) => ({ ...one, stagingPath: stagingTargetPath }))
       if (volume.accessType === 'block') await attachLoop(driver, volumeId)
       else await stageDirectory(driver, volumeId, stagingTargetPath, volumeCapability)
     },
@@ -40,7 +40,7 @@ export function createNode(hostPath: HostPath): CsiNode {
       if (published.length > 0) throw new CsiError('FAILED_PRECONDITION', 'the volume is published')
       if (accessType === 'block') await detachLoop(driver, volumeId)
       else await mounter.unmount(stagingTargetPath)
-      await change(driver, volumeId, (one) => ({ ...one, stagingPath: undefined }))
+      await changeVolume(driver.file, volumeId, (one) => ({ ...one, stagingPath: undefined }))
     },
     nodePublishVolume: (request) => publish(driver, request),
     nodeUnpublishVolume: async ({ volumeId, targetPath }) => {
@@ -48,7 +48,7 @@ export function createNode(hostPath: HostPath): CsiNode {
       if (!volume.published.some(([path]) => path === targetPath)) return
       if (await isMountPoint(driver, targetPath)) await mounter.unmount(targetPath)
       await removeTarget(volume, targetPath)
-      await change(driver, volumeId, (one) => ({ ...one, published: one.published.filter(([path]) => path !== targetPath) }))
+      await changeVolume(driver.file, volumeId, (one) => ({ ...one, published: one.published.filter(([path]) => path !== targetPath) }))
     },
     nodeGetVolumeStats: async ({ volumeId, volumePath }) => {
       const volume = volumeAt(driver, volumeId, volumePath)
@@ -61,10 +61,6 @@ export function createNode(hostPath: HostPath): CsiNode {
       return { capacityBytes }
     },
   }
-}
-
-function change({ file }: OnNode, id: string, next: (volume: StoredVolume) => StoredVolume): Promise<void> {
-  return file.update((state) => ({ ...state, volumes: withEntry(state.volumes, next(volumeOf(state, id))) }))
 }
 
 /** @throws CsiError NOT_FOUND, INVALID_ARGUMENT */
@@ -106,7 +102,7 @@ async function publish(driver: OnNode, request: NodePublishVolumeRequest): Promi
     throw new CsiError('FAILED_PRECONDITION', 'the volume is not staged at stagingTargetPath')
   const publication: Publication = { readonly, mode: volumeCapability.accessMode?.mode ?? 'UNKNOWN' }
   const isNew = !isPublishedAs(volume, targetPath, publication)
-  if (isNew) await change(driver, volumeId, (one) => ({ ...one, published: [...one.published, [targetPath, publication]] }))
+  if (isNew) await changeVolume(driver.file, volumeId, (one) => ({ ...one, published: [...one.published, [targetPath, publication]] }))
   if (await isMountPoint(driver, targetPath)) return
   const source = volume.accessType === 'block' ? await attachLoop(driver, volumeId) : dataOf(driver.file.contentOf(volumeId))
   await (volume.accessType === 'block' ? writeFile(targetPath, '', { flag: 'a' }) : makeDirectory(targetPath))
@@ -118,8 +114,8 @@ async function publish(driver: OnNode, request: NodePublishVolumeRequest): Promi
 function isPublishedAs({ published }: StoredVolume, path: string, { readonly, mode }: Publication): boolean {
   const here = published.find(([target]) => target === path)?.[1]
   if (here && (here.readonly !== readonly || here.mode !== mode)) throw new CsiError('ALREADY_EXISTS', 'the volume is published there in another way')
-  if (!here && published.length > 0 && mode === 'SINGLE_NODE_SINGLE_WRITER')
-    throw new CsiError('FAILED_PRECONDITION', 'the volume is published at another path')
+  const isAlone = [mode, ...published.map(([, other]) => other.mode)].includes('SINGLE_NODE_SINGLE_WRITER')
+  if (!here && published.length > 0 && isAlone) throw new CsiError('FAILED_PRECONDITION', 'the volume is published at another path')
   return here !== undefined
 }
 

@@ -63,15 +63,19 @@ export interface StateFile {
 /** Ids are made here alone; texts of requests that differ are no ids. */
 export const idForm = /^(vol|snap|group)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** @throws Error when the file is damaged: volumes without their entries would be lost */
+/** @throws Error when the file is damaged, or missing beside content: volumes without their entries would be lost */
 export async function openState(directory: string): Promise<StateFile> {
   const file = path.join(directory, 'state.json')
   const content = path.join(directory, 'content')
   await makePrivateDirectory(content)
   const text = await readTextIfExists(file)
+  const names = (await listIfExists(content)).filter((name) => idForm.test(name))
+  if (text === undefined && names.length > 0) throw new Error(`${file} is missing, and ${content} holds ${names.length} volumes or snapshots: restore the file`)
   let state: State = text === undefined ? { volumes: [], snapshots: [], groups: [] } : (JSON.parse(text) as State)
+  // From here on a missing file is a lost one.
+  if (text === undefined) await writeFileAtomic(file, JSON.stringify(state), 0o600)
   const known = new Set([...state.volumes, ...state.snapshots].map(({ id }) => id))
-  for (const name of await listIfExists(content)) if (!known.has(name)) await rm(path.join(content, name), { recursive: true, force: true })
+  for (const name of names) if (!known.has(name)) await rm(path.join(content, name), { recursive: true, force: true })
   let last: Promise<void> = Promise.resolve()
   return {
     get state() {

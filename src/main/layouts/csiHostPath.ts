@@ -1,9 +1,11 @@
 /** The host path CSI driver (L5): `skiff csi-hostpath`, in the foreground, for one node. */
-
+import path from 'node:path'
 import { aborted } from '#base/orAborted'
 import { openHostPathDriver } from '#csi/hostpath/driver'
 import { serveCsi } from '#csi/server/serveCsi'
 import { createExec } from '#host/exec'
+import { lockFile } from '#host/fileLock'
+import { makePrivateDirectory } from '#host/files'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { logs } from '../apiserver/options/logs.ts'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'
@@ -21,6 +23,13 @@ export function runCsiHostPath(args: readonly string[], signal: AbortSignal): Pr
 
 async function serve({ driver: { endpoint, ...settings }, logs: logSettings }: OptionsOf<typeof groups>, signal: AbortSignal): Promise<void> {
   const { clock, log } = processTools('csi-hostpath', logSettings)
+  const { directory } = settings
+  await makePrivateDirectory(directory)
+  // A start removes content without an entry, which may be another process' that is at work.
+  const release = await lockFile(path.join(directory, 'lock'), {
+    waitMs: 0,
+    refuse: (pid) => new UsageError([`--state-dir: ${directory} is used by another driver${pid === undefined ? '' : `, process ${pid}`}`]),
+  })
   const driver = await openHostPathDriver({ ...settings, exec: createExec(), now: () => clock.now() })
   const server = await serveCsi(driver, endpoint).catch((error: Error) => {
     throw new UsageError([`--endpoint: ${error.message}`])
@@ -28,4 +37,5 @@ async function serve({ driver: { endpoint, ...settings }, logs: logSettings }: O
   log.info('Serving CSI', { endpoint, driver: driver.name, node: settings.nodeId })
   await aborted(signal)
   await server.close()
+  release()
 }
