@@ -6,6 +6,7 @@ import { setMaxListeners } from 'node:events'
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { printable, printableError } from '#base/printable'
+import { optimizeEarly } from './hotCode.ts'
 import { describeError } from './textLog.ts'
 
 const [role, ...rest] = process.argv.slice(2)
@@ -28,8 +29,11 @@ const components = {
   'etcd serve': async (args: string[], signal: AbortSignal) => (await import('./layouts/etcdServer.ts')).runEtcdServer(args, signal),
 }
 
+/** Roles that serve many clients; a node's agents keep less code in memory. */
+const servers = new Set(['server', 'apiserver', 'controller-manager', 'scheduler', 'etcd', 'part'])
+
 try {
-  if (role === 'server' || role === 'apiserver' || role === 'controller-manager' || role === 'scheduler' || role === 'etcd' || role === 'part') optimizeEarly()
+  if (role !== undefined && servers.has(role)) optimizeEarly()
   if (role === 'kubelet' || role === 'join' || role === 'node-agent' || role === 'node-ingress') keepYoungGenerationSmall()
   if (role === 'part') endWithParent()
   if (role === 'dialer') (await import('./layouts/dialerProcess.ts')).runDialerProcess()
@@ -51,14 +55,6 @@ try {
  */
 function keepYoungGenerationSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1')
-}
-
-/**
- * V8 compiles a function for speed after it has run this many bytes of bytecode (default 67,584). Most clusters live for a few thousand requests, which
- * cost a fifth less CPU this way; the later ones cost no more (`bench/pair.ts`).
- */
-function optimizeEarly(): void {
-  setFlagsFromString('--interrupt-budget=16896')
 }
 
 /** Runs until a signal asks it to end; a second signal ends it at once. */
