@@ -73,7 +73,7 @@ test('STO-08 a damaged state file is an error, and the content stays', async () 
   assert.deepEqual(contentIn(directory), [volume.volumeId])
 })
 
-test('STO-08 a state file that is missing beside content is an error, and content that is no volume stays', async () => {
+test('STO-08 a state file that is missing while there is content is an error, and content that is no volume stays', async () => {
   const directory = newDirectory()
   const { volume } = await (await open(directory)).controller.createVolume(create('a'))
   mkdirSync(path.join(directory, 'content', 'lost+found'))

@@ -63,7 +63,7 @@ export interface StateFile {
 /** Ids are made here alone; texts of requests that differ are no ids. */
 export const idForm = /^(vol|snap|group)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** @throws Error when the file is damaged, or missing beside content: volumes without their entries would be lost */
+/** @throws Error when the file is damaged, or missing while there is content: volumes without their entries would be lost */
 export async function openState(directory: string): Promise<StateFile> {
   const file = path.join(directory, 'state.json')
   const content = path.join(directory, 'content')
