@@ -1,5 +1,5 @@
 /**
- * Reads and writes DER (L0, pure), as strictly as Go's encoding/asn1: lengths and identifiers have one form, tags are of one byte. A value that two
+ * Reads DER (L0, pure), as strictly as Go's encoding/asn1: lengths and identifiers have one form, tags are of one byte. A value that two
  * readers could understand differently is refused. X.690.
  */
 
@@ -76,31 +76,4 @@ export function derIdentifier(content: Uint8Array): string | undefined {
   if (first === undefined || !isStart) return undefined
   const root = Math.min(Math.floor(first / 40), 2)
   return [root, first - 40 * root, ...rest].join('.')
-}
-
-/** One element with these contents, one after the other. */
-export function encodeDer(tag: number, ...contents: readonly Uint8Array[]): Uint8Array {
-  const size = contents.reduce((sum, { length }) => sum + length, 0)
-  const lengthBytes: number[] = []
-  for (let left = size; left > 0; left = Math.floor(left / 256)) lengthBytes.unshift(left % 256)
-  const head = size < 0x80 ? [tag, size] : [tag, 0x80 | lengthBytes.length, ...lengthBytes]
-  const bytes = new Uint8Array(head.length + size)
-  bytes.set(head)
-  let at = head.length
-  for (const content of contents) {
-    bytes.set(content, at)
-    at += content.length
-  }
-  return bytes
-}
-
-/** An object identifier from its dotted form. */
-export function encodeIdentifier(identifier: string): Uint8Array {
-  const [first = 0, second = 0, ...rest] = identifier.split('.').map(Number)
-  const bytes = [first * 40 + second, ...rest].flatMap((arc) => {
-    const digits = [arc % 128]
-    for (let left = Math.floor(arc / 128); left > 0; left = Math.floor(left / 128)) digits.unshift((left % 128) | 0x80)
-    return digits
-  })
-  return encodeDer(derTag.objectIdentifier, Uint8Array.from(bytes))
 }

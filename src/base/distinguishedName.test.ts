@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { bmp, type CraftedAttributes, craftedName, universal } from '#testing/craftedCertificates'
-import { derIdentifier, derInside, derTag, encodeDer, encodeIdentifier } from './der.ts'
-import { commonNameOf, encodeKeptName, organizationsOf, readCertificateName, readRequestName, subjectOfCertificate } from './distinguishedName.ts'
+import { derIdentifier, derInside, derTag } from './der.ts'
+import { encodeDer, encodeIdentifier } from './derEncoding.ts'
+import { commonNameOf, organizationsOf, readCertificateName, readRequestName, subjectOfCertificate } from './distinguishedName.ts'
+import { encodeKeptName } from './nameEncoding.ts'
 
 const bytes = (text: string) => Buffer.from(text, 'latin1')
 const masters = 'system:masters'

@@ -2,6 +2,8 @@
  * The metrics facade (L0): what components record. The Prometheus implementation lives in main/.
  * Names, labels and buckets are upstream's: they are part of the API.
  */
+import { kubernetesMajor, kubernetesMinor } from './version.ts'
+
 export type Labels = Readonly<Record<string, string | number>>
 
 export interface MetricOptions {
@@ -61,4 +63,16 @@ export const noMetrics: Metrics = { counter: () => noCounter, gauge: () => noGau
 /** `count` upper bounds, the first `start`, each `factor` times the one before. */
 export function exponentialBuckets(start: number, factor: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => start * factor ** i)
+}
+
+/** `1.35`. */
+export const previousVersion = `${kubernetesMajor}.${Number(kubernetesMinor) - 1}`
+
+/**
+ * Checks a version for which hidden metrics are to be shown.
+ * @returns why `field` refuses it, in upstream's words; undefined: it does not. Upstream: component-base/metrics/api/v1/config.go
+ */
+export function hiddenMetricsFault(field: string, version: string): string | undefined {
+  if (version === '' || version === previousVersion) return undefined
+  return `${field}: Invalid value: "${version}": must be omitted or have the value '${previousVersion}'; only the previous minor version is allowed`
 }

@@ -13,6 +13,8 @@ export const kubernetesMinor = '36'
 export const kubernetesVersion = `${kubernetesMajor}.${kubernetesMinor}`
 /** `v1.36.0`, as nodes and the command line report it. */
 export const kubernetesRelease = `v${kubernetesVersion}.0`
+/** The version that servers and metrics report. */
+export const gitVersion = `${kubernetesRelease}+skiff`
 /** Clients as old as this minor version work against it. */
 export const minCompatibilityMinor = String(Number(kubernetesMinor) - 1)
 

@@ -11,6 +11,8 @@ export interface RevisionHistory {
   readonly oldestTime?: string
   /** Size of the versions that were replaced and are still there; over etcd, of all data. */
   readonly bytes: number
+  /** The consensus of etcd, as the member that answered knows it. Absent: the store has no members. */
+  readonly raft?: { readonly isLeader: boolean; readonly hasLeader: boolean; readonly term: number; readonly index: number; readonly appliedIndex: number }
   /** The newest revision at the time that was asked for; absent when that is before `oldestTime`. */
   readonly at?: number
   /** RFC 3339, by revision that was asked for; null for an unknown time. */

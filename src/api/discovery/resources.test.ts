@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { builtInGroupVersions, builtInResource, builtInResources, storagePrefix } from './resources.ts'
+import { featureGates } from '#base/featureGates'
+import { builtInGroupVersions, builtInResource, builtInResources, gatesOfOptional, optionalResources, storagePrefix } from './resources.ts'
 
 test('API-01 the default API has 22 group-versions, 68 resources and 45 subresources', () => {
   const resources = builtInResources()
@@ -10,6 +11,16 @@ test('API-01 the default API has 22 group-versions, 68 resources and 45 subresou
     resources.reduce((sum, resource) => sum + resource.subresources.length, 0),
     45,
   )
+})
+
+test('API-14 resources that are off by default are no built-in ones, and each has a gate', () => {
+  const optional = optionalResources()
+  assert.deepEqual(
+    optional.map(({ group, version, resource }) => `${group}/${version}/${resource}`),
+    ['certificates.k8s.io/v1beta1/clustertrustbundles', 'certificates.k8s.io/v1beta1/podcertificaterequests'],
+  )
+  for (const { resource } of optional) assert.ok(featureGates.has(gatesOfOptional[resource] ?? ''), resource)
+  assert.equal(builtInResource('certificates.k8s.io', 'v1beta1', 'clustertrustbundles'), undefined)
 })
 
 const prefixes: readonly (readonly [string, string, string, string])[] = [

@@ -1,6 +1,7 @@
 /**
- * The resources of the v1.36 API as served by default (L1): 22 group-versions, 68 resources, 45 subresources, with their names, verbs,
- * short names, categories and where they are stored. Read-only and shared. Custom resources have ResourceFacts made from their definitions.
+ * The resources of the v1.36 API (L1): 22 group-versions, 68 resources and 45 subresources that are served by default, with their names, verbs,
+ * short names, categories and where they are stored, and those that can be turned on. Read-only and shared. Custom resources have ResourceFacts made
+ * from their definitions.
  * Upstream: pkg/controlplane, pkg/kubeapiserver/default_storage_factory_builder.go (v1.36).
  */
 import { factsTable, once, type ResourceRow } from '../gen/table.ts'
@@ -57,15 +58,28 @@ export interface GroupVersionFacts {
   /** APIService groupPriorityMinimum and versionPriority. */
   readonly groupPriority: number
   readonly versionPriority: number
+  /** Not served by default. */
+  readonly optional?: true
 }
 
-/** All resources, in discovery's order: by group priority, version priority, then name. */
-export const builtInResources: () => readonly ResourceFacts[] = once(() => factsTable().resources.map(resourceFacts))
-
-/** The default group-versions in discovery's order; the first of a group is the preferred one. */
-export const builtInGroupVersions: () => readonly GroupVersionFacts[] = once(() =>
-  factsTable().groups.map((row) => ({ group: row.g, version: row.v, groupPriority: row.gp, versionPriority: row.vp })),
+/** The group-versions that are served by default, and those that can be turned on, in discovery's order; the first of a group is the preferred one. */
+export const allGroupVersions: () => readonly GroupVersionFacts[] = once(() =>
+  factsTable().groups.map(({ g, v, gp, vp, off }) => ({ group: g, version: v, groupPriority: gp, versionPriority: vp, ...(off ? { optional: true } : {}) })),
 )
+
+export const builtInGroupVersions: () => readonly GroupVersionFacts[] = once(() => allGroupVersions().filter(({ optional }) => !optional))
+
+const optionalVersions = once(() => new Set(allGroupVersions().flatMap(({ group, version, optional }) => (optional ? [groupVersionKey(group, version)] : []))))
+const isOptional = ({ group, version }: ResourceFacts): boolean => optionalVersions().has(groupVersionKey(group, version))
+
+/** Resources that are served by default, and those that can be turned on, in discovery's order: by group priority, version priority, then name. */
+export const allResources: () => readonly ResourceFacts[] = once(() => factsTable().resources.map(resourceFacts))
+
+/** The resources that are served by default. */
+export const builtInResources: () => readonly ResourceFacts[] = once(() => allResources().filter((facts) => !isOptional(facts)))
+
+/** The resources that --runtime-config turns on, provided that their feature gates are on. */
+export const optionalResources: () => readonly ResourceFacts[] = once(() => allResources().filter(isOptional))
 
 const byName = once(() => new Map(builtInResources().map((facts) => [resourceKey(facts.group, facts.version, facts.resource), facts])))
 
@@ -88,6 +102,9 @@ export function groupVersionKey(group: string, version: string): string {
 export function storagePrefix(storage: StorageFacts): string {
   return `/registry/${storage.prefix}`
 }
+
+/** The feature gates of optional resources, by plural name. */
+export const gatesOfOptional: Readonly<Record<string, string>> = { clustertrustbundles: 'ClusterTrustBundle', podcertificaterequests: 'PodCertificateRequest' }
 
 function resourceFacts(row: ResourceRow): ResourceFacts {
   return {

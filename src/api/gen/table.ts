@@ -67,7 +67,8 @@ export interface ResourceRow {
 
 export interface FactsTable {
   readonly definitions: readonly DefinitionRow[]
-  readonly groups: readonly { readonly g: string; readonly v: string; readonly gp: number; readonly vp: number }[]
+  /** `off`: not served by default. */
+  readonly groups: readonly { readonly g: string; readonly v: string; readonly gp: number; readonly vp: number; readonly off?: 1 }[]
   readonly resources: readonly ResourceRow[]
   /** The group-versions in which upstream registers DeleteOptions and WatchEvent. */
   readonly optionGroups: readonly (readonly [group: string, version: string])[]

@@ -6,6 +6,9 @@ import type { Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 import { isConditionTrue } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
 
+/** Annotation of a simulated Node: its container runtime fails with this message, and its kubelet reports it as not ready. */
+export const simulatedFailure = 'skiff.dev/simulated-failure'
+
 export function isNodeReady(node: Frozen<Node>): boolean {
   return isConditionTrue(node.status?.conditions, 'Ready')
 }

@@ -31,7 +31,7 @@ const wanted: Readonly<Record<string, string>> = {
   PodDisruptionBudget: 'Name, Min Available, Max Unavailable, Allowed Disruptions, Age',
   CertificateSigningRequest: 'Name, Age, SignerName, Requestor, RequestedDuration, Condition',
   ClusterTrustBundle: 'Name, SignerName',
-  PodCertificateRequest: 'Name, PodName, ServiceAccountName, NodeName, SignerName, State, Age',
+  PodCertificateRequest: 'Name, PodName, ServiceAccountName, NodeName, SignerName, State, UnverifiedUserAnnotations',
   Lease: 'Name, Holder, Age',
   LeaseCandidate: 'Name, LeaseName, BinaryVersion, EmulationVersion, Age',
   EndpointSlice: 'Name, AddressType, Ports, Endpoints, Age',

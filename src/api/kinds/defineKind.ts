@@ -7,6 +7,7 @@
  */
 import type { FieldError, FieldPath } from '#api/machinery/fieldPath'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { FeatureGateSettings } from '#base/featureGates'
 import type { Random } from '#base/random'
 
 /** The user that makes a request. */
@@ -21,6 +22,8 @@ export interface StrategyUser {
 export interface StrategyContext {
   readonly nowMs: number
   readonly random: Random
+  /** Values of --feature-gates; absent gates have their default of v1.36. */
+  readonly featureGates?: FeatureGateSettings | undefined
   /** The caller; absent when the registry itself writes. */
   readonly user?: StrategyUser | undefined
   /** The labels of the object's namespace; undefined when there is no such namespace. Absent: the labels cannot be looked up. */

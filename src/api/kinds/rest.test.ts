@@ -35,7 +35,7 @@ const good: [string, string, Record<string, unknown>][] = [
   ['apps', 'DaemonSet', { spec: { selector: { matchLabels: labels }, template } }],
   ['', 'ReplicationController', { spec: { template } }],
   ['batch', 'CronJob', { spec: { schedule: '*/5 0-6,12 * jan MON-fri', jobTemplate: { spec: { template: once } } } }],
-  ['autoscaling', 'HorizontalPodAutoscaler', { spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } } }],
+  ['autoscaling', 'HorizontalPodAutoscaler', { spec: { maxReplicas: 3, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' } } }],
   ['policy', 'PodDisruptionBudget', { spec: { minAvailable: '50%', selector: {} } }],
   ['', 'PersistentVolumeClaim', { spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } } }],
   ['', 'PersistentVolume', { spec: { accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' }, hostPath: { path: '/x' } } }],
@@ -105,7 +105,7 @@ const bad: [string, string, Record<string, unknown>, string[]][] = [
   [
     'autoscaling',
     'HorizontalPodAutoscaler',
-    { spec: { minReplicas: 5, maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } } },
+    { spec: { minReplicas: 5, maxReplicas: 3, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' } } },
     ['spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`'],
   ],
 ]
@@ -160,7 +160,7 @@ test('a horizontal pod autoscaler survives v1 and back', () => {
   const memory = { type: 'Resource', resource: { name: 'memory', target: { type: 'AverageValue', averageValue: '1Gi' } } }
   const v2 = make('autoscaling', 'HorizontalPodAutoscaler', {
     apiVersion: 'autoscaling/v2',
-    spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } },
+    spec: { maxReplicas: 3, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' } },
   })
   // The CPU percentage is the last metric after the conversion, as upstream's is.
   ;(v2.spec as { metrics: object[] }).metrics.unshift(memory)
@@ -192,7 +192,7 @@ const cells: [string, string, Record<string, unknown>, Record<string, unknown>][
   [
     'autoscaling',
     'HorizontalPodAutoscaler',
-    { apiVersion: 'autoscaling/v2', spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } } },
+    { apiVersion: 'autoscaling/v2', spec: { maxReplicas: 3, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' } } },
     { Reference: 'Deployment/d', Targets: 'cpu: <unknown>/80%', MinPods: '1', MaxPods: 3 },
   ],
   [

@@ -24,6 +24,7 @@ test('API-03 an update of these kinds must name the resourceVersion that it chan
       'MutatingAdmissionPolicy.admissionregistration.k8s.io',
       'MutatingAdmissionPolicyBinding.admissionregistration.k8s.io',
       'MutatingWebhookConfiguration.admissionregistration.k8s.io',
+      'PodCertificateRequest.certificates.k8s.io',
       'PodDisruptionBudget.policy',
       'RuntimeClass.node.k8s.io',
       'StorageVersion.internal.apiserver.k8s.io',

@@ -131,6 +131,8 @@ export const fieldError = {
   required: (path: FieldPath, detail = '') => lazily('FieldValueRequired', path, () => withDetail('Required value', detail)),
   invalid: (path: FieldPath, value: unknown, detail: string) =>
     lazily('FieldValueInvalid', path, () => withDetail(`Invalid value: ${printValue(value)}`, detail)),
+  /** Does not show the value. Upstream: field.OmitValueType. */
+  invalidWithoutValue: (path: FieldPath, detail: string) => lazily('FieldValueInvalid', path, () => `Invalid value: ${detail}`),
   typeInvalid: (path: FieldPath, value: unknown, detail: string) =>
     lazily('FieldValueTypeInvalid', path, () => withDetail(`Invalid value: ${printValue(value)}`, detail)),
   duplicate: (path: FieldPath, value: unknown) => lazily('FieldValueDuplicate', path, () => `Duplicate value: ${printValue(value)}`),

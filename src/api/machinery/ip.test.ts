@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { cidrContains, cidrSize, formatCidr, formatIp, isLinkLocalUnicast, isLoopback, parseCidr, parseIp } from './ip.ts'
+import { cidrContains, cidrSize, formatCidr, formatIp, hostPort, isLinkLocalUnicast, isLoopback, parseCidr, parseIp } from './ip.ts'
 
 const canonical: [string, string | undefined][] = [
   ['10.0.0.1', '10.0.0.1'],
@@ -40,4 +40,11 @@ test('kinds of addresses', () => {
   const kinds = ['127.9.9.9', '::1', '169.254.1.1', 'fe80::1', '10.0.0.1'].map((text) => parseIp(text) ?? { family: 4 as const, value: 0n })
   assert.deepEqual(kinds.map(isLoopback), [true, true, false, false, false])
   assert.deepEqual(kinds.map(isLinkLocalUnicast), [false, false, true, true, false])
+})
+
+test('NET-08 an IPv6 address with a port is in brackets, an IPv4 address and a name are not', () => {
+  assert.deepEqual(
+    ['10.0.0.1', '2001:db8::1', 'localhost'].map((host) => hostPort(host, 80)),
+    ['10.0.0.1:80', '[2001:db8::1]:80', 'localhost:80'],
+  )
 })

@@ -31,6 +31,16 @@ export function ipFamily(text: string): 4 | 6 | undefined {
   return parseIp(text)?.family
 }
 
+/** @param text a valid address or block */
+export function isIpv6(text: string): boolean {
+  return text.includes(':')
+}
+
+/** The address and the port as programs and URLs take them: an IPv6 address is in brackets. The host may be a name. */
+export function hostPort(host: string, port: number): string {
+  return `${isIpv6(host) ? `[${host}]` : host}:${port}`
+}
+
 /** RFC 5952 text. */
 export function formatIp({ family, value }: IpAddress): string {
   if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 255n)).join('.')

@@ -10,7 +10,7 @@ import { isQualifiedName, type NameCheck, nameIsDnsLabel } from './names.ts'
 
 type Meta = ObjectMeta | Frozen<ObjectMeta>
 
-const annotationsLimitBytes = 256 * 1024
+export const annotationsLimitBytes = 256 * 1024
 const orphan = 'orphan'
 const foreground = 'foregroundDeletion'
 

@@ -50,17 +50,17 @@ export function alwaysRestartFaults(template: PodTemplateSpec | undefined, kind:
 }
 
 /** Forgets what the template has of features that are off, unless the old one had it. */
-export function dropDisabledTemplate({ obj, old }: { readonly obj: KubeObject; readonly old?: Frozen<KubeObject> }): void {
+export function dropDisabledTemplate({ obj, old, context }: Omit<CreateInput<KubeObject>, 'path'> & { readonly old?: Frozen<KubeObject> }): void {
   const templateOf = (one: unknown) => (one as { readonly spec?: Templated } | undefined)?.spec?.template
-  dropDisabledTemplateFields(templateOf(obj), templateOf(old) as Frozen<PodTemplateSpec> | undefined)
+  dropDisabledTemplateFields(templateOf(obj), context, templateOf(old) as Frozen<PodTemplateSpec> | undefined)
 }
 
 /** How writes begin of kinds that have a template: the status is not theirs. @param status of new objects */
 export function templatedWrites<T extends KubeObject>(status?: object): Required<Pick<KindStrategy<T>, 'prepareForCreate' | 'prepareForUpdate'>> {
   return {
-    prepareForCreate({ obj }) {
-      dropStatus(obj, { ...status })
-      dropDisabledTemplate({ obj })
+    prepareForCreate(input) {
+      dropStatus(input.obj, { ...status })
+      dropDisabledTemplate(input)
     },
     prepareForUpdate(input) {
       keepStatus(input)

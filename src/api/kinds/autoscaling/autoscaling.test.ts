@@ -41,16 +41,51 @@ const target = { type: 'AverageValue', averageValue: '1' }
 const up = (scaleUp: object) => ({ behavior: { scaleUp } })
 const cases: [name: string, spec: object, want: string[]][] = [
   ['good', {}, []],
-  ['zero', { minReplicas: 0 }, ['spec.minReplicas: Invalid value: 0: must be greater than or equal to 1']],
+  [
+    'zero',
+    { minReplicas: 0 },
+    [
+      'spec.minReplicas: Invalid value: 0: must be greater than or equal to 1',
+      'spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas',
+    ],
+  ],
   [
     'no maximum',
     { maxReplicas: 0, minReplicas: undefined },
-    ['spec.maxReplicas: Invalid value: 0: must be greater than 0', 'spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`'],
+    ['spec.maxReplicas: Required value: must be set and greater than 0', 'spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`'],
+  ],
+  [
+    'a negative maximum',
+    { maxReplicas: -1 },
+    [
+      'spec.maxReplicas: Invalid value: -1: must be greater than or equal to 1',
+      'spec.maxReplicas: Invalid value: -1: must be greater than or equal to `minReplicas`',
+    ],
+  ],
+  [
+    'a target without a group',
+    { scaleTargetRef: { apiVersion: 'v1', kind: 'Deployment', name: 'd' } },
+    ['spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group'],
+  ],
+  ['a target of the core group', { scaleTargetRef: { kind: 'ReplicationController', name: 'd' } }, []],
+  [
+    'a target with a malformed version',
+    { scaleTargetRef: { apiVersion: 'a/b/c', kind: 'ReplicationController', name: 'd' } },
+    ['spec.scaleTargetRef.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'],
+  ],
+  [
+    'an object with a malformed version',
+    metric({ type: 'Object', object: { describedObject: { apiVersion: 'a/b/c', kind: 'K', name: 'n' }, metric: { name: 'm' }, target } }),
+    [`${at}.object.describedObject.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c`],
   ],
   [
     'no target',
     { scaleTargetRef: { name: 'a/b' } },
-    ['spec.scaleTargetRef.kind: Required value', 'spec.scaleTargetRef.name: Invalid value: "a/b": may not contain \'/\''],
+    [
+      'spec.scaleTargetRef.kind: Required value',
+      'spec.scaleTargetRef.name: Invalid value: "a/b": may not contain \'/\'',
+      'spec.scaleTargetRef.apiVersion: Invalid value: "": apiVersion must specify API group',
+    ],
   ],
   [
     'unknown type',
@@ -114,6 +149,39 @@ const cases: [name: string, spec: object, want: string[]][] = [
 ]
 for (const [name, spec, want] of cases)
   test(`API-17 autoscaler validation: ${name}`, () => assert.deepEqual(texts(horizontalPodAutoscaler.validate?.({ obj: make(spec), path, context })), want))
+
+const external = metric({ type: 'External', external: { metric: { name: 'm' }, target } })
+const zeroCases: [name: string, spec: object, featureGates: Record<string, boolean>, old: object | undefined, want: string[]][] = [
+  ['is allowed with the gate', { ...external, minReplicas: 0 }, { HPAScaleToZero: true }, undefined, []],
+  ['stays allowed without the gate', { ...external, minReplicas: 0 }, {}, { ...external, minReplicas: 0 }, []],
+  ['is refused without the gate', { ...external, minReplicas: 0 }, {}, external, ['spec.minReplicas: Invalid value: 0: must be greater than or equal to 1']],
+  [
+    'needs a metric that has values without pods',
+    { minReplicas: 0 },
+    { HPAScaleToZero: true },
+    undefined,
+    ['spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas'],
+  ],
+  [
+    'is not below zero',
+    { ...external, minReplicas: -1 },
+    { HPAScaleToZero: true },
+    undefined,
+    ['spec.minReplicas: Invalid value: -1: must be greater than or equal to 0'],
+  ],
+]
+for (const [name, spec, featureGates, old, want] of zeroCases)
+  test(`API-17 AUT-01 a minimum of zero ${name}`, () => {
+    const input = { obj: make(spec), path, context: { ...context, featureGates } }
+    const { validate, validateUpdate } = horizontalPodAutoscaler
+    assert.deepEqual(texts(old ? validateUpdate?.({ ...input, old: make(old) }) : validate?.(input)), want)
+  })
+
+test('API-17 an autoscaler keeps the versions of references that it has', () => {
+  const malformed = { apiVersion: 'a/b/c', kind: 'K', name: 'n' }
+  const spec = { scaleTargetRef: malformed, ...metric({ type: 'Object', object: { describedObject: malformed, metric: { name: 'm' }, target } }) }
+  assert.deepEqual(texts(horizontalPodAutoscaler.validateUpdate?.({ obj: make(spec), old: make(spec), path, context })), [])
+})
 
 const everything = make(
   {

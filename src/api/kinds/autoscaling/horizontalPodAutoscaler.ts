@@ -3,8 +3,9 @@ import type { HorizontalPodAutoscaler as HorizontalPodAutoscalerV1 } from '#api/
 import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus, MetricTarget, MetricValueStatus } from '#api/gen/types/autoscaling.v2'
 import type { Frozen } from '#api/machinery/meta'
 import { validateNonNegative } from '#api/machinery/objectMeta'
+import { featureEnabled } from '#base/featureGates'
 import { ageColumn, integer, nameColumn, none, text, unset } from '../columns.ts'
-import { defineKind } from '../defineKind.ts'
+import { defineKind, type StrategyContext } from '../defineKind.ts'
 import { dropStatus, keepStatus, statusStrategy } from '../rules.ts'
 import { cpuMetric, toV1, toV2 } from './v1Conversion.ts'
 import { validateAutoscalerSpec } from './validateAutoscaler.ts'
@@ -40,8 +41,8 @@ export const horizontalPodAutoscaler = defineKind<HorizontalPodAutoscaler>({
   },
   prepareForCreate: ({ obj }) => dropStatus(obj, { currentMetrics: null, desiredReplicas: 0 }),
   prepareForUpdate: keepStatus,
-  validate: ({ obj, path }) => validateAutoscalerSpec(obj, path.child('spec')),
-  validateUpdate: ({ obj, path }) => validateAutoscalerSpec(obj, path.child('spec')),
+  validate: ({ obj, path, context }) => validateAutoscalerSpec(obj, path.child('spec'), { scalesToZero: scalesToZero(context) }),
+  validateUpdate: ({ obj, old, path, context }) => validateAutoscalerSpec(obj, path.child('spec'), { old, scalesToZero: scalesToZero(context) }),
   status: statusStrategy<HorizontalPodAutoscaler>({
     validateUpdate: ({ obj: { status }, path }) => [
       ...validateNonNegative(status.currentReplicas, path.child('status', 'currentReplicas')),
@@ -49,6 +50,8 @@ export const horizontalPodAutoscaler = defineKind<HorizontalPodAutoscaler>({
     ],
   }),
 })
+
+const scalesToZero = ({ featureGates = {} }: StrategyContext) => featureEnabled(featureGates, 'HPAScaleToZero')
 
 /** A direction that has rules gets the rest of them; once there is a behavior at all, both directions are written out. */
 function setBehaviorDefaults({ behavior }: HorizontalPodAutoscaler['spec']): void {

@@ -1,4 +1,7 @@
-/** Validation of a HorizontalPodAutoscaler's spec (L1). Upstream: pkg/apis/autoscaling/validation (v1.36); scaling to zero is off by default there. */
+/**
+ * Validation of a HorizontalPodAutoscaler's spec (L1). What an object has already stays valid.
+ * Upstream: pkg/apis/autoscaling/validation, pkg/registry/autoscaling/horizontalpodautoscaler (v1.36).
+ */
 import type {
   CrossVersionObjectReference,
   HorizontalPodAutoscaler,
@@ -8,6 +11,7 @@ import type {
   MetricTarget,
 } from '#api/gen/types/autoscaling.v2'
 import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fieldPath'
+import { type Frozen, parseGroupVersion } from '#api/machinery/meta'
 import { isDns1123Label, isPathSegmentName } from '#api/machinery/names'
 import { canonicalQuantity, isQuantity, quantitySign } from '#api/machinery/quantity'
 import { faults } from '../rules.ts'
@@ -15,25 +19,61 @@ import { faults } from '../rules.ts'
 const maxPeriodSeconds = 1800
 const maxStabilizationSeconds = 3600
 
-export function validateAutoscalerSpec({ spec }: HorizontalPodAutoscaler, path: FieldPath): FieldError[] {
-  const { minReplicas, maxReplicas = 0 } = spec
+export interface AutoscalerRules {
+  /** What is stored; undefined for a new object. */
+  readonly old?: Frozen<HorizontalPodAutoscaler> | undefined
+  /** Whether the gate HPAScaleToZero is on. */
+  readonly scalesToZero?: boolean | undefined
+}
+
+export function validateAutoscalerSpec({ spec }: HorizontalPodAutoscaler, path: FieldPath, { old, scalesToZero }: AutoscalerRules = {}): FieldError[] {
+  const { minReplicas, maxReplicas = 0, metrics = [] } = spec
   const errors: FieldError[] = []
   const max = path.child('maxReplicas')
-  if (minReplicas !== undefined && minReplicas < 1)
-    errors.push(fieldError.invalid(path.child('minReplicas'), minReplicas, 'must be greater than or equal to 1'))
-  if (maxReplicas < 1) errors.push(fieldError.invalid(max, maxReplicas, 'must be greater than 0'))
+  const least = scalesToZero || old?.spec.minReplicas === 0 ? 0 : 1
+  if (minReplicas !== undefined && minReplicas < least)
+    errors.push(fieldError.invalid(path.child('minReplicas'), minReplicas, `must be greater than or equal to ${least}`))
+  if (maxReplicas === 0) errors.push(fieldError.required(max, 'must be set and greater than 0'))
+  if (maxReplicas < 0) errors.push(fieldError.invalid(max, maxReplicas, 'must be greater than or equal to 1'))
   if (minReplicas !== undefined && maxReplicas < minReplicas)
     errors.push(fieldError.invalid(max, maxReplicas, 'must be greater than or equal to `minReplicas`'))
   return [
     ...errors,
-    ...referenceFaults(spec.scaleTargetRef, path.child('scaleTargetRef')),
-    ...(spec.metrics ?? []).flatMap((metric, i) => metricFaults(metric, path.child('metrics').index(i))),
+    ...referenceFaults(spec.scaleTargetRef, path.child('scaleTargetRef'), targetVersion(spec.scaleTargetRef, old?.spec.scaleTargetRef)),
+    ...metrics.flatMap((metric, i) => metricFaults(metric, path.child('metrics').index(i), objectVersion(old))),
+    ...(minReplicas === 0 && !metrics.some(({ type }) => type === 'Object' || type === 'External')
+      ? [fieldError.forbidden(path.child('metrics'), 'must specify at least one Object or External metric to support scaling to zero replicas')]
+      : []),
     ...(['scaleUp', 'scaleDown'] as const).flatMap((field) => rulesFaults(spec.behavior?.[field], path.child('behavior', field))),
   ]
 }
 
-function referenceFaults(reference: CrossVersionObjectReference | undefined, path: FieldPath): FieldError[] {
-  return (['kind', 'name'] as const).flatMap((field) => segmentFaults(reference?.[field], path.child(field)))
+/** What the apiVersion of a reference must be: anything, a group version, or one with a group. */
+type VersionRule = 'any' | 'valid' | 'grouped'
+type Reference = Frozen<CrossVersionObjectReference> | undefined
+
+function targetVersion(target: Reference, old: Reference): VersionRule {
+  if (old && old.apiVersion === target?.apiVersion && old.kind === target?.kind) return 'any'
+  return target?.kind === 'ReplicationController' ? 'valid' : 'grouped'
+}
+
+function objectVersion(old: AutoscalerRules['old']): VersionRule {
+  return old?.spec.metrics?.some(({ object }) => object && versionFault(object.describedObject, 'valid')) ? 'any' : 'valid'
+}
+
+function versionFault(reference: Reference, rule: VersionRule): string | undefined {
+  const apiVersion = reference?.apiVersion ?? ''
+  if (rule === 'any') return undefined
+  if (apiVersion.split('/').length > 2) return `unexpected GroupVersion string: ${apiVersion}`
+  return rule === 'grouped' && parseGroupVersion(apiVersion).group === '' ? 'apiVersion must specify API group' : undefined
+}
+
+function referenceFaults(reference: Reference, path: FieldPath, rule: VersionRule): FieldError[] {
+  const fault = versionFault(reference, rule)
+  return [
+    ...(['kind', 'name'] as const).flatMap((field) => segmentFaults(reference?.[field], path.child(field))),
+    ...(fault === undefined ? [] : [fieldError.invalid(path.child('apiVersion'), reference?.apiVersion ?? '', fault)]),
+  ]
 }
 
 function segmentFaults(value: string | undefined, path: FieldPath, missing = ''): FieldError[] {
@@ -43,7 +83,7 @@ function segmentFaults(value: string | undefined, path: FieldPath, missing = '')
 const sources = ['object', 'external', 'pods', 'resource', 'containerResource'] as const
 const types = ['ContainerResource', 'External', 'Object', 'Pods', 'Resource']
 
-function metricFaults(metric: MetricSpec, path: FieldPath): FieldError[] {
+function metricFaults(metric: MetricSpec, path: FieldPath, rule: VersionRule): FieldError[] {
   const errors: FieldError[] = []
   const type = path.child('type')
   if (!metric.type) errors.push(fieldError.required(type, 'must specify a metric source type'))
@@ -51,7 +91,7 @@ function metricFaults(metric: MetricSpec, path: FieldPath): FieldError[] {
   const given = sources.filter((source) => metric[source] !== undefined)
   // Only the first is looked into: it must be the only one.
   const [first] = given
-  if (first) errors.push(...sourceFaults(metric, first, path.child(first)))
+  if (first) errors.push(...sourceFaults(metric, first, path.child(first), rule))
   const expected = types.includes(metric.type) ? metric.type.slice(0, 1).toLowerCase() + metric.type.slice(1) : undefined
   if (expected && !given.some((source) => source === expected))
     errors.push(fieldError.required(path.child(expected), 'must populate information for the given metric source'))
@@ -61,11 +101,11 @@ function metricFaults(metric: MetricSpec, path: FieldPath): FieldError[] {
   return errors
 }
 
-function sourceFaults(metric: MetricSpec, source: (typeof sources)[number], path: FieldPath): FieldError[] {
+function sourceFaults(metric: MetricSpec, source: (typeof sources)[number], path: FieldPath, rule: VersionRule): FieldError[] {
   const { target } = metric[source] ?? {}
   const at = path.child('target')
   const errors: FieldError[] = []
-  if (source === 'object') errors.push(...referenceFaults(metric.object?.describedObject, path.child('describedObject')))
+  if (source === 'object') errors.push(...referenceFaults(metric.object?.describedObject, path.child('describedObject'), rule))
   if (source === 'resource' || source === 'containerResource') {
     if (!metric[source]?.name) errors.push(fieldError.required(path.child('name'), 'must specify a resource name'))
     if (source === 'containerResource') errors.push(...containerFaults(metric.containerResource?.container, path.child('container')))

@@ -42,13 +42,13 @@ export const cronJob = defineKind<CronJob>({
     spec.jobTemplate.spec ??= {} as JobSpec
     setTemplateDefaults(spec.jobTemplate.spec)
   },
-  prepareForCreate({ obj }) {
+  prepareForCreate({ obj, context }) {
     dropStatus(obj)
-    dropDisabledTemplateFields(obj.spec.jobTemplate?.spec?.template)
+    dropDisabledTemplateFields(obj.spec.jobTemplate?.spec?.template, context)
   },
   prepareForUpdate(input) {
     keepStatus(input)
-    dropDisabledTemplateFields(input.obj.spec.jobTemplate?.spec?.template, input.old.spec.jobTemplate?.spec?.template)
+    dropDisabledTemplateFields(input.obj.spec.jobTemplate?.spec?.template, input.context, input.old.spec.jobTemplate?.spec?.template)
   },
   validate: ({ obj, path }) => [...specFaults(obj, undefined, path.child('spec')), ...nameFaults(obj, path.child('metadata', 'name'))],
   validateUpdate: ({ obj, old, path }) => specFaults(obj, old, path.child('spec')),

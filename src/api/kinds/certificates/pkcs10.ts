@@ -41,8 +41,12 @@ const malformed = 'asn1: structure error: malformed certificate request'
  */
 export function parseCertificateRequest(base64: string): CertificateRequest | string {
   const [block] = parsePem(Buffer.from(base64, 'base64').toString('latin1'))
-  if (block?.type !== requestBlockType) return `PEM block type must be ${requestBlockType}`
-  const [info, algorithm, signature, ...more] = derInside(block.bytes, derTag.sequence) ?? []
+  return block?.type === requestBlockType ? parseRequestDer(block.bytes) : `PEM block type must be ${requestBlockType}`
+}
+
+/** @returns the fault when the bytes are no request */
+export function parseRequestDer(der: Uint8Array): CertificateRequest | string {
+  const [info, algorithm, signature, ...more] = derInside(der, derTag.sequence) ?? []
   const [version, subject, publicKeyInfo, attributes] = (info?.tag === derTag.sequence ? derElements(info.content) : undefined) ?? []
   const [identifier] = (algorithm?.tag === derTag.sequence ? derElements(algorithm.content) : undefined) ?? []
   const signedWith = identifier?.tag === derTag.objectIdentifier ? derIdentifier(identifier.content) : undefined

@@ -71,6 +71,17 @@ for (const feature of features) {
   })
 }
 
+test('API-01 a feature that its gate turns on keeps its fields; the gate of a feature that is not built in has no effect', () => {
+  const [, withGroup, withBundle, withCertificate] = features
+  const gates = { ClusterTrustBundleProjection: true, PodCertificateRequest: true, GenericWorkload: true }
+  for (const [group, kind, wrap, specOf] of kinds)
+    for (const feature of [withBundle, withCertificate, withGroup]) {
+      const obj = { kind, metadata: {}, status: {}, ...structuredClone(wrap(feature?.with ?? {})) } as unknown as KubeObject
+      strategyFor(group, kind)?.prepareForCreate?.({ obj, path, context: { ...context, featureGates: gates } })
+      assert.deepEqual(specOf(obj as unknown as Fields), feature === withGroup ? feature?.without : feature?.with, `${kind} ${feature?.name}`)
+    }
+})
+
 test('API-01 a status forgets what devices count as node resources', () => {
   const strategy = strategyFor('', 'Pod')
   const pod = (status: Fields) => ({ kind: 'Pod', metadata: {}, spec: { containers: [] }, status }) as unknown as KubeObject

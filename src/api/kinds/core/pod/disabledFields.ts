@@ -1,12 +1,17 @@
 /**
- * Fields of pods that belong to features which v1.36 has off by default (L1): a write forgets them, unless the object had something of the feature before.
+ * Fields of pods that belong to features which v1.36 has off by default (L1): a write forgets them, unless the feature is on here, or the object had
+ * something of it before.
  * Whether what is left is right is the validation's question.
  * Upstream: DropDisabledPodFields and DropDisabledTemplateFields of pkg/api/pod/util.go, pkg/features/kube_features.go (v1.36).
  */
 import type { Container, EphemeralContainer, Pod, PodSpec, PodTemplateSpec, VolumeProjection } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import { featureEnabled } from '#base/featureGates'
+import type { StrategyContext } from '../../defineKind.ts'
 
 interface DisabledFeature {
+  /** The feature is built in, and its gate turns it on. */
+  readonly turnable?: true
   isUsed(spec: Frozen<PodSpec>): boolean
   drop(spec: PodSpec): void
 }
@@ -35,6 +40,7 @@ const disabled: Readonly<Record<string, DisabledFeature>> = {
 
 function projection(source: 'clusterTrustBundle' | 'podCertificate'): DisabledFeature {
   return {
+    turnable: true,
     isUsed: (spec) => projectionsOf(spec).some((one) => one[source] !== undefined),
     drop(spec) {
       for (const one of projectionsOf(spec)) delete one[source]
@@ -54,15 +60,20 @@ function containersOf(spec: PodSpec): readonly AnyContainer[] {
   return [...(spec.containers ?? []), ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])]
 }
 
+type Gates = Pick<StrategyContext, 'featureGates'>
+
 /** @param old the spec before an update */
-export function dropDisabledFields(spec: PodSpec | undefined, old?: Frozen<PodSpec>): void {
+export function dropDisabledFields(spec: PodSpec | undefined, { featureGates = {} }: Gates, old?: Frozen<PodSpec>): void {
   if (!spec) return
-  for (const { isUsed, drop } of Object.values(disabled)) if (!(old && isUsed(old))) drop(spec)
+  for (const [gate, { turnable, isUsed, drop }] of Object.entries(disabled)) {
+    const isOn = turnable && featureEnabled(featureGates, gate)
+    if (!isOn && !(old && isUsed(old))) drop(spec)
+  }
 }
 
 /** @param old the template before an update */
-export function dropDisabledTemplateFields(template: PodTemplateSpec | undefined, old?: Frozen<PodTemplateSpec>): void {
-  dropDisabledFields(template?.spec, old?.spec)
+export function dropDisabledTemplateFields(template: PodTemplateSpec | undefined, gates: Gates, old?: Frozen<PodTemplateSpec>): void {
+  dropDisabledFields(template?.spec, gates, old?.spec)
 }
 
 /** Node resources that are counted for devices need the gate DRANodeAllocatableResources. */

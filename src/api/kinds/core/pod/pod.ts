@@ -43,7 +43,7 @@ export const pod = defineKind<Pod>({
   triggerFields: ['spec.nodeName'],
   defaults: setPodDefaults,
   prepareForCreate({ obj, context }) {
-    dropDisabledFields(obj.spec)
+    dropDisabledFields(obj.spec, context)
     obj.status = { phase: 'Pending', qosClass: qosClass(obj) }
     if (obj.spec.schedulingGates?.length) {
       obj.status.conditions = [
@@ -55,7 +55,7 @@ export const pod = defineKind<Pod>({
   },
   prepareForUpdate(input) {
     keepStatus(input)
-    dropDisabledFields(input.obj.spec, input.old.spec)
+    dropDisabledFields(input.obj.spec, input.context, input.old.spec)
   },
   validate: ({ obj, path }) => [...podFaults(obj, undefined, path), ...createFaults(obj, path)],
   validateUpdate: ({ obj, old, path }) => [...podFaults(obj, old, path), ...validatePodUpdate(obj, old, path)],

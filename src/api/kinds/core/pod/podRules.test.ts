@@ -121,8 +121,23 @@ const cases: [name: string, spec: object, want: string[]][] = [
     'a certificate',
     projected({ podCertificate: { keyType: 'X', signerName: 's' } }),
     [
-      `${at}.podCertificate.keyType: Unsupported value: "X": supported values: "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096"`,
+      `${at}.podCertificate.signerName: Invalid value: "s": must be a fully qualified domain and path of the form 'example.com/signer-name'`,
+      `${at}.podCertificate.keyType: Unsupported value: "X": supported values: "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"`,
       `${at}.podCertificate: Required value: specify at least one of credentialBundlePath, keyPath, and certificateChainPath`,
+    ],
+  ],
+  [
+    'a certificate that lives too long, with an annotation without a domain, and one file for two things',
+    projected({
+      podCertificate: {
+        ...{ keyType: 'ED25519', signerName: 'kubernetes.io/x', maxExpirationSeconds: 90_000, userAnnotations: { Plain: 'a' } },
+        ...{ keyPath: 'k', certificateChainPath: 'k' },
+      },
+    }),
+    [
+      `${at}.podCertificate.userAnnotations: Invalid value: "plain": must be a domain-prefixed key (such as "acme.io/foo")`,
+      `${at}.podCertificate.maxExpirationSeconds: Invalid value: 90000: if provided, maxExpirationSeconds must be <= 86400`,
+      'spec.volumes[0].projected: Invalid value: "k": conflicting duplicate paths',
     ],
   ],
   [

@@ -4,6 +4,8 @@ import { type FieldError, type FieldPath, fieldError } from '#api/machinery/fiel
 import { validateLabelSelector } from '#api/machinery/labelSelector'
 import { isDns1123Label } from '#api/machinery/names'
 import { compareQuantities, isQuantity } from '#api/machinery/quantity'
+import { certificateSecondsRange, validateUserAnnotations } from '../../certificates/podCertificateRules.ts'
+import { validateSignerName } from '../../certificates/signerName.ts'
 import { faults, oneOf } from '../../rules.ts'
 import { csiDriverNameFaults } from '../../storage/classRules.ts'
 import { validateClaimTemplate } from '../validateClaim.ts'
@@ -172,7 +174,11 @@ function projectionFaults(sources: readonly VolumeProjection[] | undefined, path
     claim(source.serviceAccountToken?.path, at)
     if (source.clusterTrustBundle) errors.push(...trustBundleFaults(source.clusterTrustBundle, at.child('clusterTrustBundle')))
     claim(source.clusterTrustBundle?.path, at)
-    if (source.podCertificate) errors.push(...certificateFaults(source.podCertificate, at.child('podCertificate')))
+    if (source.podCertificate) {
+      errors.push(...certificateFaults(source.podCertificate, at.child('podCertificate')))
+      const { credentialBundlePath, keyPath, certificateChainPath } = source.podCertificate
+      for (const file of [credentialBundlePath, keyPath, certificateChainPath]) claim(file, path)
+    }
   }
   return errors
 }
@@ -196,19 +202,16 @@ function trustBundleFaults(source: NonNullable<VolumeProjection['clusterTrustBun
   return [...errors, ...validateLabelSelector(labelSelector, path.child('labelSelector')), ...localPathFaults(file, path.child('path'))]
 }
 
-const keyTypes = ['ECDSAP256', 'ECDSAP384', 'ECDSAP521', 'ED25519', 'RSA3072', 'RSA4096']
-const anHour = 3600
-const maxCertificateSeconds = 91 * 24 * anHour
+const keyTypes = ['RSA3072', 'RSA4096', 'ECDSAP256', 'ECDSAP384', 'ECDSAP521', 'ED25519']
 
 function certificateFaults(source: NonNullable<VolumeProjection['podCertificate']>, path: FieldPath): FieldError[] {
-  const { keyType, maxExpirationSeconds: seconds, credentialBundlePath, keyPath, certificateChainPath } = source
-  const errors: FieldError[] = []
+  const { signerName, userAnnotations, keyType, maxExpirationSeconds: seconds, credentialBundlePath, keyPath, certificateChainPath } = source
+  const errors = [...validateSignerName(signerName, path.child('signerName')), ...validateUserAnnotations(userAnnotations, path.child('userAnnotations'))]
   if (!keyTypes.includes(keyType)) errors.push(fieldError.notSupported(path.child('keyType'), keyType ?? '', keyTypes))
-  if (seconds !== undefined && (seconds < anHour || seconds > maxCertificateSeconds)) {
-    const detail =
-      seconds < anHour ? `if provided, maxExpirationSeconds must be >= ${anHour}` : `if provided, maxExpirationSeconds must be <= ${maxCertificateSeconds}`
-    errors.push(fieldError.invalid(path.child('maxExpirationSeconds'), seconds, detail))
-  }
+  const { min, max } = certificateSecondsRange(signerName)
+  const at = path.child('maxExpirationSeconds')
+  if (seconds !== undefined && seconds < min) errors.push(fieldError.invalid(at, seconds, `if provided, maxExpirationSeconds must be >= ${min}`))
+  if (seconds !== undefined && seconds > max) errors.push(fieldError.invalid(at, seconds, `if provided, maxExpirationSeconds must be <= ${max}`))
   if (!credentialBundlePath && !keyPath && !certificateChainPath)
     errors.push(fieldError.required(path, 'specify at least one of credentialBundlePath, keyPath, and certificateChainPath'))
   for (const field of ['credentialBundlePath', 'keyPath', 'certificateChainPath'] as const) {
