@@ -5,14 +5,18 @@
 import { setMaxListeners } from 'node:events'
 import { abortScope, deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
+import type { FeatureGateSettings } from '#base/featureGates'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { unlessAborted } from '#base/orAborted'
 import type { Random } from '#base/random'
+import type { Tracer } from '#base/traceContext'
 import type { Transport } from '#client/transport'
 import type { Store } from '#store/store'
+import { TraceBook } from '#trace/traceBook'
 import type { AdmissionPlugin } from './admission/admission.ts'
 import { createAdmissionChain } from './admission/chain.ts'
+import { traceMark } from './admission/traceMark.ts'
 import { createAggregationLayer } from './aggregation/aggregationLayer.ts'
 import type { Trust } from './aggregation/trustConfigMap.ts'
 import type { AuditSink } from './audit/sink.ts'
@@ -33,7 +37,7 @@ import type { ComputedGroup, ComputedResource, TokenIssuer } from './core/comput
 import type { HealthCheck } from './core/health.ts'
 import type { ObjectReader } from './core/objectReader.ts'
 import type { Page } from './core/page.ts'
-import type { ServerRequest, TraceEntry, UserInfo } from './core/request.ts'
+import type { RequestInfo, ServerRequest, UserInfo } from './core/request.ts'
 import type { ServerWork } from './core/serverWork.ts'
 import type { Handler } from './core/stage.ts'
 import { installCustomResources } from './crd/install.ts'
@@ -44,28 +48,31 @@ import { createKubeletClient, type KubeletClient } from './endpoints/kubeletClie
 import { listedPaths } from './endpoints/listedPaths.ts'
 import { nonResourceHandler, versionInfo } from './endpoints/nonResource.ts'
 import { createOpenApi, type Describe } from './endpoints/openapi.ts'
-import { profiling } from './endpoints/profiling.ts'
 import { revisionsPage } from './endpoints/revisions.ts'
-import { createRouter } from './endpoints/router.ts'
+import { createRouter, type SubresourceHandlers } from './endpoints/router.ts'
 import type { EndpointDeps } from './endpoints/scope.ts'
+import { type StoreCheckTimes, storeChecks } from './endpoints/storeChecks.ts'
+import { storeKeysPage } from './endpoints/storeKeys.ts'
 import { bindingsHandler } from './endpoints/subresources/binding.ts'
 import { subresourceHandlers } from './endpoints/subresources/index.ts'
 import type { KubeletAccess } from './endpoints/subresources/node.ts'
+import { ownTracesAuthorizer, tracesPage } from './endpoints/traces/tracesPage.ts'
 import { upgradeHandler } from './endpoints/upgrade.ts'
 import { zpages } from './endpoints/zpages.ts'
 import { createFlowControl, type FlowControl } from './flowcontrol/flowControl.ts'
 import { createObjectStats } from './flowcontrol/objectStats.ts'
 import { defaultServiceNetwork } from './kinds/services/serviceStorage.ts'
-import { createPipeline, type PipelineConfig } from './pipeline/index.ts'
+import { createPipeline, type PipelineConfig, type PipelineDeps } from './pipeline/index.ts'
 import { RequestGroup } from './pipeline/requestGroup.ts'
-import type { SpanSink } from './pipeline/tracing.ts'
 import { builtInSourceName, Catalog } from './registry/catalog.ts'
 import { compactRegularly, defaultCompactionIntervalMs } from './registry/compactor.ts'
 import { type HistoryLimits, keepHistory } from './registry/history.ts'
+import { objectMetrics } from './registry/objectMetrics.ts'
 import type { Registry } from './registry/registry.ts'
 import type { WriterDeps } from './registry/writer.ts'
 import { inProcessTransport } from './server/inProcess.ts'
 import { type Listener, type ListenOptions, listen } from './server/listener.ts'
+import { latch, tryUntilDone } from './startingUp.ts'
 import { YamlThread } from './yaml/yamlThread.ts'
 
 export interface ApiServerDeps {
@@ -93,14 +100,16 @@ export interface ApiServerDeps {
   readonly describe?: Describe | undefined
   /** More pages, such as the token issuer's keys. */
   readonly pages?: readonly Page[] | undefined
-  /** Reads what each stage decided about a request, once it is answered. Absent: nothing is recorded. */
-  readonly onTrace?: ((request: ServerRequest, trace: readonly TraceEntry[], answer: Answer) => void) | undefined
+  /** The trace that the components of this process share with the server. Absent: the server has its own. */
+  readonly trace?: TraceBook | undefined
   /** Where audit events go. Absent: nothing is audited. */
   readonly audit?: AuditSink | undefined
-  /** Where spans of requests go. Absent: none are made. */
-  readonly spans?: SpanSink | undefined
+  /** Makes the spans of requests and of the work on them. Absent: none are made. */
+  readonly tracer?: Tracer | undefined
+  /** Handlers that replace those of the server. */
+  readonly subresources?: SubresourceHandlers | undefined
   /** The text of /metrics. */
-  readonly metricsText?: (() => string) | undefined
+  readonly metricsText?: (() => string | Promise<string>) | undefined
 }
 
 type PipelineOptions = { readonly [option in keyof PipelineConfig]?: PipelineConfig[option] | undefined }
@@ -113,19 +122,24 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly disabledResources?: ReadonlySet<string> | undefined
   /** --etcd-compaction-interval; default 5 minutes, 0: the store is never compacted. */
   readonly compactionIntervalMs?: number | undefined
+  readonly storeCheckTimes?: StoreCheckTimes | undefined
   /** --history, --history-size; absent: history is kept for the compaction interval. */
   readonly history?: HistoryLimits | undefined
   /** --enable-priority-and-fairness; default true. The limits in flight are then its seats together. */
   readonly priorityAndFairness?: boolean | undefined
+  /** The store does not change, and nothing is written to it: no object is created at the start, and no background work runs. Default false. */
+  readonly readsOnly?: boolean | undefined
+  /** --trace-requests-every; default 0: only requests with a reader are recorded. */
+  readonly traceRequestsEvery?: number | undefined
   /** --shutdown-delay-duration: how long requests are still served after the shutdown is announced. */
   readonly shutdownDelayMs?: number | undefined
   /** How long a shutdown waits at most for open requests; default: the request timeout. */
   readonly shutdownTimeoutMs?: number | undefined
   readonly minWatchTimeoutMs?: number | undefined
+  /** Values of --feature-gates that the rules of kinds read; absent gates have their default of v1.36. */
+  readonly featureGates?: FeatureGateSettings | undefined
   /** The feature gate AllowUnsafeMalformedObjectDeletion; default false. */
   readonly unsafeDeletion?: boolean | undefined
-  /** Whether profiles of this process are served below /debug/pprof; default true. */
-  readonly profiling?: boolean | undefined
   /** Default 10.96.0.0/16; the registry's service network must be the same. */
   readonly serviceCidr?: string | undefined
   /** Names this server in events and in its identity lease; absent: localhost, and no lease. */
@@ -173,7 +187,6 @@ export interface ApiServer {
 
 /** The user of the server's own in-process requests. */
 const loopbackUser: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] }
-const startRetryMs = 500
 /** Twice the interval at which the endpoints are kept. */
 const withdrawTimeoutMs = 20_000
 
@@ -186,8 +199,7 @@ const defaults = { requestTimeoutMs: 60_000, maxInFlight: { readOnly: 400, mutat
 
 export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {}): ApiServer {
   const { registry, clock, store } = deps
-  const stopping = new AbortController()
-  const beginning = latch()
+  const [trace, stopping, beginning] = [traceOf(deps, config), new AbortController(), latch()]
   const notice = shutdownNotice(clock, stopping.signal, config.shutdownDelayMs)
   const ownEndpoints = new OwnEndpoints(config.advertised)
   const endpoints: EndpointDeps = {
@@ -195,7 +207,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     store,
     clock,
     yaml: new YamlThread(),
-    writer: writerOf(deps),
+    writer: writerOf(deps, config),
     ...endpointSettings(config),
   }
   const catalog = new Catalog()
@@ -205,7 +217,7 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
     catalog,
     endpoints,
     catchUp: (...wanted) => customResources.catchUp(...wanted),
-    subresources: subresourceHandlers({ endpoints, ownEndpoints, ...backendSettings(deps, config) }),
+    subresources: { ...subresourceHandlers({ endpoints, ownEndpoints, ...backendSettings(deps, config) }), ...deps.subresources },
     nonResource: otherPaths(deps, config, {
       catalog,
       isStarted: beginning.isDone,
@@ -213,18 +225,15 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       shutdown: notice.signal,
       openApi,
       flowControl: () => flowControl,
+      trace,
     }),
   })
   const computedGroups: ComputedGroup[] = []
   const open: OpenRequests = { requests: new RequestGroup(), watches: new RequestGroup() }
   const pipelineConfig = pipelineConfigOf(config)
   const flowControl = config.priorityAndFairness === false ? undefined : flowControlOf(deps, pipelineConfig.maxInFlight)
-  const pipeline = createPipeline(
-    { ...deps, flowControl, shutdown: stopping.signal, ...open, pathsComplete: () => registry.cacher.revision > 0 },
-    pipelineConfig,
-    router,
-  )
-  const handle = deps.onTrace ? traced(pipeline, deps.onTrace) : pipeline
+  const isServed = servedIn(catalog)
+  const handle = createPipeline(pipelineDepsOf(deps, { trace, flowControl, shutdown: stopping.signal, ...open, isServed }), pipelineConfig, router)
   const transport: ApiServer['transport'] = (user, userAgent) => inProcessTransport({ handle, clock }, user, userAgent)
   const own = transport(loopbackUser, 'kube-apiserver')
   registry.connect(own)
@@ -281,6 +290,10 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       const following = registry.cacher.run(signal)
       await registry.cacher.loaded
       await customResources.serve(signal)
+      if (config.readsOnly) {
+        beginning.done()
+        return following
+      }
       aggregation.serve(signal)
       await tryUntilDone(deps, start, signal)
       await Promise.all([
@@ -295,6 +308,17 @@ export function createApiServer(deps: ApiServerDeps, config: ApiServerConfig = {
       await deps.audit?.close?.()
     },
   }
+}
+
+type PipelineParts = Pick<PipelineDeps, 'trace' | 'flowControl' | 'shutdown' | 'requests' | 'watches' | 'isServed'>
+
+function pipelineDepsOf(deps: ApiServerDeps, parts: PipelineParts): PipelineDeps {
+  return { ...deps, ...parts, authorizers: [...deps.authorizers, ownTracesAuthorizer], pathsComplete: () => deps.registry.cacher.revision > 0 }
+}
+
+function traceOf({ clock, trace = new TraceBook(clock) }: ApiServerDeps, { traceRequestsEvery = 0 }: ApiServerConfig): TraceBook {
+  trace.sample(traceRequestsEvery)
+  return trace
 }
 
 /** With limits of the history by those, otherwise at every interval. */
@@ -341,25 +365,10 @@ function endpointSettings({ unsafeDeletion = false, minWatchTimeoutMs = defaults
   return { unsafeDeletion, minWatchTimeoutMs }
 }
 
-function writerOf({ registry, clock, random, metrics, authorizers, admission }: ApiServerDeps): WriterDeps {
-  return { storage: registry.storage, reader: registry.reader, clock, random, authorizers, admission: createAdmissionChain(admission, clock, metrics) }
-}
-
-/** The end of the first start. */
-function latch(): { readonly started: Promise<void>; done(): void; isDone(): boolean } {
-  let isDone = false
-  let resolveStarted = () => {}
-  const started = new Promise<void>((resolve) => {
-    resolveStarted = resolve
-  })
-  return {
-    started,
-    isDone: () => isDone,
-    done() {
-      isDone = true
-      resolveStarted()
-    },
-  }
+function writerOf({ registry, clock, random, metrics, authorizers, admission, tracer }: ApiServerDeps, { featureGates }: ApiServerConfig): WriterDeps {
+  const { storage, reader } = registry
+  const plugins = tracer?.marksObjects ? [traceMark(tracer), ...admission] : admission
+  return { storage, reader, clock, random, featureGates, authorizers, admission: createAdmissionChain(plugins, clock, metrics, tracer) }
 }
 
 /** The signal aborts when the shutdown is announced, or when the server stops without an announcement. */
@@ -371,19 +380,6 @@ function shutdownNotice(clock: Clock, stopping: AbortSignal, delayMs = 0): { rea
       ending.abort()
       if (delayMs > 0) await clock.sleep(delayMs)
     },
-  }
-}
-
-async function tryUntilDone({ clock, log }: ApiServerDeps, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      await work(signal)
-      return
-    } catch (error) {
-      if (signal.aborted) return
-      log.error(error, 'Starting up failed; trying again')
-      await clock.sleep(startRetryMs, signal).catch(() => undefined)
-    }
   }
 }
 
@@ -405,15 +401,16 @@ interface OtherPathsParts {
   readonly shutdown: AbortSignal
   openApi(request: ServerRequest): Promise<Answer> | Answer | undefined
   flowControl(): FlowControl | undefined
+  readonly trace: TraceBook
 }
 
 /** Handlers of paths that are no resources. */
-function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isStarted, address, shutdown, openApi, flowControl }: OtherPathsParts) {
+function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isStarted, address, shutdown, openApi, flowControl, trace }: OtherPathsParts) {
   const { clock, registry } = deps
   const checks: readonly HealthCheck[] = [
     { name: 'ping', check: () => undefined },
     { name: 'log', check: () => undefined },
-    cachesFilled(registry),
+    ...storeChecks({ store: deps.store, clock, cachedRevision: () => registry.cacher.revision }, config.storeCheckTimes ?? {}),
     { name: 'poststarthook/bootstrap', check: () => (isStarted() ? undefined : 'not finished') },
     ...(deps.healthChecks ?? []),
   ]
@@ -423,31 +420,38 @@ function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isS
     checks,
     shutdown,
     paths,
-    metricsText: deps.metricsText,
+    metricsText: metricsTextOf(deps),
     pages: [
       { prefix: '/openapi', handle: openApi },
       revisionsPage({ store: deps.store, times: registry.cacher.times }),
+      storeKeysPage({ store: deps.store, catalog }),
+      tracesPage({ book: trace, reader: registry.reader, authorizers: deps.authorizers }),
       ...zpages({ ...zpagesVersions, clock, startedMs: clock.now(), paths, flags: config.flags ?? {} }),
       { prefix: '/debug/api_priority_and_fairness', handle: (request) => flowControl()?.debugPage(request) },
-      ...(config.profiling === false ? [] : [profiling(clock)]),
       ...(deps.pages ?? []),
     ],
   })
+}
+
+function servedIn(catalog: Catalog): (info: RequestInfo) => boolean {
+  return ({ apiGroup, apiVersion, resource }) => catalog.resource(apiGroup, apiVersion, resource) !== undefined
+}
+
+function metricsTextOf({ registry, store, metrics, metricsText }: ApiServerDeps): (() => Promise<string>) | undefined {
+  const refresh = objectMetrics(registry, store, metrics)
+  return (
+    metricsText &&
+    (async () => {
+      await refresh()
+      return metricsText()
+    })
+  )
 }
 
 const zpagesVersions = {
   binaryVersion: versionInfo.gitVersion.replace(/^v/, ''),
   emulationVersion: `${versionInfo.emulationMajor}.${versionInfo.emulationMinor}`,
   runtimeVersion: `node ${process.version}`,
-}
-
-function traced(pipeline: Handler, read: NonNullable<ApiServerDeps['onTrace']>): Handler {
-  return async (request) => {
-    const trace: TraceEntry[] = []
-    const answer = await pipeline(Object.assign(request, { trace }))
-    read(request, trace, answer)
-    return answer
-  }
 }
 
 function abortWith(signal: AbortSignal, controller: AbortController): void {
@@ -469,9 +473,4 @@ function flowControlOf(deps: ApiServerDeps, { readOnly, mutating }: PipelineConf
 /** Reads a key that does not exist: the store answers all the same. Upstream's probe of etcd does that, too. */
 function storeProbe(store: Store): ComponentProbe {
   return { name: 'etcd-0', probe: async () => store.range('/registry/health').then(() => healthy) }
-}
-
-/** Upstream's names of the readiness checks for filled caches. */
-function cachesFilled(registry: Registry): HealthCheck {
-  return { name: 'etcd', check: () => (registry.cacher.revision > 0 ? undefined : 'the watch caches are not filled yet') }
 }

@@ -1,5 +1,5 @@
 /** The catalog's source of built-in resources (L3): stored ones from the registry, computed ones with their handlers. */
-import { builtInGroupVersions, builtInResources, groupVersionKey, resourceKey } from '#api/discovery/resources'
+import { allGroupVersions, builtInResources, groupVersionKey, optionalResources, resourceKey } from '#api/discovery/resources'
 import { bareMap } from '#base/bareMap'
 import type { Handler } from './core/stage.ts'
 import type { CatalogSource } from './registry/catalog.ts'
@@ -15,11 +15,12 @@ export function builtInSource(
   serverVersion: string,
   disabled: ReadonlySet<string> = new Set(),
 ): CatalogSource {
-  const resources = builtInResources().filter(({ group, version, resource }) => !disabled.has(resourceKey(group, version, resource)))
+  const turnedOn = optionalResources().filter(({ group, version, resource }) => registry.served(group, version, resource))
+  const resources = [...builtInResources().filter(({ group, version, resource }) => !disabled.has(resourceKey(group, version, resource))), ...turnedOn]
   const kept = new Set(resources.map(({ group, version }) => groupVersionKey(group, version)))
   return {
-    revision: [serverVersion, ...disabled].join(' '),
-    groupVersions: builtInGroupVersions().filter(({ group, version }) => kept.has(groupVersionKey(group, version))),
+    revision: [serverVersion, ...disabled, ...turnedOn.map(({ group, version, resource }) => `+${resourceKey(group, version, resource)}`)].join(' '),
+    groupVersions: allGroupVersions().filter(({ group, version }) => kept.has(groupVersionKey(group, version))),
     entries: resources.map((facts) => {
       const { group, version, resource } = facts
       const key = resourceKey(group, version, resource)

@@ -3,9 +3,11 @@
  * The result fits into ApiServerDeps.
  */
 import type { Clock } from '#base/clock'
+import type { FeatureGateSettings } from '#base/featureGates'
 import { type Logger, noLog } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
 import type { Random } from '#base/random'
+import type { Tracer } from '#base/traceContext'
 import type { Transport } from '#client/transport'
 import type { AdmissionPlugin } from './admission/admission.ts'
 import { createAdmissionMetrics } from './admission/admissionMetrics.ts'
@@ -40,6 +42,8 @@ export interface SecurityDeps {
   readonly random: Random
   readonly log?: Logger | undefined
   readonly metrics?: Metrics | undefined
+  /** Makes spans of calls to webhooks. Absent: none. */
+  readonly tracer?: Tracer | undefined
   /** PEM, private: signs service account tokens, unless the settings name a key. */
   readonly serviceAccountKey: string
   /** Host and port at which clients outside reach this server; absent: unknown. */
@@ -54,6 +58,8 @@ export interface SecurityDeps {
   readonly authorization?: AuthorizationSettings | undefined
   /** Settings of the admission plugins; absent: as in kubeadm. */
   readonly admission?: AdmissionSettings | undefined
+  /** Values of --feature-gates; absent gates have their default of v1.36. */
+  readonly featureGates?: FeatureGateSettings | undefined
   /** Common names of trusted front proxies, unless the settings have them; empty: any name signed by their authority. Absent: none is trusted. */
   readonly frontProxyNames?: readonly string[] | undefined
 }
@@ -85,12 +91,14 @@ export function createSecurity(deps: SecurityDeps): Security {
     externalSigner,
     externalAddress,
     waitUntilCurrent,
+    tracer,
+    featureGates,
   } = deps
   const authentication = createAuthentication(
     { reader, clock, random, log, metrics, serviceAccountKey, externalSigner, externalAddress, waitUntilCurrent },
     authenticationSettings(deps),
   )
-  const authorization = createAuthorization({ reader, clock, random, log, metrics }, deps.authorization ?? defaultAuthorization)
+  const authorization = createAuthorization({ reader, clock, random, log, metrics, featureGates }, deps.authorization ?? defaultAuthorization)
   const { authorizers, rbac } = authorization
   const admissionMetrics = createAdmissionMetrics(metrics)
   const loopback = createLoopback()
@@ -109,7 +117,7 @@ export function createSecurity(deps: SecurityDeps): Security {
           transport: loopback.transport,
           policies: { reader, authorizers, clock, metrics: admissionMetrics, policyMetrics: createPolicyMetrics(metrics) },
           webhooks: {
-            deps: { reader, authorizers, random, clock: requestClock, metrics: admissionMetrics },
+            deps: { reader, authorizers, random, clock: requestClock, metrics: admissionMetrics, tracer },
             resolve: (namespace, name, port) => resolveService(reader, random, { namespace, name, port }),
             reach: deps.reach,
           },
@@ -124,7 +132,11 @@ export function createSecurity(deps: SecurityDeps): Security {
       loopback.connect(transport)
       authentication.connect(transport)
     },
-    postStartHooks: [reconcileBootstrapPolicy, authentication.start, async (_transport, signal) => authorization.start(signal)],
+    postStartHooks: [
+      (transport, signal) => reconcileBootstrapPolicy(transport, signal, featureGates),
+      authentication.start,
+      async (_transport, signal) => authorization.start(signal),
+    ],
     pages: authentication.pages,
   }
 }

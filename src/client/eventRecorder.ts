@@ -42,19 +42,32 @@ const retryMs = 10_000
 /** Writes under way at once. */
 const maxInFlight = 32
 
-/** `component` and `host` are the event's source, e.g. deployment-controller, or kubelet on a node. */
-export function createEventRecorder(
-  deps: EventRecorderDeps,
-  source: { readonly component: string; readonly host?: string },
-  signal?: AbortSignal,
-): EventRecorder {
+/** What an event names as its origin, e.g. deployment-controller, or kubelet on a node. */
+export interface EventSource {
+  readonly component: string
+  readonly host?: string
+}
+
+/** Writes the events of many sources over one queue. */
+export interface EventWriter {
+  /** @param client whose identity writes the events of this source */
+  recorder(client: Client, source: EventSource): EventRecorder
+}
+
+/** Records the events of one source. */
+export function createEventRecorder(deps: EventRecorderDeps, source: EventSource, signal?: AbortSignal): EventRecorder {
+  return createEventWriter(deps, maxQueued, signal).recorder(deps.client, source)
+}
+
+/** @param mostQueued events beyond it are dropped */
+export function createEventWriter(deps: Omit<EventRecorderDeps, 'client'>, mostQueued: number, signal?: AbortSignal): EventWriter {
   const correlate = createEventCorrelator(deps.clock)
   const lanes = createLanes(maxInFlight)
 
-  async function write(event: Event): Promise<void> {
+  async function write(by: Client, event: Event): Promise<void> {
     const decision = correlate(event)
     if (!decision) return
-    const client = deps.client.of(events)
+    const client = by.of(events)
     const ref = { namespace: decision.event.metadata.namespace, name: decision.event.metadata.name ?? '' }
     for (let tries = 1; ; tries++) {
       try {
@@ -83,14 +96,16 @@ export function createEventRecorder(
   }
 
   return {
-    event: (regarding, type, reason, message, annotations) => {
-      if (lanes.size >= maxQueued || signal?.aborted) return
-      const event = makeEvent(deps, source, referenceOf(regarding), { type, reason, message, annotations })
-      const { involvedObject: on } = event
-      // Whatever the correlator compares is about one object, so its events are written one after the other.
-      lanes.add([on.uid, on.kind, on.namespace, on.name].join('/'), () => write(event))
-    },
-    flush: () => lanes.idle(),
+    recorder: (client, source) => ({
+      event: (regarding, type, reason, message, annotations) => {
+        if (lanes.size >= mostQueued || signal?.aborted) return
+        const event = makeEvent(deps, source, referenceOf(regarding), { type, reason, message, annotations })
+        const { involvedObject: on } = event
+        // Whatever the correlator compares is about one object, so its events are written one after the other.
+        lanes.add([on.uid, on.kind, on.namespace, on.name].join('/'), () => write(client, event))
+      },
+      flush: () => lanes.idle(),
+    }),
   }
 }
 
@@ -120,8 +135,8 @@ interface EventText {
 }
 
 function makeEvent(
-  deps: EventRecorderDeps,
-  source: { readonly component: string; readonly host?: string },
+  deps: Pick<EventRecorderDeps, 'clock' | 'random'>,
+  source: EventSource,
   involvedObject: ObjectReference,
   { type, reason, message, annotations }: EventText,
 ): Event {

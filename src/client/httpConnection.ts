@@ -7,7 +7,7 @@ import http from 'node:http'
 import http2 from 'node:http2'
 import https from 'node:https'
 import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
 import tls from 'node:tls'
 import type { Clock, Timer } from '#base/clock'
 import { openTunnel } from './proxyTunnel.ts'
@@ -22,6 +22,8 @@ export interface TlsOptions {
   readonly insecureSkipVerify?: boolean | undefined
   /** Connect through this proxy: http, https or socks5. */
   readonly proxyUrl?: string | undefined
+  /** Called when a TLS handshake has succeeded: how long connecting and it took, and with which protocol and cipher it ended. */
+  readonly onHandshake?: ((durationMs: number, result: string) => void) | undefined
 }
 
 export interface HttpCall {
@@ -38,7 +40,15 @@ export interface HttpAnswer {
   readonly body: Readable
 }
 
+/** What came of a call that asked for another protocol. `socket`: the server speaks it from `head` on; absent: it answered as usual. */
+export interface UpgradeAnswer extends HttpAnswer {
+  readonly socket?: Duplex | undefined
+  readonly head: Buffer
+}
+
 export interface HttpConnection {
+  /** Sends a call with `connection: upgrade` on an HTTP/1.1 connection of its own. @throws ConnectionError when no answer came. */
+  upgrade(call: HttpCall, signal: AbortSignal | undefined): Promise<UpgradeAnswer>
   /**
    * Sends a call and resolves with the head of the answer. Aborting cancels the call, or its body later.
    * @throws ConnectionError when no answer came.
@@ -192,6 +202,7 @@ class Connection implements HttpConnection {
     const generation = this.#generation
     return new Promise((resolve, reject) => {
       const through = tunnel ? { socket: tunnel } : { host: this.#host(), port: this.#port() }
+      const startedMs = this.#clock.monotonicMs()
       const socket = tls.connect({ ...this.#secure(), ...through, ALPNProtocols: ['h2', 'http/1.1'] })
       const fail = (error: Error) => {
         timer.cancel()
@@ -204,6 +215,7 @@ class Connection implements HttpConnection {
         timer.cancel()
         socket.off('error', fail)
         socket.setNoDelay(true)
+        this.#tls.onHandshake?.(this.#clock.monotonicMs() - startedMs, `${socket.getProtocol()}, ${socket.getCipher().name}`)
         if (socket.alpnProtocol !== 'h2') {
           socket.on('error', () => {})
           socket.destroy()
@@ -285,27 +297,42 @@ class Connection implements HttpConnection {
     })
   }
 
-  #sendHttp1(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+  upgrade(call: HttpCall, signal: AbortSignal | undefined): Promise<UpgradeAnswer> {
     return new Promise((resolve, reject) => {
-      const request = (this.#http1 && this.#server.protocol === 'http:' ? http : https).request({
-        agent: this.#agent,
-        ...(this.#agent instanceof https.Agent ? this.#secure() : {}),
-        host: this.#host(),
-        port: this.#port(),
-        method: call.method,
-        path: call.target,
-        headers: { ...call.headers, ...(call.body ? { 'content-length': String(call.body.length) } : {}) },
-      })
-      const abort = () => request.destroy(new Error('aborted'))
-      signal?.addEventListener('abort', abort, { once: true })
-      request.once('socket', (socket) => socket.setKeepAlive(true, pingEveryMs))
-      request.on('error', (error) => reject(signal?.aborted ? signal.reason : new ConnectionError(error.message, refused(error), error)))
-      request.once('close', () => signal?.removeEventListener('abort', abort))
-      request.once('response', (answer) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer }))
+      const request = this.#requestHttp1(call, signal, reject)
+      request.once('upgrade', (answer, socket, head) => resolve({ ...headOf(answer), body: answer, socket, head }))
+      request.once('response', (answer) => resolve({ ...headOf(answer), body: answer, head: Buffer.alloc(0) }))
       request.end(call.body)
     })
   }
+
+  #sendHttp1(call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+    return new Promise((resolve, reject) => {
+      const request = this.#requestHttp1(call, signal, reject)
+      request.once('response', (answer) => resolve({ ...headOf(answer), body: answer }))
+      request.end(call.body)
+    })
+  }
+
+  #requestHttp1(call: HttpCall, signal: AbortSignal | undefined, reject: (error: unknown) => void): http.ClientRequest {
+    const request = (this.#server.protocol === 'http:' ? http : https).request({
+      agent: this.#agent,
+      ...(this.#agent instanceof https.Agent ? this.#secure() : {}),
+      host: this.#host(),
+      port: this.#port(),
+      method: call.method,
+      path: call.target,
+      headers: { ...call.headers, ...(call.body ? { 'content-length': String(call.body.length) } : {}) },
+    })
+    const abort = () => request.destroy(new Error('aborted'))
+    signal?.addEventListener('abort', abort, { once: true })
+    request.once('socket', (socket) => socket.setKeepAlive(true, pingEveryMs))
+    request.on('error', (error) => reject(signal?.aborted ? signal.reason : new ConnectionError(error.message, refused(error), error)))
+    request.once('close', () => signal?.removeEventListener('abort', abort))
+    return request
+  }
 }
 
+const headOf = ({ statusCode = 0, headers }: http.IncomingMessage) => ({ status: statusCode, headers })
 const refused = (error: Error) => 'code' in error && error.code === 'ECONNREFUSED'
 const isName = (host: string) => !/^\[|^\d+(\.\d+){3}$/.test(host)

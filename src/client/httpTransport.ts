@@ -11,8 +11,17 @@ import { isStatus, type Status, StatusError, type StatusReason } from '#api/mach
 import { abortScope, deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { deepFreeze } from '#base/frozen'
+import { type Tracer, traceHeaders } from '#base/traceContext'
 import type { CredentialSource, Credentials } from './credentials.ts'
-import { ConnectionError, createHttpConnection, type HttpAnswer, type HttpCall, type HttpConnection, type TlsOptions } from './httpConnection.ts'
+import {
+  ConnectionError,
+  createHttpConnection,
+  type HttpAnswer,
+  type HttpCall,
+  type HttpConnection,
+  type TlsOptions,
+  type UpgradeAnswer,
+} from './httpConnection.ts'
 import { type Impersonate, identityHeaders } from './identityHeaders.ts'
 import type { ApiRequest, ApiResponse, Transport, WatchEvent, WatchEventType } from './transport.ts'
 
@@ -38,6 +47,8 @@ export interface HttpTransportOptions {
   /** Integers of answers that no double holds become bigints, which JSON.stringify refuses. Default: the nearest double. */
   readonly exactIntegers?: boolean | undefined
   readonly clock: Clock
+  /** Hands the trace of the work around a request on to the server. Absent: none is handed on. */
+  readonly tracer?: Tracer | undefined
 }
 
 export interface HttpTransport extends Transport {
@@ -47,6 +58,8 @@ export interface HttpTransport extends Transport {
    * @throws ConnectionError when no answer came.
    */
   forward(call: HttpCall, signal?: AbortSignal): Promise<HttpAnswer>
+  /** The same for a call that asks for another protocol, such as a WebSocket. */
+  upgrade(call: HttpCall, signal?: AbortSignal): Promise<UpgradeAnswer>
   /** Closes all connections; calls in flight fail. */
   close(): Promise<void>
 }
@@ -67,7 +80,8 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
   return {
     request: (request, signal) => withTimeout(options, signal, (limited) => roundTrip(wire, request, limited)),
     watch: (request, signal) => watch(wire, request, signal),
-    forward: (call, signal) => forward(wire, call, signal),
+    forward: async (call, signal) => connection.send(await passedOn(wire, call), signal),
+    upgrade: async (call, signal) => connection.upgrade(await passedOn(wire, call), signal),
     close: () => connection.close(),
   }
 }
@@ -86,15 +100,13 @@ async function roundTrip(wire: Wire, request: ApiRequest, signal: AbortSignal | 
   return { status: answer.status, body, warnings: warned(wire.options, answer) }
 }
 
-async function forward(wire: Wire, call: HttpCall, signal: AbortSignal | undefined): Promise<HttpAnswer> {
-  const { options, connection, prefix } = wire
+/** A call of another client, with the credentials of this transport instead of its own. */
+async function passedOn(wire: Wire, call: HttpCall): Promise<HttpCall> {
+  const { options, prefix } = wire
   if (options.credentials) await takeCredentials(wire, options.credentials)
   const isPassed = ([name]: readonly [string, unknown]) => name !== 'authorization' && !(options.impersonate && name.startsWith('impersonate-'))
   const headers = Object.fromEntries(Object.entries(call.headers).filter(isPassed))
-  return connection.send(
-    { ...call, target: prefix + call.target, headers: { ...headers, ...identityHeaders({ ...options, token: await tokenOf(wire) }) } },
-    signal,
-  )
+  return { ...call, target: prefix + call.target, headers: { ...headers, ...identityHeaders({ ...options, token: await tokenOf(wire) }) } }
 }
 
 function warned({ onWarning }: HttpTransportOptions, answer: HttpAnswer): string[] {
@@ -155,6 +167,7 @@ async function callOf(wire: Wire, request: ApiRequest): Promise<HttpCall> {
       'user-agent': options.userAgent ?? 'skiff',
       ...(options.compression && !request.query?.watch ? { 'accept-encoding': 'gzip' } : {}),
       ...(body ? { 'content-type': request.contentType ?? 'application/json' } : {}),
+      ...traceHeaders(options.tracer),
       ...identityHeaders({ ...options, token }),
     },
     body,

@@ -54,6 +54,12 @@ test('AUN-10 the impersonation of a kubeconfig is used with all its fields', asy
   assert.deepEqual(transport.impersonate, { user: 'jane', uid: '7', groups: ['a', 'b'], extra: { scopes: ['x'] } })
 })
 
+test('AUN-10 a user that is named takes the place of the context’s', async () => {
+  const two: Kubeconfig = { ...config({ token: 'own' }), users: [...(config({ token: 'own' }).users ?? []), { name: 'other', user: { token: 'theirs' } }] }
+  assert.equal((await resolveKubeconfig(two, deps, { user: 'other' })).transport.bearerToken, 'theirs')
+  await assert.rejects(resolveKubeconfig(two, deps, { user: 'missing' }), /auth info "missing" does not exist/)
+})
+
 const refused: { name: string; context?: string; user: KubeconfigUser; want: RegExp }[] = [
   { name: 'an unknown context', context: 'b', user: {}, want: /context "b" does not exist/ },
   { name: 'an unknown cluster', context: 'lost', user: {}, want: /cluster "nowhere"/ },

@@ -64,13 +64,13 @@ export interface KubeconfigDeps {
 const tokenFileTtlMs = 60_000
 
 /**
- * Follows `context` (default: the current one) to what createHttpTransport needs. Relative files are the caller's to resolve in `readFile`.
+ * Follows `context` (default: the current one), with `user` instead of its own where that is named, to what createHttpTransport needs. Relative files are the caller's to resolve in `readFile`.
  * @throws Error that names what is missing, or that the user needs a credential plugin.
  */
 export async function resolveKubeconfig(
   config: Kubeconfig,
   deps: KubeconfigDeps,
-  options: { readonly context?: string | undefined; readonly userAgent?: string | undefined } = {},
+  options: { readonly context?: string | undefined; readonly user?: string | undefined; readonly userAgent?: string | undefined } = {},
 ): Promise<ResolvedKubeconfig> {
   const contextName = options.context ?? config['current-context']
   if (!contextName) throw new Error('no context is chosen: current-context is not set')
@@ -78,10 +78,11 @@ export async function resolveKubeconfig(
   if (!context) throw new Error(`context "${contextName}" does not exist`)
   const cluster = config.clusters?.find(({ name }) => name === context.cluster)?.cluster
   if (!cluster) throw new Error(`cluster "${context.cluster}" of context "${contextName}" does not exist`)
-  const user = config.users?.find(({ name }) => name === context.user)?.user ?? (context.user === '' ? {} : undefined)
-  if (!user) throw new Error(`auth info "${context.user}" does not exist`)
+  const userName = options.user ?? context.user
+  const user = config.users?.find(({ name }) => name === userName)?.user ?? (userName === '' ? {} : undefined)
+  if (!user) throw new Error(`auth info "${userName}" does not exist`)
   const ca = await material(cluster['certificate-authority-data'], cluster['certificate-authority'], deps)
-  const { cert, key, ...identity } = await resolveUser(user, context.user, deps, clusterInfo(cluster, ca))
+  const { cert, key, ...identity } = await resolveUser(user, userName, deps, clusterInfo(cluster, ca))
   return {
     namespace: context.namespace || 'default',
     transport: {

@@ -108,6 +108,25 @@ export interface StoreError extends Error {
   readonly revision?: Revision | undefined
 }
 
+/** The consensus of a store with members, as the member that answered knows it. */
+export interface RaftState {
+  readonly isLeader: boolean
+  /** False: the members have elected no leader, and no write succeeds. */
+  readonly hasLeader: boolean
+  readonly term: number
+  /** The last entry of the log, and the last one that is applied. */
+  readonly index: number
+  readonly appliedIndex: number
+}
+
+export interface StoreSize {
+  readonly totalBytes: number
+  readonly liveBytes: number
+  readonly historyBytes?: number
+  /** Absent: the store has no members. */
+  readonly raft?: RaftState
+}
+
 export interface Store extends ReadView {
   /** A put of a larger value is refused with 'tooLarge'. */
   readonly maxValueBytes: number
@@ -130,7 +149,7 @@ export interface Store extends ReadView {
    * Bytes on disk (or in memory) and bytes that live data needs. `historyBytes`: keys and values of replaced versions that are not compacted; absent where
    * the store does not count them apart, and `liveBytes` includes them.
    */
-  size(): Promise<{ totalBytes: number; liveBytes: number; historyBytes?: number }>
+  size(): Promise<StoreSize>
   /** Everything acknowledged is on disk afterwards; later calls fail with 'closed'. */
   close(): Promise<void>
 }

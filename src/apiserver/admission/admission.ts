@@ -1,5 +1,6 @@
 /** Admission's contract (L3): mutating plugins run in order, then the registry validates, then validating plugins run. */
 import type { Frozen, GroupVersionKind, GroupVersionResource, KubeObject } from '#api/machinery/meta'
+import type { RequestTracer } from '#trace/requestTracer'
 import type { Cancellation } from '../core/cancellation.ts'
 import type { AdmissionForms } from '../core/objectReader.ts'
 import type { UserInfo } from '../core/request.ts'
@@ -25,6 +26,10 @@ export interface AdmissionAttributes {
   annotate?(key: string, value: string, level?: 'Metadata' | 'Request'): void
   /** Adds to the request's time that went into webhooks; absent: the time is not recorded. */
   spent?(on: 'mutating-webhook' | 'validating-webhook', ms: number): void
+  /** Records what plugins change. Absent: the request has no reader. */
+  readonly trace?: RequestTracer | undefined
+  /** Notes which plugin refuses. */
+  refusedBy?(plugin: string): void
   /** The resource's versions and the conversion between them; absent for resources that are not stored. */
   readonly forms?: AdmissionForms | undefined
   readonly cancellation?: Cancellation | undefined

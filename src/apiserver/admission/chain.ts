@@ -5,7 +5,9 @@
  */
 import type { Clock } from '#base/clock'
 import { type Histogram, type HistogramSeries, type Labels, type Metrics, noMetrics } from '#base/metrics'
+import { type Tracer, traced } from '#base/traceContext'
 import type { AdmissionAttributes, AdmissionOperation, AdmissionPlugin } from './admission.ts'
+import { AdmissionTrace } from './admissionTrace.ts'
 
 export interface AdmissionChain {
   /** True if there are no plugins. */
@@ -22,7 +24,7 @@ export const noAdmission: AdmissionChain = { isEmpty: true, admit: async () => {
 const operations: readonly AdmissionOperation[] = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT']
 const buckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5]
 
-export function createAdmissionChain(plugins: readonly AdmissionPlugin[], clock: Clock, metrics: Metrics = noMetrics): AdmissionChain {
+export function createAdmissionChain(plugins: readonly AdmissionPlugin[], clock: Clock, metrics: Metrics = noMetrics, tracer?: Tracer): AdmissionChain {
   const timers = createTimers(metrics)
   const phasesOf = (type: string, method: 'admit' | 'validate') =>
     Object.fromEntries(operations.map((operation) => [operation, phaseOf(plugins, type, method, operation, timers)])) as Phases
@@ -30,8 +32,8 @@ export function createAdmissionChain(plugins: readonly AdmissionPlugin[], clock:
   const validating = phasesOf('validate', 'validate')
   return {
     isEmpty: plugins.length === 0,
-    admit: (attributes) => timed(admitting[attributes.operation], attributes, clock),
-    validate: (attributes) => timed(validating[attributes.operation], attributes, clock),
+    admit: (attributes) => traced(tracer, { name: 'Admit' }, () => timed(admitting[attributes.operation], attributes, clock)),
+    validate: (attributes) => traced(tracer, { name: 'Validate' }, () => timed(validating[attributes.operation], attributes, clock)),
   }
 }
 
@@ -39,6 +41,7 @@ type Phases = Readonly<Record<AdmissionOperation, Phase>>
 
 /** The plugins of one operation. */
 interface Phase {
+  readonly stage: 'mutatingAdmission' | 'validatingAdmission'
   readonly parts: readonly Part[]
   readonly whole: Timer
 }
@@ -108,7 +111,7 @@ function phaseOf(plugins: readonly AdmissionPlugin[], type: string, method: 'adm
     const run = plugin[method]?.bind(plugin)
     return run ? [{ plugin, run, timer: timers.controller({ name: plugin.name, type, operation }) }] : []
   })
-  return { parts, whole: timers.step({ type, operation }) }
+  return { stage: method === 'admit' ? 'mutatingAdmission' : 'validatingAdmission', parts, whole: timers.step({ type, operation }) }
 }
 
 async function timed(phase: Phase, attributes: AdmissionAttributes, clock: Clock): Promise<void> {
@@ -128,20 +131,26 @@ async function timed(phase: Phase, attributes: AdmissionAttributes, clock: Clock
 }
 
 /** @returns the time at which the last plugin ended */
-async function runAll({ parts }: Phase, attributes: AdmissionAttributes, clock: Clock, startedMs: number): Promise<number> {
+async function runAll({ parts, stage }: Phase, attributes: AdmissionAttributes, clock: Clock, startedMs: number): Promise<number> {
   let beforeMs = startedMs
+  const trace = attributes.trace && new AdmissionTrace(attributes.trace, stage, attributes)
   for (const { plugin, run, timer } of parts) {
     if (!plugin.handles(attributes.operation)) continue
     try {
       const pending = run(attributes)
       if (pending) await pending
     } catch (error) {
-      timer.rejected(clock.monotonicMs() - beforeMs)
+      const ms = clock.monotonicMs() - beforeMs
+      timer.rejected(ms)
+      attributes.refusedBy?.(plugin.name)
+      trace?.refused(plugin.name, ms, error)
       throw error
     }
     const nowMs = clock.monotonicMs()
     timer.passed(nowMs - beforeMs)
+    trace?.passed(plugin.name, nowMs - beforeMs)
     beforeMs = nowMs
   }
+  trace?.done()
   return beforeMs
 }

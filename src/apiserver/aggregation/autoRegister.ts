@@ -3,7 +3,7 @@
  * their priorities: built-in ones are restored once per start, those of custom resources always.
  * Upstream: kube-aggregator/pkg/controllers/autoregister, pkg/controlplane/controller/crdregistration.
  */
-import { builtInGroupVersions, groupVersionKey } from '#api/discovery/resources'
+import { allGroupVersions, groupVersionKey } from '#api/discovery/resources'
 import type { APIService } from '#api/gen/types/apiregistration.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
@@ -104,7 +104,7 @@ export function createAutoRegister(deps: AutoRegisterDeps): AutoRegister {
 
 /** The APIServices of the group-versions that this server answers from its store, by name; the first source of a group-version decides. */
 export function desiredOf(catalog: Pick<Catalog, 'sources'>): Map<string, APIService> {
-  const builtIn = new Map(builtInGroupVersions().map((one) => [groupVersionKey(one.group, one.version), one]))
+  const builtIn = new Map(allGroupVersions().map((one) => [groupVersionKey(one.group, one.version), one]))
   const all = new Map<string, APIService>()
   for (const source of catalog.sources()) {
     // Computed group-versions have an APIService that belongs to the user.

@@ -4,6 +4,7 @@
  * Upstream: pkg/kubeapiserver/authorizer/{config,reload}.go (v1.36).
  */
 import type { Clock } from '#base/clock'
+import type { FeatureGateSettings } from '#base/featureGates'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
@@ -17,7 +18,7 @@ import { nodeAuthorizer } from './node.ts'
 import { privilegedGroupAuthorizer } from './privilegedGroup.ts'
 import { type RbacAuthorizer, rbacAuthorizer } from './rbac.ts'
 import type { AuthorizationFile, AuthorizationSettings, ConfiguredAuthorizer } from './settings.ts'
-import { authorize, rulesFor } from './union.ts'
+import { authorize, nearestRules, rulesFor } from './union.ts'
 import { webhookAuthorizer } from './webhook.ts'
 
 export interface AuthorizationDeps {
@@ -26,6 +27,7 @@ export interface AuthorizationDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
+  readonly featureGates?: FeatureGateSettings | undefined
 }
 
 export interface Authorization {
@@ -45,7 +47,7 @@ export function createAuthorization(deps: AuthorizationDeps, settings: Authoriza
     ['AlwaysDeny', alwaysDenyAuthorizer],
   ])
   for (const { type } of settings.authorizers) {
-    if (type === 'Node') kept.set(type, nodeAuthorizer(reader))
+    if (type === 'Node') kept.set(type, nodeAuthorizer(reader, deps.featureGates))
     else if (type === 'RBAC') kept.set(type, rbac)
     else if (type === 'ABAC') kept.set(type, abacAuthorizer(settings.policies ?? []))
   }
@@ -90,6 +92,7 @@ function reloadingAuthorizer(first: readonly Authorizer[], read: (content: strin
     name: 'reloading',
     authorize: (attributes) => authorize(current, attributes),
     rulesFor: (user, namespace) => rulesFor(current, user, namespace),
+    nearest: (attributes) => nearestRules(current, attributes),
   }
   return {
     authorizer,

@@ -44,9 +44,21 @@ export interface RulesAnswer {
   readonly error?: string | undefined
 }
 
+/** How the user's rules miss a request, by the authorizer's own rules. */
+export interface NearestRules {
+  /** How many bindings name the user or a group of theirs. */
+  readonly bindings: number
+  /** The closest rule: `RoleBinding a/dev (Role reader) lacks verb create`. Undefined: no rule is about it. */
+  readonly nearest?: string | undefined
+  /** A role that exists and allows it, which a binding could give: `ClusterRole edit`. */
+  readonly role?: { readonly kind: 'Role' | 'ClusterRole'; readonly name: string } | undefined
+}
+
 export interface Authorizer {
   readonly name: string
   authorize(attributes: AuthorizationAttributes): Promise<AuthorizationDecision> | AuthorizationDecision
   /** For SelfSubjectRulesReview. */
   rulesFor?(user: UserInfo, namespace: string): RulesAnswer
+  /** For the explanation of a refusal. */
+  nearest?(attributes: AuthorizationAttributes): NearestRules | undefined
 }

@@ -31,6 +31,7 @@ export function countedAuthorizer(type: string, name: string, authorizer: Author
       return result instanceof Promise ? result.then(counted) : counted(result)
     },
     ...(authorizer.rulesFor ? { rulesFor: authorizer.rulesFor } : {}),
+    ...(authorizer.nearest ? { nearest: authorizer.nearest } : {}),
   }
 }
 

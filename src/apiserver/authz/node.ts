@@ -2,10 +2,12 @@
  * Lets a node read only what its own pods need (L3): secrets, config maps, claims, volumes and tokens by relation, itself and its pods by name or
  * selector, everything else by the node role's rules. Upstream: plugin/pkg/auth/authorizer/node/node_authorizer.go (v1.36).
  */
+import { type FeatureGateSettings, featureEnabled } from '#base/featureGates'
 import type { ObjectReader } from '../core/objectReader.ts'
 import type { UserInfo } from '../core/request.ts'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer } from './authorizer.ts'
 import { nodeRules } from './bootstrapPolicy/clusterRoles.ts'
+import { gatedPolicy } from './bootstrapPolicy/gatedRoles.ts'
 import { expandRule } from './bootstrapPolicy/shorthand.ts'
 import { createNodeGraph, type NodeGraph, type RelatedKind } from './nodeGraph.ts'
 import { ruleAllows } from './rules.ts'
@@ -20,17 +22,21 @@ export function nodeOf(user: UserInfo): string | undefined {
   return user.name.startsWith(prefix) && user.groups.includes('system:nodes') ? user.name.slice(prefix.length) : undefined
 }
 
-export function nodeAuthorizer(reader: ObjectReader): Authorizer {
+/** @param gates values of --feature-gates; absent gates have their default of v1.36 */
+export function nodeAuthorizer(reader: ObjectReader, gates: FeatureGateSettings = {}): Authorizer {
   const graph = createNodeGraph(reader)
-  const rules = nodeRules.map(expandRule)
+  const rules = [...nodeRules, ...gatedPolicy(gates).nodeRules].map(expandRule)
+  const special: Readonly<Record<string, Decide>> = featureEnabled(gates, certificateGate)
+    ? { ...byResource, [certificateRequests]: authorizeCertificateRequest }
+    : byResource
   return {
     name: 'Node',
     authorize(attributes) {
       const node = nodeOf(attributes.user)
       if (node === undefined) return noOpinion
       if (node === '') return refuse(`unknown node for user ${JSON.stringify(attributes.user.name)}`)
-      const special = attributes.isResourceRequest ? byResource[`${attributes.apiGroup}/${attributes.resource}`] : undefined
-      if (special) return special(attributes, node, graph)
+      const decide = attributes.isResourceRequest ? special[`${attributes.apiGroup}/${attributes.resource}`] : undefined
+      if (decide) return decide(attributes, node, graph)
       return rules.some((rule) => ruleAllows(attributes, rule)) ? allow : noOpinion
     },
     rulesFor(user) {
@@ -127,6 +133,19 @@ function authorizeResourceSlice(attributes: AuthorizationAttributes, node: strin
     default:
       return refuse('only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection')
   }
+}
+
+const certificateGate = 'PodCertificateRequest'
+const certificateRequests = 'certificates.k8s.io/podcertificaterequests'
+
+/** Requests of the node itself. Admission checks the node, the pod and the service account that a new one names. */
+function authorizeCertificateRequest(attributes: AuthorizationAttributes, node: string, graph: NodeGraph): AuthorizationDecision {
+  const { subresource, verb } = attributes
+  if (subresource !== '') return refuse('nodes may not access the status subresource of PodCertificateRequests')
+  if (verb === 'create') return allow
+  if (verb === 'get') return related('podcertificaterequest', attributes, node, graph)
+  if (verb !== 'list' && verb !== 'watch') return refuse(`nodes may not ${verb} podcertificaterequests`)
+  return selects(attributes, 'spec.nodeName', node) ? allow : refuse('can only list/watch podcertificaterequests with nodeName field selector')
 }
 
 /** Reading: only the node's own Node object, which need not exist yet. Admission checks the changes of a write. */

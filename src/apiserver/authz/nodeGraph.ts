@@ -3,6 +3,7 @@
  * secrets of volumes through both. Updated on changes, so that a query is a look-up, however many pods there are.
  * Upstream: plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go (v1.36), which keeps vertices and edges.
  */
+import type { PodCertificateRequest } from '#api/gen/types/certificates.v1beta1'
 import type { PersistentVolume, Pod } from '#api/gen/types/core.v1'
 import type { ResourceSlice } from '#api/gen/types/resource.v1'
 import type { VolumeAttachment } from '#api/gen/types/storage.v1'
@@ -16,6 +17,7 @@ export type RelatedKind =
   | 'persistentvolume'
   | 'persistentvolumeclaim'
   | 'pod'
+  | 'podcertificaterequest'
   | 'resourceclaim'
   | 'resourceslice'
   | 'secret'
@@ -34,10 +36,13 @@ export function createNodeGraph(reader: ObjectReader): NodeGraph {
   const volumes = new VolumeRelations()
   const attachments = new Map<string, string>()
   const slices = new Map<string, string>()
+  const certificateRequests = new Map<string, string>()
   follow<Pod>(reader, { group: '', resource: 'pods' }, (pod, isThere, old) => pods.set(pod, isThere, old))
   follow<PersistentVolume>(reader, { group: '', resource: 'persistentvolumes' }, (volume, isThere) => volumes.set(volume, isThere))
   follow<VolumeAttachment>(reader, { group: 'storage.k8s.io', resource: 'volumeattachments' }, keepNode(attachments))
   follow<ResourceSlice>(reader, { group: 'resource.k8s.io', resource: 'resourceslices' }, keepNode(slices))
+  if (reader.ofKind?.('certificates.k8s.io/v1beta1', 'PodCertificateRequest'))
+    follow<PodCertificateRequest>(reader, { group: 'certificates.k8s.io', resource: 'podcertificaterequests' }, keepNode(certificateRequests))
   return {
     isRelated(node, kind, namespace, name) {
       switch (kind) {
@@ -47,6 +52,8 @@ export function createNodeGraph(reader: ObjectReader): NodeGraph {
           return attachments.get(name) === node
         case 'resourceslice':
           return slices.get(name) === node
+        case 'podcertificaterequest':
+          return certificateRequests.get(`${namespace}/${name}`) === node
         case 'persistentvolume': {
           const claim = volumes.claimOf(name)
           return claim !== undefined && pods.areOn(node, claim)
@@ -70,10 +77,10 @@ function follow<T extends KubeObject>(
 }
 
 function keepNode(nodes: Map<string, string>) {
-  return ({ metadata, spec }: Frozen<KubeObject & { spec?: { nodeName?: string | undefined } | undefined }>, isThere: boolean): void => {
-    const { name = '' } = metadata
-    if (isThere && spec?.nodeName) nodes.set(name, spec.nodeName)
-    else nodes.delete(name)
+  return (object: Frozen<KubeObject & { spec?: { nodeName?: string | undefined } | undefined }>, isThere: boolean): void => {
+    const key = keyOf(object)
+    if (isThere && object.spec?.nodeName) nodes.set(key, object.spec.nodeName)
+    else nodes.delete(key)
   }
 }
 

@@ -7,8 +7,9 @@ import type { Frozen } from '#api/machinery/meta'
 import type { ObjectReader } from '../core/objectReader.ts'
 import { aggregateReasons } from '../core/reasons.ts'
 import type { UserInfo } from '../core/request.ts'
-import type { AuthorizationAttributes, Authorizer } from './authorizer.ts'
+import type { AuthorizationAttributes, Authorizer, NearestRules } from './authorizer.ts'
 import { type Decided, DecisionMemo } from './decisionMemo.ts'
+import { type Lack, lackOf } from './nearestRules.ts'
 import { ruleAllows } from './rules.ts'
 
 type Binding = Frozen<RoleBinding> | Frozen<ClusterRoleBinding>
@@ -89,10 +90,48 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
     const reason = errors.length > 0 ? `RBAC: ${aggregateReasons(errors)}` : ''
     return { decision: { decision: 'noOpinion', reason }, isOfName }
   }
+  const nearest = (attributes: AuthorizationAttributes): NearestRules => {
+    let found: (Lack & { readonly binding: Binding }) | undefined
+    const consider = (lack: Lack | undefined, binding: Binding) => {
+      if (lack && lack.distance < (found?.distance ?? Number.POSITIVE_INFINITY)) found = { ...lack, binding }
+    }
+    const named = new Set<Binding>()
+    const { user, namespace } = attributes
+    visitRules(
+      user,
+      attributes.isResourceRequest ? namespace : '',
+      (rule, binding) => {
+        named.add(binding)
+        consider(lackOf(attributes, rule), binding)
+        return true
+      },
+      () => {},
+    )
+    // A binding in another namespace explains more than a rule that lacks the verb.
+    for (const binding of attributes.isResourceRequest ? elsewhere(user, namespace) : []) {
+      named.add(binding)
+      const rules = rulesOf(binding.roleRef, binding.metadata.namespace ?? '') ?? []
+      if (rules.some((rule) => ruleAllows(attributes, rule)))
+        consider({ text: `grants it only in namespace ${binding.metadata.namespace}`, distance: 0 }, binding)
+    }
+    return { bindings: named.size, nearest: found && `${bindingLabel(found.binding)} ${found.text}`, role: usualRole(attributes) }
+  }
+  /** Bindings in other namespaces that name the user. Those of a group may be unknown to its members. */
+  function* elsewhere(user: UserInfo, namespace: string): Generator<Binding> {
+    const scopes = bindings.scopes(mostScopes).filter((scope) => scope !== '' && scope !== namespace)
+    for (const scope of scopes) yield* bindings.of(userSubject(user), scope)
+  }
+  /** The smallest of the usual roles that allows it. */
+  const usualRole = (attributes: AuthorizationAttributes): NearestRules['role'] => {
+    const allows = (rules: readonly Frozen<PolicyRule>[] | undefined) => rules?.some((rule) => ruleAllows(attributes, rule)) ?? false
+    const name = usualRoles.find((role) => allows(rulesOf({ apiGroup: group, kind: 'ClusterRole', name: role }, '')))
+    return name === undefined ? undefined : { kind: 'ClusterRole', name }
+  }
   return {
     name: 'RBAC',
     granted,
     rulesOf,
+    nearest,
     authorize: (attributes) => memo.decide(attributes, decide),
     rulesFor(user, namespace) {
       const { rules, errors } = granted(user, namespace)
@@ -102,10 +141,21 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
 }
 
 const clusterWide: readonly string[] = ['']
+/** The roles of upstream for people, the smallest first. */
+const usualRoles = ['view', 'edit', 'admin']
+/** In how many namespaces an explanation looks for bindings. */
+const mostScopes = 500
+
+function bindingLabel({ metadata: { name, namespace }, roleRef }: Binding): string {
+  const binding = namespace ? `RoleBinding ${namespace}/${name}` : `ClusterRoleBinding ${name}`
+  return `${binding} (${roleRef.kind} ${roleRef.name})`
+}
 
 /** The index's keys: 'User:name' and 'Group:name'; service accounts are users by their full name. */
+const userSubject = ({ name }: UserInfo): string => `User:${name}`
+
 function subjectsOf(user: UserInfo): string[] {
-  return [`User:${user.name}`, ...user.groups.map((name) => `Group:${name}`)]
+  return [userSubject(user), ...user.groups.map((name) => `Group:${name}`)]
 }
 
 function keyOf(subject: Frozen<Subject>, bindingNamespace: string): string {
@@ -143,7 +193,11 @@ function describe(binding: Binding, subject: string): string {
 }
 
 /** Bindings by namespace ('' for cluster-wide ones), then by subject, then by name. */
-function createBindingIndex(reader: ObjectReader): { of(subject: string, scope: string): Iterable<Binding> } {
+function createBindingIndex(reader: ObjectReader): {
+  of(subject: string, scope: string): Iterable<Binding>
+  /** The namespaces that have bindings; '' for cluster-wide ones. */
+  scopes(most: number): string[]
+} {
   const index = new Map<string, Map<string, Map<string, Binding>>>()
   const keysOf = (binding: Binding) => new Set((binding.subjects ?? []).map((subject) => keyOf(subject, binding.metadata.namespace ?? '')))
   const add = (binding: Binding) => {
@@ -177,5 +231,8 @@ function createBindingIndex(reader: ObjectReader): { of(subject: string, scope: 
     reader.onChange<RoleBinding>({ group, resource }, ({ type, object }) => replace(object, type !== 'DELETED'))
     for (const binding of reader.list<RoleBinding>({ group, resource })) replace(binding, true)
   }
-  return { of: (subject, scope) => index.get(scope)?.get(subject)?.values() ?? [] }
+  return {
+    of: (subject, scope) => index.get(scope)?.get(subject)?.values() ?? [],
+    scopes: (most) => [...index.keys()].slice(0, most),
+  }
 }

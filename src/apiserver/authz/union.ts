@@ -4,7 +4,7 @@
  */
 import { aggregateReasons } from '../core/reasons.ts'
 import type { UserInfo } from '../core/request.ts'
-import type { AuthorizationAttributes, AuthorizationDecision, Authorizer, RulesAnswer } from './authorizer.ts'
+import type { AuthorizationAttributes, AuthorizationDecision, Authorizer, NearestRules, RulesAnswer } from './authorizer.ts'
 
 /** Reasons and errors of authorizers without an opinion, so far. */
 interface Undecided {
@@ -42,6 +42,15 @@ function withResult(before: Undecided, { reason, error }: AuthorizationDecision)
     reasons: reason === '' ? before.reasons : [...before.reasons, reason],
     errors: error === undefined ? before.errors : [...before.errors, error],
   }
+}
+
+/** By the first authorizer that has rules. */
+export function nearestRules(authorizers: readonly Authorizer[], attributes: AuthorizationAttributes): NearestRules | undefined {
+  for (const { nearest } of authorizers) {
+    const found = nearest?.(attributes)
+    if (found) return found
+  }
+  return undefined
 }
 
 /** The rules of all authorizers that can list them. */

@@ -18,6 +18,7 @@ import { append } from '#base/extremes'
 import { deepCopy } from '#base/frozen'
 import type { Steps } from '#base/steps'
 import type { YamlThread } from '../yaml/yamlThread.ts'
+import { tracingDefaults } from './defaultedFields.ts'
 import { inSteps, isLargeObject, isLargeValue, turn } from './fairLoop.ts'
 import type { ParsedBody, RequestBody, ServerRequest } from './request.ts'
 
@@ -249,7 +250,9 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   // A value of this process has no bytes.
   const isLarge = hasManyBytes || (body.type === 'value' && isLargeValue(parsed.value as object))
   if (isLarge) await turn()
+  const traced = request.trace && tracingDefaults(request.trace, parsed.value)
   const decoded = decodeValue(request, parsed, expected, validation)
+  traced?.(decoded)
   if (isLarge) await turn()
   const object = kept ? kept.joined(decoded) : decoded
   request.audit?.requestObject(object)

@@ -5,6 +5,8 @@ import type { ServerRequest } from './request.ts'
 export interface Page {
   /** The path, or the beginning of several paths up to a slash: `/debug/pprof` serves `/debug/pprof/heap` too. */
   readonly prefix: string
+  /** It answers POST, too. */
+  readonly acceptsPost?: boolean | undefined
   /** Undefined for a path below the prefix that does not exist. */
   handle(request: ServerRequest): Promise<Answer | undefined> | Answer | undefined
 }

@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { RequestTracer } from '#trace/requestTracer'
 import type { Cancellation } from './cancellation.ts'
 
 /** The authenticated user: authentication.k8s.io UserInfo. */
@@ -33,13 +34,6 @@ export interface RequestInfo {
   readonly labelSelector?: string | undefined
   /** The path itself names the verb: `/api/v1/watch/pods`. */
   readonly isVerbByPath?: boolean | undefined
-}
-
-/** A decision of one stage, for traces, audit, metrics and explain. */
-export interface TraceEntry {
-  readonly stage: string
-  readonly decision: string
-  readonly durationMs: number
 }
 
 /** The peer's client certificate, verified by TLS against the client CA or not at all. */
@@ -79,6 +73,8 @@ export interface ServerRequest {
   /** Headers that stages add to the answer, lower-case; the answer's own win. Absent for callers in this process, which do not get headers. */
   readonly responseHeaders?: Record<string, string | readonly string[]> | undefined
   // Filled in by the stages:
+  /** Measures what is sent to a client outside of this process. Absent: nothing is measured. */
+  meter?: ResponseMeter
   /** Milliseconds since the epoch. */
   receivedMs: number
   /** The request arrived before all paths were registered: "not found" could be wrong. */
@@ -103,8 +99,17 @@ export interface ServerRequest {
   admissionAnnotations?: AuditAnnotation[] | undefined
   /** Records bodies for the audit log. Undefined: the request is not audited. */
   audit?: RequestAudit | undefined
-  /** Undefined when tracing is off. */
-  readonly trace?: TraceEntry[] | undefined
+  /** Records what the stages decide. Undefined: the request has no reader. */
+  trace?: RequestTracer | undefined
+  /** The stage or admission plugin that refused the request, where its error does not tell. */
+  refusedBy?: string
+}
+
+export interface ResponseMeter {
+  /** The whole body is known: its length as it is sent. */
+  body(bytes: number): void
+  /** The initial events of a streaming list are written. */
+  initialEvents(): void
 }
 
 /** Records bodies for the audit log; cheap if the policy does not include them. */

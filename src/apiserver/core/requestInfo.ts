@@ -6,7 +6,7 @@ import { parseFieldSelector } from '#api/machinery/fieldSelector'
 import { isPathSegmentName } from '#api/machinery/names'
 import { bareMap } from '#base/bareMap'
 import type { RequestInfo, ServerRequest } from './request.ts'
-import { decided, type Stage } from './stage.ts'
+import type { Stage } from './stage.ts'
 
 const verbOf: Readonly<Record<string, string>> = bareMap({ POST: 'create', GET: 'get', HEAD: 'get', PUT: 'update', PATCH: 'patch', DELETE: 'delete' })
 /** Namespaces' own subresources: `/namespaces/x/status` is no resource named status. */
@@ -18,7 +18,6 @@ export const requestInfoStage: Stage = {
   handle: (request, next) => {
     const info = parseRequestInfo(request.method, request.path, request.query)
     request.info = info
-    if (request.trace) decided(request, 'requestInfo', info.isResourceRequest ? `${info.verb} ${info.resource}` : info.verb, 0)
     return next(request)
   },
 }

@@ -1,5 +1,6 @@
 /** One stage of the request pipeline (L3): decides about a request, or passes it on. */
 import { StatusError } from '#api/machinery/status'
+import type { StageDetail } from '#trace/requestTracer'
 import { type Answer, statusOf } from './answer.ts'
 import type { ServerRequest } from './request.ts'
 
@@ -47,8 +48,8 @@ export function codeOf(answer: Answer | undefined, error: unknown): number {
 }
 
 /** Records what a stage decided, if the request is traced. */
-export function decided(request: ServerRequest, stage: string, decision: string, durationMs: number): void {
-  request.trace?.push({ stage, decision, durationMs })
+export function decided(request: ServerRequest, stage: string, decision: string, durationMs: number, detail?: StageDetail): void {
+  request.trace?.add(stage, decision, durationMs, detail)
 }
 
 /** Long-running requests: no limit counts them, and they have no deadline. Upstream: genericfilters.BasicLongRunningRequestCheck. */

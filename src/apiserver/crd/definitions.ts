@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto'
 import { compareVersions } from '#api/discovery/discovery'
-import { builtInResources } from '#api/discovery/resources'
+import { allResources } from '#api/discovery/resources'
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from '#api/gen/types/apiextensions.v1'
 import { isConditionTrue } from '#api/machinery/conditions'
 import { stringifyExactly } from '#api/machinery/exactIntegers'
@@ -32,7 +32,7 @@ export function isTerminating(definition: Definition): boolean {
 
 /** A definition may not take over the keys of a built-in resource. */
 export function overlapsBuiltIn({ spec }: Definition): boolean {
-  return builtInResources().some(({ group, resource }) => group === spec.group && resource === spec.names.plural)
+  return allResources().some(({ group, resource }) => group === spec.group && resource === spec.names.plural)
 }
 
 export function storageVersionOf({ spec }: Definition): DefinitionVersion {

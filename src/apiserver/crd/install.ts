@@ -1,5 +1,6 @@
 /** Assembles custom resources for the API server (L3): serving, controllers, conversion webhooks. */
 import type { Logger } from '#base/log'
+import type { Metrics } from '#base/metrics'
 import type { Transport } from '#client/transport'
 import { resolveService } from '../aggregation/serviceResolver.ts'
 import type { Reach } from '../backends/reach.ts'
@@ -19,6 +20,7 @@ export interface CustomResourceDeps {
   readonly catalog: Catalog
   readonly writer: WriterDeps
   readonly log: Logger
+  readonly metrics: Metrics
   /** How connections to addresses of the cluster are made; absent: by this process. */
   readonly reach?: Reach | undefined
   /** The server's own identity, and its way to itself. */
@@ -35,14 +37,20 @@ export interface CustomResourceInstallation {
   run(signal: AbortSignal): Promise<void>
 }
 
-export function installCustomResources({ registry, catalog, writer, log, reach, user, transport }: CustomResourceDeps): CustomResourceInstallation {
+export function installCustomResources({ registry, catalog, writer, log, metrics, reach, user, transport }: CustomResourceDeps): CustomResourceInstallation {
   const conversion = createWebhookConversion({
     resolve: (namespace, name, port) => resolveService(registry.reader, writer.random, { namespace, name, port }),
     random: writer.random,
     clock: writer.clock,
     reach,
   })
-  const served = new CustomResources({ registry, catalog, clock: writer.clock, log, parts: { webhook: conversion, rules: validationRules } })
+  const served = new CustomResources({
+    registry,
+    catalog,
+    clock: writer.clock,
+    log,
+    parts: { webhook: conversion, rules: validationRules(writer.clock, metrics) },
+  })
   return {
     serve: (signal) => served.follow(signal),
     async catchUp(group, resource, cancellation) {

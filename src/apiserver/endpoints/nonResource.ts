@@ -1,7 +1,7 @@
 /** Paths that are no resource (L3): discovery, health, version, metrics. */
 import type { Info } from '#api/gen/types/version'
 import { HealthSlis } from '#base/healthSlis'
-import { buildInfo, goPlatform, kubernetesMajor, kubernetesMinor, kubernetesRelease, minCompatibilityMinor } from '#base/version'
+import { buildInfo, gitVersion, goPlatform, kubernetesMajor, kubernetesMinor, minCompatibilityMinor } from '#base/version'
 import type { Answer } from '../core/answer.ts'
 import { textAnswer } from '../core/answer.ts'
 import { type HealthCheck, healthAnswer, slisAnswer } from '../core/health.ts'
@@ -16,7 +16,7 @@ export interface NonResourceParts {
   readonly shutdown: AbortSignal
   /** What GET / lists. */
   paths(): readonly string[]
-  readonly metricsText?: (() => string) | undefined
+  readonly metricsText?: (() => Promise<string>) | undefined
   /** OpenAPI, the token issuer's keys and the like. */
   readonly pages: readonly Page[]
 }
@@ -24,19 +24,23 @@ export interface NonResourceParts {
 export function nonResourceHandler(parts: NonResourceParts): (request: ServerRequest) => Promise<Answer | undefined> {
   const shutdown: HealthCheck = { name: 'shutdown', check: () => (parts.shutdown.aborted ? 'process is shutting down' : undefined) }
   const slis = new HealthSlis()
+  const posted = parts.pages.filter(({ acceptsPost }) => acceptsPost)
   return async (request) => {
-    if (request.method !== 'GET' && request.method !== 'HEAD') return unserved(request)
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return unserved(request) ?? (request.method === 'POST' ? answerByPage(posted, request) : undefined)
     const { path } = request
     const root = /^\/(livez|readyz|healthz)(\/|$)/.exec(path)?.[1] as 'livez' | 'readyz' | 'healthz' | undefined
     if (root) return healthAnswer(root, root === 'readyz' ? [...parts.checks, shutdown] : parts.checks, slis, request)
     if (path === '/version' || path === '/version/') return { type: 'value', status: 200, value: versionInfo, encoding: 'pretty' }
-    if (path === '/metrics' && parts.metricsText) {
-      return textAnswer(200, parts.metricsText(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
-    }
+    if (path === '/metrics' && parts.metricsText) return metricsAnswer(parts.metricsText)
     if (path === '/metrics/slis') return slisAnswer(slis)
     if (path === '/' || path === '/index.html') return { type: 'value', status: 200, value: { paths: parts.paths() } }
     return parts.discovery.answer(request) ?? answerByPage(parts.pages, request)
   }
+}
+
+async function metricsAnswer(text: () => Promise<string>): Promise<Answer> {
+  return textAnswer(200, await text(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
 }
 
 /** What `kubectl version` shows; clients compare major and minor. */
@@ -47,7 +51,7 @@ export const versionInfo: Info = {
   emulationMinor: kubernetesMinor,
   minCompatibilityMajor: kubernetesMajor,
   minCompatibilityMinor,
-  gitVersion: `${kubernetesRelease}+skiff`,
+  gitVersion,
   ...buildInfo,
   // The runtime, where upstream names Go.
   goVersion: `node${process.versions.node}`,

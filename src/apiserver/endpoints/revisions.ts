@@ -29,12 +29,13 @@ async function historyOf(deps: Pick<HistoryDeps, 'store' | 'times'>, query: URLS
   const revisions = (query.get('revisions') ?? '').split(',').filter((one) => one !== '')
   if (revisions.length > mostRevisions) throw badRequest(`revisions: at most ${mostRevisions}`)
   if (!revisions.every((one) => /^\d{1,15}$/.test(one))) throw badRequest('revisions: expected whole numbers with commas between them')
-  const { oldestMs, revision, oldestRevision, bytes } = await historyStatus(deps)
+  const { oldestMs, revision, oldestRevision, bytes, raft } = await historyStatus(deps)
   const at = timeMs === undefined ? undefined : deps.times.at(timeMs)
   return {
     revision,
     oldestRevision,
     bytes,
+    ...(raft ? { raft } : {}),
     ...(oldestMs === undefined ? {} : { oldestTime: formatTime(oldestMs) }),
     ...(at === undefined ? {} : { at: Math.max(at, oldestRevision) }),
     ...(revisions.length === 0 ? {} : { times: Object.fromEntries(revisions.map((one) => [one, timeOf(deps, Number(one))])) }),

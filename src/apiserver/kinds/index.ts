@@ -6,8 +6,10 @@ import type { StorageSettings } from '../registry/storageSettings.ts'
 import { certificateRequestStorage } from './certificateRequests.ts'
 import { claimStorage } from './claimStatusRights.ts'
 import { eventStorage } from './events.ts'
+import { podCertificateStorage } from './podCertificates.ts'
 import { policyStorages } from './policyParams.ts'
 import { defaultServiceNetwork, type ServiceNetwork, serviceStorage } from './services/serviceStorage.ts'
+import { trustBundleStorage } from './trustBundles.ts'
 
 export interface KindStorageDeps extends StorageSettings {
   readonly store: Store
@@ -26,6 +28,8 @@ export function kindStorages({ serviceNetwork = defaultServiceNetwork, eventTtlS
     'events.k8s.io/events': events,
     '/services': serviceStorage({ ...deps, network: serviceNetwork }),
     'certificates.k8s.io/certificatesigningrequests': certificateRequestStorage,
+    'certificates.k8s.io/clustertrustbundles': trustBundleStorage,
+    'certificates.k8s.io/podcertificaterequests': podCertificateStorage,
     'resource.k8s.io/resourceclaims': claimStorage,
   }
 }

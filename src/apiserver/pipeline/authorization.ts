@@ -6,6 +6,7 @@ import type { Clock } from '#base/clock'
 import type { Metrics } from '#base/metrics'
 import type { AuthorizationAttributes, AuthorizationDecision, Authorizer } from '../authz/authorizer.ts'
 import { forbiddenError, sanitized } from '../authz/forbidden.ts'
+import { privilegedGroup } from '../authz/privilegedGroup.ts'
 import { authorize } from '../authz/union.ts'
 import type { Answer } from '../core/answer.ts'
 import { fieldTerms } from '../core/fieldTerms.ts'
@@ -29,16 +30,22 @@ export function authorizationStage({ authorizers, clock, metrics }: Authorizatio
       const pass = (result: AuthorizationDecision) => {
         const durationMs = clock.monotonicMs() - startedMs
         recorded.record(result, durationMs)
-        if (request.trace) decided(request, 'authorization', result.reason || result.decision, durationMs)
+        if (request.trace) decided(request, 'authorization', result.decision, durationMs, { rule: result.reason || groupRule(request) })
         if (request.audit) note(request.audit, result, durationMs)
         if (result.decision === 'allow') return next(request)
         if (result.error !== undefined) return failure(request, result.error)
+        request.refusedBy = 'authorization'
         throw forbiddenError(attributes, result.reason)
       }
       const result = authorize(authorizers, attributes)
       return result instanceof Promise ? result.then(pass) : pass(result)
     },
   }
+}
+
+/** The group of administrators is allowed everything, without a reason. */
+function groupRule({ user }: ServerRequest): string | undefined {
+  return user?.groups.includes(privilegedGroup) ? `group ${privilegedGroup}` : undefined
 }
 
 function note(audit: RequestAudit, { decision, reason, error }: AuthorizationDecision, durationMs: number): void {

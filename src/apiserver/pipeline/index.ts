@@ -6,9 +6,11 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
+import type { Tracer } from '#base/traceContext'
 import type { AuditSink } from '../audit/sink.ts'
 import type { Authenticator } from '../authn/authenticator.ts'
 import type { Authorizer } from '../authz/authorizer.ts'
+import type { RequestInfo } from '../core/request.ts'
 import { requestInfoStage } from '../core/requestInfo.ts'
 import { codeOf, compose, decided, finished, type Handler, type Stage } from '../core/stage.ts'
 import type { FlowControl } from '../flowcontrol/flowControl.ts'
@@ -32,7 +34,8 @@ import { requestDeadlineStage } from './requestDeadline.ts'
 import type { RequestGroup } from './requestGroup.ts'
 import { retryAfterStage } from './retryAfter.ts'
 import { timeoutStage } from './timeout.ts'
-import { type SpanSink, tracingStage } from './tracing.ts'
+import { refusalKeeper, type TraceReader, traceStage } from './trace.ts'
+import { tracingStage } from './tracing.ts'
 import { waitGroupStage } from './waitGroup.ts'
 import { warningRecorderStage } from './warningRecorder.ts'
 import { watchTerminationStage } from './watchTermination.ts'
@@ -48,10 +51,14 @@ export interface PipelineDeps {
   readonly audit?: AuditSink | undefined
   /** Priority and fairness. Absent: only the number of requests in flight is bounded. */
   readonly flowControl?: FlowControl | undefined
+  /** Records requests that have a reader, and all refusals. Absent: nothing is recorded. */
+  readonly trace?: TraceReader | undefined
   /** Absent: no spans are made. */
-  readonly spans?: SpanSink | undefined
+  readonly tracer?: Tracer | undefined
   /** Aborts when the server begins to shut down. */
   readonly shutdown: AbortSignal
+  /** Whether the server has this resource. Absent: it has every one. */
+  readonly isServed?: ((info: RequestInfo) => boolean) | undefined
   /** Whether all paths are registered; absent: they always are. */
   readonly pathsComplete?: (() => boolean) | undefined
   /** The requests that a shutdown waits for: short ones, and watches if they get a grace period. */
@@ -82,7 +89,7 @@ export interface PipelineConfig {
  * @throws when a pattern of corsAllowedOrigins does not parse
  */
 export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): readonly Stage[] {
-  const { clock, log, random, audit, shutdown, flowControl } = deps
+  const { clock, log, random, audit, shutdown, flowControl, trace } = deps
   const { goawayChance = 0, hstsDirectives = [], corsAllowedOrigins = [], shutdownWatchTerminationGraceMs = 0 } = config
   return [
     auditInitStage(random),
@@ -90,7 +97,8 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
     muxAndDiscoveryStage(deps.pathsComplete ?? (() => true)),
     receivedTimestampStage(clock),
     requestInfoStage,
-    latencyStage(deps),
+    ...(trace ? [traceStage(trace)] : []),
+    latencyStage({ ...deps, onRefusal: trace && refusalKeeper(trace) }),
     httpLogStage(log, clock),
     ...when(config.shutdownSendRetryAfter ?? false, () => retryAfterStage(shutdown)),
     ...when(hstsDirectives.length > 0, () => hstsStage(hstsDirectives)),
@@ -103,7 +111,7 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
     warningRecorderStage,
     ...when(corsAllowedOrigins.length > 0, () => corsStage(corsAllowedOrigins)),
     authenticationStage(deps),
-    tracingStage(deps.spans, clock, random),
+    tracingStage(deps.tracer),
     auditStage(audit, clock),
     impersonationStage(deps),
     flowControl ? priorityAndFairnessStage(flowControl, clock, config.requestTimeoutMs) : maxInFlightStage(config.maxInFlight),

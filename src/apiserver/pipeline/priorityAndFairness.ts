@@ -29,6 +29,7 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
   }
   const reject = (entry: FlowRequest, request: ServerRequest): Answer => {
     tell(entry, request)
+    request.refusedBy = `priorityAndFairness, ${ruleOf(entry)}`
     return tooManyRequests(request, flowControl.refuse(entry))
   }
   const waitMs = (request: ServerRequest): number | undefined => {
@@ -41,7 +42,7 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
     const go = await flowControl.wait(entry, waitMs(request))
     const waitedMs = clock.monotonicMs() - startedMs
     request.audit?.spent('apf-queue-wait', waitedMs)
-    if (request.trace) decided(request, 'priorityAndFairness', `${go ? 'waited' : 'rejected after waiting'}: ${entry.flow.flowSchema}`, waitedMs)
+    if (request.trace) decided(request, 'priorityAndFairness', go ? 'waited' : 'rejected after waiting', waitedMs, { rule: ruleOf(entry) })
     return go ? execute(entry, request, next) : reject(entry, request)
   }
   return {
@@ -50,10 +51,14 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
       if (isLongRunning(request) && request.info?.verb !== 'watch') return next(request)
       const entry = flowControl.start(request)
       if (entry.state === 'waiting') return queued(entry, request, next)
-      if (request.trace) decided(request, 'priorityAndFairness', `${entry.state}: ${entry.flow.flowSchema}`, 0)
+      if (request.trace) decided(request, 'priorityAndFairness', entry.state, 0, { rule: ruleOf(entry) })
       return entry.state === 'executing' ? execute(entry, request, next) : reject(entry, request)
     },
   }
+}
+
+function ruleOf({ flow }: FlowRequest): string {
+  return `FlowSchema ${flow.flowSchema}`
 }
 
 /** Sets the headers with UIDs. Names are left out, since they may reveal how requests are prioritized. */

@@ -1,8 +1,12 @@
 /** The stages without a separate test file, tested through the whole pipeline. */
 import assert from 'node:assert/strict'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import test from 'node:test'
 import { StatusError } from '#api/machinery/status'
 import { noLog } from '#base/log'
+import { seededRandom } from '#base/random'
+import type { Span } from '#base/traceContext'
+import { createTracer } from '#base/tracer'
 import { VirtualClock } from '#base/virtualClock'
 import type { AuditSink } from '../audit/sink.ts'
 import { AuditTexts } from '../audit/texts.ts'
@@ -11,7 +15,6 @@ import type { Sent } from '../core/testRequest.ts'
 import { WatchSession } from '../core/watch/watchSession.ts'
 import { RequestGroup } from './requestGroup.ts'
 import { sendThrough } from './testPipeline.ts'
-import type { Span } from './tracing.ts'
 
 const aborted = AbortSignal.abort()
 const now = Date.parse('2026-01-01T00:00:00Z')
@@ -246,12 +249,18 @@ test('API-21 who fails to authenticate is in the audit log, with what was tried'
 
 test('API-02 tracing: one span per request, continued for administrators and linked for others', async () => {
   const spans: Span[] = []
-  const sink = { samples: () => true, end: (span: Span) => spans.push(span) }
+  const tracer = createTracer({
+    clock: new VirtualClock(),
+    random: seededRandom(1),
+    storage: new AsyncLocalStorage(),
+    samplingRatePerMillion: 1_000_000,
+    end: (span) => spans.push(span),
+  })
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   const admin = { name: 'root', groups: ['system:masters'] }
   const authenticators = [{ name: 'test', authenticate: () => ({ decision: 'authenticated' as const, user: admin }) }]
-  await sendThrough({ headers: { traceparent } }, { deps: { spans: sink, authenticators } })
-  await sendThrough({ headers: { traceparent, 'audit-id': 'id' } }, { deps: { spans: sink, authorizers: [] } })
+  await sendThrough({ headers: { traceparent } }, { deps: { tracer, authenticators } })
+  await sendThrough({ headers: { traceparent, 'audit-id': 'id' } }, { deps: { tracer, authorizers: [] } })
   const [continued, linked] = spans
   assert.deepEqual([continued?.traceId, continued?.parentSpanId, continued?.link], [traceparent.slice(3, 35), 'b7ad6b7169203331', undefined])
   assert.deepEqual([linked?.traceId === traceparent.slice(3, 35), linked?.parentSpanId, linked?.link?.spanId], [false, undefined, 'b7ad6b7169203331'])

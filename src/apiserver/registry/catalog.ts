@@ -7,7 +7,7 @@
 import { type GroupVersionFacts, groupVersionKey, type ResourceFacts, resourceKey } from '#api/discovery/resources'
 import type { ExtraDefinition, JsonSchema } from '#api/openapi/schemas'
 import type { Handler } from '../core/stage.ts'
-import type { ServedResource } from './storedResource.ts'
+import type { ServedResource, StoredResource } from './storedResource.ts'
 
 /** One resource in one version, and how its requests are answered. */
 export interface CatalogEntry {
@@ -110,6 +110,11 @@ export class Catalog {
 
   resources(): readonly ResourceFacts[] {
     return [...this.#current().entries.values()].map((entry) => entry.discovered ?? entry.facts)
+  }
+
+  /** The resources with a prefix of the store, each once for all of its versions that are served. */
+  stored(): ReadonlySet<StoredResource> {
+    return new Set([...this.#current().entries.values()].flatMap(({ served }) => served?.stored ?? []))
   }
 
   /** One source by its name. */

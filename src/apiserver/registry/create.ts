@@ -109,7 +109,9 @@ async function store(deps: WriterDeps, context: WriteContext, object: KubeObject
   }
   const converting = context.served.toStored(object)
   const converted = converting instanceof Promise ? await converting : converting
-  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, key, converted, undefined))
+  const trace = context.request?.trace
+  trace?.creating(stored.group, stored.resource, object.metadata)
+  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, key, converted, undefined, trace))
   if (entry) return entry
   // An unreadable object exists, too.
   throw existsError(context, await deps.storage.read(stored, key).catch(() => undefined), name)

@@ -77,7 +77,7 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
   }
   const isLast = readyToDelete(stored, plan)
   if (context.dryRun) return { entry: await transientEntry(current.key, plan, current), deleted: isLast }
-  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, plan, current))
+  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, plan, current, context.request?.trace))
   if (!entry || !isLast) return entry && { entry, deleted: false }
   // A graceful kind is marked before it is deleted, so that the answer and the DELETED event carry the mark.
   const removed = await remove(deps, context, entry)
@@ -89,7 +89,7 @@ async function attemptDelete(deps: WriterDeps, context: WriteContext, request: D
 /** Undefined when the stored state is another one by now. */
 async function remove(deps: WriterDeps, context: WriteContext, entry: CacheEntry): Promise<Outcome | undefined> {
   const { stored } = context.served
-  const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, entry))
+  const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, entry, context.request?.trace))
   if (revision === undefined) return undefined
   if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(entry.object)
   return { entry, deleted: true }

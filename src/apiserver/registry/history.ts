@@ -6,7 +6,7 @@
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { formatTime } from '#base/time'
-import type { Revision, Store } from '#store/store'
+import type { RaftState, Revision, Store } from '#store/store'
 import { isStoreError } from '#store/storeError'
 import { defaultCompactionIntervalMs } from './compactor.ts'
 import type { RevisionMark, RevisionTimes } from './revisionTimes.ts'
@@ -42,7 +42,7 @@ export async function keepHistory(deps: HistoryDeps, limits: HistoryLimits, sign
   let minute = 0
   while (!signal.aborted) {
     try {
-      if (!isRestored) await restoreTimes(deps)
+      if (!isRestored) deps.times.restore(await storedTimes(deps.store))
       isRestored = true
       // Compaction comes first: it also has to free the space of a store that refuses writes.
       const now = Math.floor(clock.now() / minuteMs)
@@ -57,7 +57,8 @@ export async function keepHistory(deps: HistoryDeps, limits: HistoryLimits, sign
   }
 }
 
-async function restoreTimes({ store, times }: HistoryDeps): Promise<void> {
+/** The times that the store keeps, in the order of their revisions. */
+export async function storedTimes(store: Store): Promise<readonly RevisionMark[]> {
   const marks: RevisionMark[] = []
   for (let from = tablePrefix; ; ) {
     const { kvs, more } = await store.range(from, tableEnd, { keysOnly: true, limit: pageKeys })
@@ -66,7 +67,7 @@ async function restoreTimes({ store, times }: HistoryDeps): Promise<void> {
     if (!more || !last) break
     from = `${last.key}\0`
   }
-  times.restore(marks.sort((a, b) => a.revision - b.revision))
+  return marks.sort((a, b) => a.revision - b.revision)
 }
 
 /** One key a minute, whichever of several servers writes it first; keys of forgotten minutes are deleted with it. */
@@ -112,9 +113,9 @@ async function compactBefore({ store, times }: HistoryDeps, revision: Revision |
 }
 
 /** Where the store does not count history apart, all data in use. */
-async function historyBytes(store: Store): Promise<{ readonly bytes: number; readonly isExact: boolean }> {
-  const { historyBytes: bytes, liveBytes } = await store.size()
-  return { bytes: bytes ?? liveBytes, isExact: bytes !== undefined }
+async function historyBytes(store: Store): Promise<{ readonly bytes: number; readonly isExact: boolean; readonly raft?: RaftState | undefined }> {
+  const { historyBytes: bytes, liveBytes, raft } = await store.size()
+  return { bytes: bytes ?? liveBytes, isExact: bytes !== undefined, raft }
 }
 
 export interface HistoryStatus {
@@ -124,13 +125,14 @@ export interface HistoryStatus {
   /** Since when times have revisions, in milliseconds since the epoch. */
   readonly oldestMs?: number | undefined
   readonly bytes: number
+  readonly raft?: RaftState | undefined
 }
 
 export async function historyStatus({ store, times }: Pick<HistoryDeps, 'store' | 'times'>): Promise<HistoryStatus> {
-  const [revision, { bytes }, compacted] = await Promise.all([store.latestRevision(), historyBytes(store), compactRevision(store)])
+  const [revision, { bytes, raft }, compacted] = await Promise.all([store.latestRevision(), historyBytes(store), compactRevision(store)])
   if (compacted !== undefined) times.forgetBefore(compacted)
   const { oldest, first } = times
-  return { revision, oldestRevision: compacted ?? first ?? revision, oldestMs: oldest?.atMs, bytes }
+  return { revision, oldestRevision: compacted ?? first ?? revision, oldestMs: oldest?.atMs, bytes, raft }
 }
 
 /** The revision of the last compaction; undefined when the store does not say, as etcd does not. */

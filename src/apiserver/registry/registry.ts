@@ -3,7 +3,7 @@
  * store. Knows no kind: what a kind needs beyond the rules of all kinds is in its strategy, or in its KindStorage. Admission plugins,
  * authorizers and the in-process components read the caches through `reader`.
  */
-import { builtInResources, type ResourceFacts, resourceKey, storagePrefix } from '#api/discovery/resources'
+import { builtInResources, optionalResources, type ResourceFacts, resourceKey, storagePrefix } from '#api/discovery/resources'
 import type { KindStrategy } from '#api/kinds/defineKind'
 import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { schemaFor } from '#api/schema/builtIn'
@@ -60,6 +60,8 @@ export interface RegistryDeps extends StorageSettings {
   readonly random: Random
   /** Server-side parts of single kinds. */
   readonly storages: KindStorages
+  /** The resources that are off by default and on here, by `resourceKey`. Absent: none. */
+  readonly optional?: ReadonlySet<string> | undefined
   /** How often watches get a bookmark; absent: each minute, as upstream. */
   readonly bookmarkMs?: number | undefined
 }
@@ -77,7 +79,8 @@ function indexesOf({ triggerFields = [], selectableFields = {} }: Pick<KindStrat
 }
 
 export function createRegistry(deps: RegistryDeps): Registry {
-  const facts = builtInResources().filter((one) => one.storage)
+  const turnedOn = optionalResources().filter(({ group, version, resource }) => deps.optional?.has(resourceKey(group, version, resource)))
+  const facts = [...builtInResources(), ...turnedOn].filter((one) => one.storage)
   const cached = new Map<string, CachedResource>()
   for (const { storage, resource, kind } of facts) {
     if (!storage) continue

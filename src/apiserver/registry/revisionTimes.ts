@@ -35,13 +35,16 @@ export class RevisionTimes {
     if (this.#marks.length >= this.#thinAt) this.#thin(atMs)
   }
 
-  /** Adds marks from before this process, in the order of their revisions; those that do not precede the known marks are left out. */
-  restore(marks: readonly RevisionMark[]): void {
+  /**
+   * Adds marks from before this process, in the order of their revisions; those that do not precede the known marks are left out.
+   * @param oldest the first revision that has the time of the first mark; absent: the one of the mark
+   */
+  restore(marks: readonly RevisionMark[], oldest?: Revision): void {
     const first = this.#marks[0]
     const older: RevisionMark[] = []
     for (const mark of marks) if (!first || (mark.atMs < first.atMs && mark.revision < first.revision)) append(older, mark)
     this.#marks = [...older.slice(-mostMarks), ...this.#marks]
-    if (older.length > 0) this.#first = this.#marks[0]?.revision ?? this.#first
+    if (older.length > 0) this.#first = oldest ?? this.#marks[0]?.revision ?? this.#first
     this.#thinAt = this.#marks.length + thinEvery
   }
 

@@ -5,6 +5,7 @@
 import type { KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Op, Store, TransactionResult } from '#store/store'
+import type { RequestTracer } from '#trace/requestTracer'
 import { maxBodyBytes } from '../core/body.ts'
 import { isLargeObject, turn } from '../core/fairLoop.ts'
 import { CacheEntry, encodedHead, encodeStored } from '../core/watch/cacheEntry.ts'
@@ -48,7 +49,13 @@ export class Storage {
    * Writes `object` (of the storage version; it belongs to the registry from here on) over `current`, or creates it when there is none.
    * Undefined when another write came first.
    */
-  async put(resource: StoredResource, key: string, object: KubeObject, current: CacheEntry | undefined): Promise<CacheEntry | undefined> {
+  async put(
+    resource: StoredResource,
+    key: string,
+    object: KubeObject,
+    current: CacheEntry | undefined,
+    trace?: RequestTracer,
+  ): Promise<CacheEntry | undefined> {
     const head = encodedHead(object)
     if (isLargeObject(head.length)) await turn()
     const plain = encodeStored(object, head)
@@ -69,8 +76,7 @@ export class Storage {
       expected.done()
       return undefined
     }
-    const wait = this.#cacher.waitFor(result.revision)
-    if (wait) await wait
+    await this.#visible(resource, result.revision, trace)
     // A cache that has been rebuilt in the meantime has not asked for it.
     expected.done()
     // The cache has parsed the object, which is one long step; encoding the answer is another.
@@ -95,13 +101,20 @@ export class Storage {
   }
 
   /** The deletion's revision; undefined when another write came first. */
-  async delete(resource: StoredResource, current: Pick<CacheEntry, 'key' | 'resourceVersion'>): Promise<number | undefined> {
+  async delete(resource: StoredResource, current: Pick<CacheEntry, 'key' | 'resourceVersion'>, trace?: RequestTracer): Promise<number | undefined> {
     const storeKey = resource.prefix + current.key
     const result = await this.#transact(storeKey, current, { type: 'delete', from: storeKey })
     if (!result.succeeded) return undefined
-    const wait = this.#cacher.waitFor(result.revision)
-    if (wait) await wait
+    await this.#visible(resource, result.revision, trace)
     return result.revision
+  }
+
+  /** Waits until the cache has the write; its watches have it then. */
+  async #visible({ cache }: StoredResource, revision: number, trace: RequestTracer | undefined): Promise<void> {
+    trace?.stored(revision)
+    const wait = this.#cacher.waitFor(revision)
+    if (wait) await wait
+    trace?.passedOn(cache.watchersOf(revision))
   }
 
   async #transact(storeKey: string, current: Pick<CacheEntry, 'resourceVersion'> | undefined, op: Op): Promise<TransactionResult> {

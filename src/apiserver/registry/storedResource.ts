@@ -16,7 +16,7 @@ import type { CacheEntry, VersionView } from '../core/watch/cacheEntry.ts'
 import type { ForeignConversion } from './convertedVersions.ts'
 import type { WatchCache } from './watchCache.ts'
 
-/** A valid write, with the data to authorize its effects. */
+/** A write that is valid as far as its strategy can tell, with the data to authorize its effects, and to check what takes more than a pure function. */
 export interface CheckedWrite {
   readonly object: Frozen<KubeObject>
   /** Absent: the write creates. */
@@ -30,6 +30,8 @@ export interface CheckedWrite {
   readonly user: UserInfo
   readonly authorizers: readonly Authorizer[]
   readonly reader: ObjectReader
+  /** The time, in milliseconds since the epoch. */
+  readonly nowMs: number
 }
 
 /** Effects around a resource's writes, which a pure strategy cannot have. */
@@ -122,7 +124,7 @@ export interface WriteContext {
   warn(text: string): void
   readonly cancellation?: Cancellation | undefined
   /** Admission reads its options, and adds annotations to its audit event. */
-  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info' | 'bodyBytes'> | undefined
+  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info' | 'bodyBytes' | 'trace' | 'refusedBy'> | undefined
   /** The kind of the request's body, if it is no object of the resource: PodExecOptions, Binding. */
   readonly kind?: GroupVersionKind | undefined
 }

@@ -162,14 +162,16 @@ async function write(deps: WriterDeps, context: WriteContext, object: KubeObject
   const { stored } = context.served
   if (readyToDelete(stored, object)) {
     const last = encodeStored(await context.served.toStored(object))
-    const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, current))
+    const revision = await notingStoreLatency(deps, context, () => deps.storage.delete(stored, current, context.request?.trace))
     if (revision === undefined) return undefined
     if (stored.hooks?.afterDelete) await stored.hooks.afterDelete(object as Frozen<KubeObject>)
     return { entry: CacheEntry.stored(current.key, last, revision, current.createRevision), created: false, deleted: true }
   }
   const converting = context.served.toStored(object)
   const converted = converting instanceof Promise ? await converting : converting
-  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, converted, current))
+  const trace = context.request?.trace
+  trace?.changing(stored.resource, object.metadata)
+  const entry = await notingStoreLatency(deps, context, () => deps.storage.put(stored, current.key, converted, current, trace))
   return entry && { entry, created: false, deleted: false }
 }
 

@@ -164,6 +164,11 @@ export class WatchCache {
     return found
   }
 
+  /** How many watches got the newest change; undefined when another change is the newest. */
+  watchersOf(revision: number): number | undefined {
+    return this.#groups.newest.revision === revision ? this.#groups.newest.watchers : undefined
+  }
+
   count(selection: Selection, start = ''): number {
     const { from, to } = keyRange(selection)
     return this.#entries.count(start > from ? start : from, to)

@@ -25,6 +25,8 @@ export class WatchGroups {
   readonly #general = new Map<string, Group>()
   /** Per index: value → groups. */
   readonly #indexed: Map<string, Map<string, Group>>[]
+  /** The newest change, and how many watches got it. */
+  readonly newest = { revision: 0, watchers: 0 }
 
   constructor(indexes: readonly FieldIndex[]) {
     this.#indexes = indexes
@@ -55,17 +57,19 @@ export class WatchGroups {
   }
 
   dispatch(change: CacheChange): void {
-    if (this.#general.size > 0) deliver(this.#general, change)
+    let watchers = this.#general.size > 0 ? deliver(this.#general, change) : 0
     this.#indexes.forEach((index, at) => {
       const byValue = this.#indexed[at]!
       if (byValue.size === 0) return
       const now = index.value(change.entry)
       const before = change.previous ? index.value(change.previous) : now
       const groups = byValue.get(now)
-      if (groups) deliver(groups, change)
+      if (groups) watchers += deliver(groups, change)
       const others = before === now ? undefined : byValue.get(before)
-      if (others) deliver(others, change)
+      if (others) watchers += deliver(others, change)
     })
+    this.newest.revision = change.revision
+    this.newest.watchers = watchers
   }
 
   *sessions(): Generator<WatchSession> {
@@ -89,9 +93,17 @@ export class WatchGroups {
   }
 }
 
-function deliver(groups: ReadonlyMap<string, Group>, change: CacheChange): void {
+/** @returns how many watches got the change */
+function deliver(groups: ReadonlyMap<string, Group>, change: CacheChange): number {
+  let watchers = 0
   for (const { selection, sessions } of groups.values()) {
     const event = change.seenBy((entry) => matches(selection, entry))
-    if (event) for (const session of sessions) if (change.revision > session.afterRevision) session.push(event)
+    if (!event) continue
+    for (const session of sessions) {
+      if (change.revision <= session.afterRevision) continue
+      session.push(event)
+      watchers++
+    }
   }
+  return watchers
 }

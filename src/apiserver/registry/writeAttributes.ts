@@ -3,6 +3,7 @@
  * Upstream: apiserver/pkg/admission/attributes.go.
  */
 import type { Frozen, GroupVersionKind, GroupVersionResource, KubeObject } from '#api/machinery/meta'
+import type { RequestTracer } from '#trace/requestTracer'
 import type { AdmissionAttributes, AdmissionOperation, Reinvocation } from '../admission/admission.ts'
 import type { Cancellation } from '../core/cancellation.ts'
 import type { AdmissionForms } from '../core/objectReader.ts'
@@ -62,6 +63,9 @@ export class WriteAttributes implements AdmissionAttributes {
   get cancellation(): Cancellation | undefined {
     return this.#context.cancellation
   }
+  get trace(): RequestTracer | undefined {
+    return this.#context.request?.trace
+  }
   get forms(): AdmissionForms | undefined {
     return this.#context.kind ? undefined : this.#context.served.stored.forms
   }
@@ -77,6 +81,10 @@ export class WriteAttributes implements AdmissionAttributes {
 
   annotate(key: string, value: string, level: 'Metadata' | 'Request' = 'Metadata'): void {
     this.#context.request?.admissionAnnotations?.push({ key, value, level })
+  }
+
+  refusedBy(plugin: string): void {
+    if (this.#context.request) this.#context.request.refusedBy = plugin
   }
 
   spent(on: 'mutating-webhook' | 'validating-webhook', ms: number): void {

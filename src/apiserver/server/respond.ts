@@ -86,6 +86,7 @@ async function respondList(request: ServerRequest, answer: ListAnswer, out: Outg
     return pipeline(Readable.from(body), createGzip({ level: 1 }), out.stream)
   }
   headers['content-length'] = String(length)
+  request.meter?.body(length)
   out.start(200, headers)
   if (request.method === 'HEAD') return out.end()
   await out.endWith(pieces)
@@ -97,6 +98,7 @@ async function respondWhole(request: ServerRequest, status: number, bytes: Uint8
   const body = bytes.length >= gzipFromBytes && acceptsGzip(request) ? await compress(bytes, { level: 1 }) : bytes
   if (body !== bytes) Object.assign(headers, compressed)
   if (status !== 204 && status !== 304) headers['content-length'] = String(body.length)
+  request.meter?.body(body.length)
   out.start(status, headers)
   if (request.method === 'HEAD') out.end()
   // Encrypting many megabytes takes long: others have their turn between the parts.
@@ -139,6 +141,7 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
   try {
     const encode = (item: WatchItem) => encodeItem(answer, item)
     let { first } = answer
+    let { meter } = request
     const form = `${answer.encoding ?? 'pretty'} ${answer.form.key}`
     for (;;) {
       const items = session.take(portionBytes)
@@ -151,6 +154,10 @@ async function respondWatch(request: ServerRequest, answer: WatchAnswer, out: Ou
       if (pending) await pending
       const bytes = first ? Buffer.concat(items.map((item, at) => encodeItem(formAt(answer, at), item))) : session.batches.bytes(items, form, encode)
       first = undefined
+      if (meter && items.some((item) => item.type === 'BOOKMARK' && item.initialEventsEnd)) {
+        meter.initialEvents()
+        meter = undefined
+      }
       if (out.write(bytes)) continue
       const late = session.isStarting ? clock.timer(startWithinMs, giveUp) : undefined
       await drainedOrClosed()

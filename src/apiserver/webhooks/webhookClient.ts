@@ -39,6 +39,8 @@ export interface PostOptions {
   readonly clock: Clock
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
+  /** More headers, such as a trace's context. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** Default: more than any sensible answer. */
   readonly maxAnswerBytes?: number | undefined
 }
@@ -124,7 +126,7 @@ async function post(target: WebhookTarget, body: string, options: PostOptions): 
       port,
       path: `${url.pathname}${url.search}`,
       servername: /^[\d.]+$|:/.test(name) ? '' : name,
-      headers: { host: url.host, ...ownHeaders, ...(headers as Record<string, string>), 'content-length': Buffer.byteLength(body) },
+      headers: { host: url.host, ...ownHeaders, ...options.headers, ...(headers as Record<string, string>), 'content-length': Buffer.byteLength(body) },
       ca: target.ca ?? [...rootCertificates],
       checkServerIdentity: checkNames,
       ...(cert ? { cert, key } : {}),

@@ -7,7 +7,8 @@ import { type Metrics, noMetrics } from '#base/metrics'
 
 export interface QueueMetrics<T> {
   added(item: T): void
-  taken(item: T): void
+  /** @returns how long it waited; undefined: not measured */
+  taken(item: T): number | undefined
   done(item: T): void
   retried(): void
   stop(): void
@@ -18,7 +19,7 @@ const buckets = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000
 const refreshMs = 500
 
 export function createQueueMetrics<T>(metrics: Metrics, name: string, clock: Clock): QueueMetrics<T> {
-  if (metrics === noMetrics || name === '') return { added() {}, taken() {}, done() {}, retried() {}, stop() {} }
+  if (metrics === noMetrics || name === '') return { added() {}, taken: () => undefined, done() {}, retried() {}, stop() {} }
   const gauge = (suffix: string, help: string) => metrics.gauge({ name: `workqueue_${suffix}`, help, labels: ['name'] })
   const counter = (suffix: string, help: string) => metrics.counter({ name: `workqueue_${suffix}`, help, labels: ['name'] })
   const histogram = (suffix: string, help: string) => metrics.histogram({ name: `workqueue_${suffix}`, help, labels: ['name'], buckets })
@@ -59,10 +60,12 @@ export function createQueueMetrics<T>(metrics: Metrics, name: string, clock: Clo
     taken: (item) => {
       const nowMs = clock.monotonicMs()
       depth.dec(labels)
-      latency.observe((nowMs - (addedMs.get(item) ?? nowMs)) / 1000, labels)
+      const waitedMs = nowMs - (addedMs.get(item) ?? nowMs)
+      latency.observe(waitedMs / 1000, labels)
       addedMs.delete(item)
       startedMs.set(item, nowMs)
       timer ??= clock.timer(refreshMs, refresh)
+      return waitedMs
     },
     done: (item) => {
       const nowMs = clock.monotonicMs()

@@ -25,6 +25,8 @@ export interface WorkQueue<T> {
   /** Takes the next item, waiting for one; undefined once the queue is shut down and empty. Every take needs its {@link done}. */
   get(): Promise<T | undefined>
   done(item: T): void
+  /** How long an item under work had waited; undefined: waits are not measured. */
+  waitedMs(item: T): number | undefined
   /** No more adds; what is queued is still handed out. */
   shutDown(): void
   /** Like shutDown; resolves when everything queued has been taken and done. */
@@ -57,7 +59,8 @@ class Queue<T> implements WorkQueue<T> {
   readonly #queue = new ReadyItems<T>()
   /** Items with pending work and their priority: waiting, or to be queued again after done. */
   readonly #dirty = new Map<T, number>()
-  readonly #processing = new Set<T>()
+  /** Items under work, and how long each had waited. */
+  readonly #processing = new Map<T, number | undefined>()
   readonly #takers: ((item: T | undefined) => void)[] = []
   readonly #drained: (() => void)[] = []
   readonly #delayed = new Heap<Delayed<T>>((a, b) => a.readyMs - b.readyMs)
@@ -144,6 +147,10 @@ class Queue<T> implements WorkQueue<T> {
     this.#checkDrained()
   }
 
+  waitedMs(item: T): number | undefined {
+    return this.#processing.get(item)
+  }
+
   shutDown(): void {
     if (this.#down) return
     this.#down = true
@@ -172,8 +179,7 @@ class Queue<T> implements WorkQueue<T> {
 
   #take(item: T): void {
     this.#dirty.delete(item)
-    this.#processing.add(item)
-    this.#metrics.taken(item)
+    this.#processing.set(item, this.#metrics.taken(item))
   }
 
   #checkDrained(): void {

@@ -1,8 +1,9 @@
 /** The store in memory (L2): for tests and throw-away clusters. Nothing survives it. */
 import type { Clock } from '#base/clock'
 import { type Logger, noLog } from '#base/log'
-import { defaultMaxLogBytes, MvccStore } from '../local/mvccStore.ts'
-import type { LocalStore } from '../store.ts'
+import { createMvccStore, defaultMaxLogBytes, MvccStore, type MvccStoreOptions } from '../local/mvccStore.ts'
+import type { LocalStore, Revision, StoredChange } from '../store.ts'
+import { storeError } from '../storeError.ts'
 
 export interface MemoryStoreOptions {
   readonly clock: Clock
@@ -18,4 +19,15 @@ export function createMemoryStore(options: MemoryStoreOptions): LocalStore {
     { append: nothing, forget: nothing, close: nothing },
     { clock: options.clock, log: options.log ?? noLog, maxLogBytes: options.maxLogBytes ?? defaultMaxLogBytes, quotaBytes: options.quotaBytes },
   )
+}
+
+/** A store that holds what a snapshot does, and takes no writes. @param changes in order */
+export function createStillStore(
+  changes: readonly StoredChange[],
+  compactRevision: Revision,
+  options: Pick<MvccStoreOptions, 'clock' | 'log'>,
+): Promise<LocalStore> {
+  const versions = changes.map((change) => ({ ...change, bytes: change.key.length + change.value.length }))
+  const backend = { append: () => Promise.reject(storeError('unavailable')), forget: async () => {}, close: async () => {} }
+  return createMvccStore(backend, { versions, leases: [], compactRevision, auth: [] }, { ...options, maxLogBytes: defaultMaxLogBytes })
 }

@@ -19,6 +19,7 @@ import type {
   TransactionResult,
 } from '../store.ts'
 import { isStoreError, storeError } from '../storeError.ts'
+import { wantsSpace } from '../wantsSpace.ts'
 import { AuthEntries } from './authEntries.ts'
 import type { Backend, BackendChange, BackendState } from './backend.ts'
 import { Leases } from './leases.ts'
@@ -317,10 +318,6 @@ export class MvccStore implements LocalStore {
       this.#leases.add(id, 1)
     })
   }
-}
-
-function wantsSpace({ success, failure }: Transaction): boolean {
-  return success.some((op) => op.type === 'put') || (failure?.some((op) => op.type === 'put') ?? false)
 }
 
 function hasLargerPut({ success, failure = [] }: Transaction, maxBytes: number): boolean {

@@ -2,6 +2,8 @@
 import { leaseIdOf } from '../leaseId.ts'
 import type { KeyValue, Op } from '../store.ts'
 import { isStoreError } from '../storeError.ts'
+import { wantsSpace } from '../wantsSpace.ts'
+import { refuseUnderAlarm } from './alarms.ts'
 import type { EtcdApi } from './api.ts'
 import type { GuardedService } from './guardedService.ts'
 import { type DeleteRangeRequest, endOf, keyOf, keyValueMessage, ownBytes, type PutRequest, type RangeRequest, type TxnRequest } from './messages.ts'
@@ -27,16 +29,20 @@ export function keyService(api: EtcdApi): GuardedService {
   return {
     methods: {
       Range: reported(async (request: RangeRequest) => {
-        const result = await store.range(...rangeArguments(request))
+        const range = rangeArguments(request)
+        refuseUnderAlarm(api.alarms, false)
+        const result = await store.range(...range)
         return rangeMessage(api.header(result.revision), request, result)
       }),
       Put: reported(async (request: PutRequest, permit) => {
         checkPut(api, request)
+        refuseUnderAlarm(api.alarms, true)
         const { previous, revision } = await put(api, request, permit)
         return { header: api.header(revision), ...(request.prevKv && previous ? { prevKv: keyValueMessage(previous) } : {}) }
       }),
       DeleteRange: reported(async (request: DeleteRangeRequest) => {
         if (request.key.length === 0) throw refusal('emptyKey')
+        refuseUnderAlarm(api.alarms, false)
         const [from, to] = [keyOf(request.key), endOf(request.rangeEnd)]
         const read: Op[] = request.prevKv ? [{ type: 'range', from, to }] : []
         const { responses, revision } = await store.transact({ compare: [], success: [...read, { type: 'delete', from, to }] })
@@ -50,10 +56,12 @@ export function keyService(api: EtcdApi): GuardedService {
       }),
       Txn: reported(async (request: TxnRequest) => {
         const plan = planTransaction(api, request)
+        refuseUnderAlarm(api.alarms, wantsSpace(plan.transaction))
         const result = await store.transact(plan.transaction)
         return { header: api.header(result.revision), succeeded: result.succeeded, responses: plan.responses(result) }
       }),
       Compact: reported(async ({ revision }: { readonly revision: number }) => {
+        refuseUnderAlarm(api.alarms, false)
         await store.compact(revision)
         return { header: api.header() }
       }),

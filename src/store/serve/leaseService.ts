@@ -3,6 +3,7 @@ import type { StreamCall } from '#grpc/grpcService'
 import { leaseIdOf } from '../leaseId.ts'
 import type { LeaseId } from '../store.ts'
 import { isStoreError } from '../storeError.ts'
+import { refuseUnderAlarm } from './alarms.ts'
 import type { EtcdApi } from './api.ts'
 import type { GuardedService } from './guardedService.ts'
 import { notServed, refusal, refusalOf } from './refusals.ts'
@@ -25,6 +26,7 @@ export function leaseService(api: EtcdApi): GuardedService {
 
   async function grant({ id: text, ttl }: LeaseRequest & { readonly ttl: number }): Promise<object> {
     if (ttl > maxTtlSeconds) throw refusal('ttlTooLarge')
+    refuseUnderAlarm(api.alarms, true)
     const id = leaseIdOf(text)
     if (id < 0) throw notServed('lease ids must not be negative')
     if (store.leaseCount >= maxLeases) throw refusal('noSpace')
@@ -54,6 +56,7 @@ export function leaseService(api: EtcdApi): GuardedService {
     methods: {
       LeaseGrant: (request: LeaseRequest & { readonly ttl: number }) => grant(request).catch(rethrow),
       LeaseRevoke: async ({ id }: LeaseRequest) => {
+        refuseUnderAlarm(api.alarms, false)
         await store.revokeLease(leaseIdOf(id)).catch(rethrow)
         return { header: api.header() }
       },

@@ -15,6 +15,7 @@ const refusals = {
   tooLarge: ['INVALID_ARGUMENT', 'request is too large'],
   compacted: ['OUT_OF_RANGE', 'mvcc: required revision has been compacted'],
   futureRevision: ['OUT_OF_RANGE', 'mvcc: required revision is a future revision'],
+  corrupt: ['DATA_LOSS', 'corrupt cluster'],
   noSpace: ['RESOURCE_EXHAUSTED', 'mvcc: database space exceeded'],
   leaseNotFound: ['NOT_FOUND', 'requested lease not found'],
   leaseExists: ['FAILED_PRECONDITION', 'lease already exists'],

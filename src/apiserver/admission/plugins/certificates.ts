@@ -9,8 +9,8 @@ import { parseCertificateRequest } from '#api/kinds/certificates/pkcs10'
 import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
 import type { Authorizer } from '../../authz/authorizer.ts'
-import { authorize } from '../../authz/union.ts'
-import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
+import { mayForSigner } from '../../authz/signers.ts'
+import type { AdmissionPlugin } from '../admission.ts'
 import { isResource, isSubresource, objectOf, refuse } from '../attributes.ts'
 
 const group = 'certificates.k8s.io'
@@ -25,7 +25,7 @@ export function certificateApproval(authorizers: readonly Authorizer[]): Admissi
     async validate(attributes) {
       if (!isSubresource(attributes, group, requests, 'approval')) return
       const { signerName } = (attributes.oldObject as Frozen<CertificateSigningRequest>).spec
-      if (!(await mayFor(authorizers, attributes, 'approve', signerName)))
+      if (!(await mayForSigner(authorizers, attributes.user, 'approve', signerName)))
         throw refuse(attributes, `user not permitted to approve requests with signerName "${signerName}"`)
     },
   }
@@ -42,7 +42,7 @@ export function certificateSigning(authorizers: readonly Authorizer[]): Admissio
       const { status } = objectOf<CertificateSigningRequest>(attributes)
       if (old.status?.certificate === status?.certificate && semanticEqual(old.status?.conditions ?? [], status?.conditions ?? [])) return
       const { signerName } = old.spec
-      if (!(await mayFor(authorizers, attributes, 'sign', signerName)))
+      if (!(await mayForSigner(authorizers, attributes.user, 'sign', signerName)))
         throw refuse(attributes, `user not permitted to sign requests with signerName "${signerName}"`)
     },
   }
@@ -58,7 +58,7 @@ export function clusterTrustBundleAttest(authorizers: readonly Authorizer[]): Ad
       const bundle = objectOf<ClusterTrustBundle>(attributes)
       const { signerName } = bundle.spec
       if (!signerName || changesHousekeepingOnly(bundle, attributes.oldObject as Frozen<ClusterTrustBundle> | undefined)) return
-      if (!(await mayFor(authorizers, attributes, 'attest', signerName)))
+      if (!(await mayForSigner(authorizers, attributes.user, 'attest', signerName)))
         throw refuse(attributes, `user not permitted to attest for signerName "${signerName}"`)
     },
   }
@@ -75,15 +75,6 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
     if (typeof parsed === 'string') throw refuse(attributes, `failed to parse CSR: ${parsed}`)
     if (parsed.organizations.includes('system:masters')) throw refuse(attributes, `use of ${clientSigner} signer with system:masters group is not allowed`)
   },
-}
-
-/** Checks the permission for this signer, or for all signers of its domain. */
-async function mayFor(authorizers: readonly Authorizer[], { user }: AdmissionAttributes, verb: string, signerName: string): Promise<boolean> {
-  const base = { user, verb, isResourceRequest: true, path: '', namespace: '', apiGroup: group, apiVersion: '*', resource: 'signers', subresource: '' }
-  for (const name of [signerName, `${signerName.split('/')[0]}/*`]) {
-    if ((await authorize(authorizers, { ...base, name })).decision === 'allow') return true
-  }
-  return false
 }
 
 /** True if only finalizers and owner references change. */

@@ -13,6 +13,7 @@ import type { ObjectReader } from '../../core/objectReader.ts'
 import type { AdmissionAttributes, AdmissionPlugin } from '../admission.ts'
 import { objectOf, refuse } from '../attributes.ts'
 import { checkNode } from '../nodeRestriction/nodes.ts'
+import { checkPodCertificateRequest } from '../nodeRestriction/podCertificates.ts'
 import { checkClaim, checkPod } from '../nodeRestriction/pods.ts'
 import { checkToken } from '../nodeRestriction/tokens.ts'
 
@@ -43,6 +44,8 @@ export function nodeRestriction(reader: ObjectReader, authorizers: readonly Auth
           return checkSlice(attributes, node)
         case 'certificatesigningrequests.certificates.k8s.io':
           return checkCertificateRequest(attributes, node)
+        case 'podcertificaterequests.certificates.k8s.io':
+          return checkPodCertificateRequest(attributes, node, reader)
         default:
           return undefined
       }

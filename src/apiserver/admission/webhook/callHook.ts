@@ -5,6 +5,7 @@
 import { badRequest, isStatus } from '#api/machinery/status'
 import { deadlineScope } from '#base/abortScope'
 import { randomUid } from '#base/random'
+import { traceHeaders } from '#base/traceContext'
 import { isLargeObject, turn } from '../../core/fairLoop.ts'
 import { type DeprecatedCertificate, deprecatedCertificate, type PostOptions, parseAnswer, postText, type WebhookAnswer } from '../../webhooks/webhookClient.ts'
 import type { AdmissionAttributes } from '../admission.ts'
@@ -29,7 +30,7 @@ export interface HookCall {
   readonly mutating: boolean
 }
 
-type CallDeps = Pick<WebhookDeps, 'clock' | 'random' | 'metrics'>
+type CallDeps = Pick<WebhookDeps, 'clock' | 'random' | 'metrics' | 'tracer'>
 
 /** The verdict of a webhook that allows the request. @throws CallError, Rejection, or StatusError BadRequest for a dry run that it may not see */
 export async function callHook(call: HookCall, deps: CallDeps): Promise<Verdict> {
@@ -44,7 +45,7 @@ export async function callHook(call: HookCall, deps: CallDeps): Promise<Verdict>
   return verdict
 }
 
-async function ask({ hook, invocation, attributes, objects, texts, mutating }: HookCall, { clock, random, metrics }: CallDeps): Promise<Verdict> {
+async function ask({ hook, invocation, attributes, objects, texts, mutating }: HookCall, { clock, random, metrics, tracer }: CallDeps): Promise<Verdict> {
   const { webhook } = hook
   const uid = randomUid(random)
   const version = reviewVersionOf(webhook.admissionReviewVersions)
@@ -58,7 +59,7 @@ async function ask({ hook, invocation, attributes, objects, texts, mutating }: H
   const timeoutMs = (webhook.timeoutSeconds ?? 10) * 1000
   let answer: unknown
   try {
-    answer = await answerTo(hook, review, { clock, timeoutMs, signal: cancellation?.signal })
+    answer = await answerTo(hook, review, { clock, timeoutMs, signal: cancellation?.signal, headers: traceHeaders(tracer) })
   } catch (error) {
     const deprecated = deprecatedCertificate(error)
     if (deprecated) {

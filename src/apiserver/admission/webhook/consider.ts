@@ -6,6 +6,7 @@ import type { GroupVersionKind } from '#api/machinery/meta'
 import { forbidden } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
+import type { Tracer } from '#base/traceContext'
 import type { Authorizer } from '../../authz/authorizer.ts'
 import type { ObjectReader } from '../../core/objectReader.ts'
 import type { AdmissionAttributes } from '../admission.ts'
@@ -22,6 +23,7 @@ export interface WebhookDeps {
   readonly random: Random
   readonly clock: Clock
   readonly metrics: AdmissionMetrics
+  readonly tracer?: Tracer | undefined
 }
 
 /** The state of one request in webhook admission. */

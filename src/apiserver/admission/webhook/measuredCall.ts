@@ -3,6 +3,7 @@
  * Upstream: the second half of Dispatch in apiserver/pkg/admission/plugin/webhook/{validating,mutating}/dispatcher.go (v1.36).
  */
 import { internalError } from '#api/machinery/status'
+import { type SpanOptions, traced } from '#base/traceContext'
 import type { WebhookStep } from '../admissionMetrics.ts'
 import { callHook, type HookCall } from './callHook.ts'
 import type { WebhookDeps } from './consider.ts'
@@ -31,7 +32,7 @@ export async function measuredCall<T>(
     return made
   }
   try {
-    const value = use(await callHook(call, deps))
+    const value = use(await traced(deps.tracer, spanOf(call, step), () => callHook(call, deps)))
     measured(false, 200)
     return { value }
   } catch (error) {
@@ -52,4 +53,10 @@ export async function measuredCall<T>(
     if (attributes.cancellation?.aborted) throw requestTimeout()
     return undefined
   }
+}
+
+function spanOf({ hook, attributes }: HookCall, step: WebhookStep): SpanOptions {
+  const { resource, subresource, operation } = attributes
+  const attributesOfCall = { webhook: hook.webhook.name, resource: resource.resource, subresource, operation }
+  return { name: `Call ${step === 'admit' ? 'mutating' : 'validating'} webhook`, kind: 'client', attributes: attributesOfCall }
 }

@@ -1,7 +1,9 @@
 /** The bootstrap policy as objects (L3, pure): roles, bindings, labels and annotations as upstream writes them. */
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding, Subject } from '#api/gen/types/rbac.v1'
+import type { FeatureGateSettings } from '#base/featureGates'
 import { aggregated, aggregationLabels, clusterRoleBindings, clusterRoles } from './clusterRoles.ts'
 import { controllerRoles } from './controllerRoles.ts'
+import { gatedPolicy } from './gatedRoles.ts'
 import { namespaceBindings, namespaceRoles } from './namespaceRoles.ts'
 import { expandRule, type ShortRule } from './shorthand.ts'
 
@@ -18,14 +20,22 @@ const metadata = (name: string, namespace?: string, label?: string) => ({
   labels: { 'kubernetes.io/bootstrapping': 'rbac-defaults', ...(label ? { [aggregation + label]: 'true' } : {}) },
 })
 
-export function bootstrapClusterRoles(): ClusterRole[] {
-  const plain = Object.entries(clusterRoles).map(([name, rules]) => clusterRole(name, rules))
-  return [...plain, ...Object.entries(controllerRoles).map(([name, rules]) => clusterRole(`system:controller:${name}`, rules))]
+/** @param gates values of --feature-gates; absent gates have their default of v1.36 */
+export function bootstrapClusterRoles(gates: FeatureGateSettings = {}): ClusterRole[] {
+  const gated = gatedPolicy(gates)
+  const rulesOf = (name: string, rules: readonly ShortRule[]) => (name === 'system:node' ? [...rules, ...gated.nodeRules] : rules)
+  const plain = Object.entries({ ...clusterRoles, ...gated.clusterRoles }).map(([name, rules]) => clusterRole(name, rulesOf(name, rules)))
+  const ofControllers = Object.entries({ ...controllerRoles, ...gated.controllerRoles })
+  return [...plain, ...ofControllers.map(([name, rules]) => clusterRole(`system:controller:${name}`, rules))]
 }
 
-export function bootstrapClusterRoleBindings(): ClusterRoleBinding[] {
-  const controllers = Object.keys(controllerRoles).map((name) => [`system:controller:${name}`, [`ServiceAccount:kube-system/${name}`]] as const)
-  return [...Object.entries(clusterRoleBindings), ...controllers].map(([name, subjects]) => ({
+/** @param gates as for the roles */
+export function bootstrapClusterRoleBindings(gates: FeatureGateSettings = {}): ClusterRoleBinding[] {
+  const gated = gatedPolicy(gates)
+  const controllers = Object.keys({ ...controllerRoles, ...gated.controllerRoles }).map(
+    (name) => [`system:controller:${name}`, [`ServiceAccount:kube-system/${name}`]] as const,
+  )
+  return [...Object.entries({ ...clusterRoleBindings, ...gated.clusterRoleBindings }), ...controllers].map(([name, subjects]) => ({
     apiVersion,
     kind: 'ClusterRoleBinding',
     metadata: metadata(name),

@@ -6,6 +6,7 @@
 import type { ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject } from '#api/gen/types/rbac.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
+import type { FeatureGateSettings } from '#base/featureGates'
 import type { Transport } from '#client/transport'
 import { uncovered } from '../coverage.ts'
 import { autoUpdateAnnotation, bootstrapClusterRoleBindings, bootstrapClusterRoles, bootstrapRoleBindings, bootstrapRoles } from './objects.ts'
@@ -15,10 +16,10 @@ type RoleOrBinding = KubeObject & { rules?: PolicyRule[] | undefined; aggregatio
 const root = '/apis/rbac.authorization.k8s.io/v1'
 
 /** Needs a user in system:masters: others cannot grant permissions that they do not hold. Runs as a post-start hook. */
-export async function reconcileBootstrapPolicy(transport: Transport, signal: AbortSignal): Promise<void> {
+export async function reconcileBootstrapPolicy(transport: Transport, signal: AbortSignal, gates: FeatureGateSettings = {}): Promise<void> {
   await Promise.all([
-    reconcileAll(transport, 'clusterroles', bootstrapClusterRoles(), signal),
-    reconcileAll(transport, 'clusterrolebindings', bootstrapClusterRoleBindings(), signal),
+    reconcileAll(transport, 'clusterroles', bootstrapClusterRoles(gates), signal),
+    reconcileAll(transport, 'clusterrolebindings', bootstrapClusterRoleBindings(gates), signal),
     reconcileAll(transport, 'roles', bootstrapRoles(), signal),
     reconcileAll(transport, 'rolebindings', bootstrapRoleBindings(), signal),
   ])

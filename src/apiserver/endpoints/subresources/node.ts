@@ -2,7 +2,7 @@
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound, StatusError } from '#api/machinery/status'
-import type { Backend, BackendTls } from '../../backends/backend.ts'
+import { authority, type Backend, type BackendTls } from '../../backends/backend.ts'
 import type { OwnEndpoints } from '../../backends/ownEndpoints.ts'
 import { isProxyableAddress } from '../../backends/proxyableAddress.ts'
 import type { Reach } from '../../backends/reach.ts'
@@ -53,7 +53,9 @@ export function nodeBackend(reader: ObjectReader, nodeName: string, path: string
     const own = kubelet?.ownKubelet?.(nodeName, host, port)
     const isAllowed = (address: string) => (own === undefined ? !kubelet?.ownKubelet || isProxyableAddress(address) : address === own)
     const mayDial = (address: string) => !ownEndpoints.has(address, port) && isAllowed(address)
-    return { host: own ?? host, port, tls: kubelet ?? {}, path, mayDial, reach, isOwn: own !== undefined, takesTunnels }
+    // Simulated nodes share a port, which tells them apart by their addresses.
+    const hostHeader = own === undefined ? undefined : authority({ host, port })
+    return { host: own ?? host, port, tls: kubelet ?? {}, path, hostHeader, mayDial, reach, isOwn: own !== undefined, takesTunnels }
   }
   throw new StatusError('', `no preferred addresses found; known addresses: [${addresses.map((one) => `{${one.type} ${one.address}}`).join(' ')}]`)
 }

@@ -18,7 +18,7 @@ import { connectAdmission } from './connectAdmission.ts'
 import { nodeBackend } from './node.ts'
 import type { StreamDeps } from './podStreams.ts'
 
-type Place = Pick<Backend, 'host' | 'port' | 'tls' | 'mayDial'>
+type Place = Pick<Backend, 'host' | 'port' | 'tls' | 'hostHeader' | 'mayDial'>
 type Locate = (deps: StreamDeps, scope: Scope, named: Named) => Place | Promise<Place>
 
 interface Named {
@@ -79,12 +79,12 @@ function splitPath({ request, info }: Scope): [prefix: string, rest: string] {
 }
 
 async function locateNode(deps: StreamDeps, scope: Scope, named: Named): Promise<Place> {
-  const { host, port, tls, mayDial, ...backend } = nodeBackend(scope.deps.registry.reader, named.name, '/', deps)
+  const { host, port, tls, hostHeader, mayDial, ...backend } = nodeBackend(scope.deps.registry.reader, named.name, '/', deps)
   const isKubelet = named.port === '' || named.port === String(port)
   const isOwn = isKubelet && backend.isOwn
   if (!isOwn) await checkProxyable(host)
   if (!isKubelet) return { host, port: portNumber(named.port), ...secure(named) }
-  return { host, port, tls, mayDial: isOwn ? mayDial : (address) => isProxyableAddress(address) && mayDial?.(address) !== false }
+  return { host, port, tls, hostHeader, mayDial: isOwn ? mayDial : (address) => isProxyableAddress(address) && mayDial?.(address) !== false }
 }
 
 function locatePod(_deps: StreamDeps, scope: Scope, named: Named): Place {

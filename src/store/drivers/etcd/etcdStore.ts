@@ -8,7 +8,7 @@ import { type Logger, noLog } from '#base/log'
 import { unlessAborted } from '#base/orAborted'
 import type { Random } from '#base/random'
 import type { GrpcTls } from '#grpc/grpcSession'
-import type { LeaseId, Revision, Store, StoreEventBatch, StoreWatchOptions, Transaction, TransactionResult } from '../../store.ts'
+import type { LeaseId, Revision, Store, StoreEventBatch, StoreSize, StoreWatchOptions, Transaction, TransactionResult } from '../../store.ts'
 import { isStoreError, storeError } from '../../storeError.ts'
 import { createEndpoints, type Endpoints, type EtcdCall, firstAnswer } from './endpoints.ts'
 import { storeErrorOf } from './errors.ts'
@@ -184,9 +184,11 @@ class EtcdStore implements Store {
     await this.#call<object>({ method: 'KV.Compact', request: { revision }, isRepeatable: false })
   }
 
-  async size(): Promise<{ totalBytes: number; liveBytes: number }> {
-    const { dbSize, dbSizeInUse } = await this.#call<StatusResponse>({ method: 'Maintenance.Status', request: {}, isRepeatable: true })
-    return { totalBytes: dbSize, liveBytes: dbSizeInUse }
+  async size(): Promise<StoreSize> {
+    const status = await this.#call<StatusResponse>({ method: 'Maintenance.Status', request: {}, isRepeatable: true })
+    const { header, dbSize, dbSizeInUse, leader, raftTerm: term, raftIndex: index, raftAppliedIndex: appliedIndex } = status
+    const raft = { isLeader: leader !== 0 && header?.memberId === leader, hasLeader: leader !== 0, term, index, appliedIndex }
+    return { totalBytes: dbSize, liveBytes: dbSizeInUse, raft }
   }
 
   async close(): Promise<void> {

@@ -44,6 +44,7 @@ export function rangeTest(keys: KeyMapping, from: string, to: string | undefined
 export interface EtcdHeader {
   /** Decimal. */
   readonly clusterId: string
+  readonly memberId: number
   readonly revision: number
 }
 
@@ -52,6 +53,11 @@ export interface StatusResponse {
   readonly version: string
   readonly dbSize: number
   readonly dbSizeInUse: number
+  /** 0: there is none. */
+  readonly leader: number
+  readonly raftTerm: number
+  readonly raftIndex: number
+  readonly raftAppliedIndex: number
 }
 
 export interface EtcdKeyValue {
