@@ -10,12 +10,9 @@ export interface AbsentController {
 const skipped = (name: string, ...aliases: string[]): AbsentController => ({ name, aliases })
 
 export const absentControllers: readonly AbsentController[] = [
-  { name: 'horizontal-pod-autoscaler-controller', aliases: ['horizontalpodautoscaling'], reason: 'there is no autoscaling yet' },
   { name: 'selinux-warning-controller', aliases: [], reason: 'SELinux labels of volumes are not compared' },
   skipped('node-route-controller', 'route'),
   skipped('cloud-node-lifecycle-controller', 'cloud-node-lifecycle'),
-  skipped('podcertificaterequest-cleaner-controller'),
-  skipped('kube-apiserver-serving-clustertrustbundle-publisher-controller'),
   skipped('resourcepoolstatusrequest-controller'),
   skipped('storageversion-garbage-collector-controller', 'storage-version-gc'),
   skipped('storage-version-migrator-controller'),

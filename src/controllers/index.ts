@@ -4,7 +4,9 @@ import { bootstrapSigner } from './bootstrap/signer.ts'
 import { tokenCleaner } from './bootstrap/tokenCleaner.ts'
 import { certificateApproving } from './certificates/approving.ts'
 import { certificateCleaner } from './certificates/cleaner.ts'
+import { podCertificateCleaner } from './certificates/podCertificateCleaner.ts'
 import { certificateSigning, type SigningOptions } from './certificates/signing.ts'
+import { trustBundlePublisher } from './certificates/trustBundlePublisher.ts'
 import { clusterRoleAggregation } from './clusterRoleAggregation.ts'
 import { cronJob } from './cronJob/cronJob.ts'
 import { daemonSet } from './daemonSet/daemonSet.ts'
@@ -17,6 +19,7 @@ import { type EndpointsOptions, endpoints } from './endpoints.ts'
 import { ephemeralVolume } from './ephemeralVolume.ts'
 import type { ControllerDescriptor, WorkerOptions } from './framework/controller.ts'
 import { garbageCollector } from './garbageCollector/garbageCollector.ts'
+import { type AutoscalerOptions, autoscalerFeatures, horizontalPodAutoscaler } from './horizontalPodAutoscaler/horizontalPodAutoscaler.ts'
 import { job } from './job/job.ts'
 import { localPathProvisioner } from './localPath/localPathProvisioner.ts'
 import { type NamespaceOptions, namespace } from './namespace.ts'
@@ -61,10 +64,11 @@ export type ControllerOptions = WorkerOptions &
   NamespaceOptions &
   NodeLifecycleOptions &
   NodeIpamOptions &
-  BinderOptions
+  BinderOptions &
+  AutoscalerOptions
 
 /** Feature gates that controllers read. */
-export const turnableFeatures = [...statefulSetFeatures] as const
+export const turnableFeatures = [...statefulSetFeatures, ...autoscalerFeatures, 'ClusterTrustBundle', 'PodCertificateRequest'] as const
 
 export const controllers: readonly ControllerDescriptor<ControllerOptions>[] = [
   // Others wait for their tokens.
@@ -83,6 +87,7 @@ export const controllers: readonly ControllerDescriptor<ControllerOptions>[] = [
   job,
   cronJob,
   ttlAfterFinished,
+  horizontalPodAutoscaler,
   disruption,
   endpointSlice,
   endpointSliceMirroring,
@@ -108,6 +113,8 @@ export const controllers: readonly ControllerDescriptor<ControllerOptions>[] = [
   certificateApproving,
   certificateSigning,
   certificateCleaner,
+  podCertificateCleaner,
+  trustBundlePublisher,
   bootstrapSigner,
   tokenCleaner,
   legacyTokenCleaner,

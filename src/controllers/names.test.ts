@@ -99,7 +99,9 @@ test('CTL-22 every controller starts, stops and starts again while the others ru
   const clock = new VirtualClock()
   const client = createClient(new HistoryTransport())
   const deps = { client, clientFor: () => client, clock, random: seededRandom(1), log: noLog, metrics: noMetrics }
-  const manager = createControllerManager(deps, controllers, { controllers: ['*', ...offByDefault], rootCa: 'PEM', serviceAccountToken: () => 'token' })
+  const featureGates = Object.fromEntries(controllers.flatMap(({ requiredFeatureGate: gate }) => (gate ? [[gate, true]] : [])))
+  const options = { controllers: ['*', ...offByDefault], featureGates, rootCa: 'PEM', serviceAccountToken: () => 'token' }
+  const manager = createControllerManager(deps, controllers, options)
   const stop = new AbortController()
   const running = (manager as Component).run(stop.signal)
   const names = controllers.map(({ name }) => name).sort()

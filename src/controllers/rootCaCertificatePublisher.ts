@@ -2,13 +2,13 @@
  * Puts the cluster's CA into every active namespace, for pods to trust the API server (L3).
  * Upstream: pkg/controller/certificates/rootcacertpublisher (v1.36).
  */
-import { isStatus, StatusError } from '#api/machinery/status'
+import { isStatus } from '#api/machinery/status'
 import type { Component } from '#base/component'
-import { exponentialBuckets } from '#base/metrics'
 import { configMaps, namespaces } from '#client/builtIn'
 import type { ControllerContext, ControllerDescriptor } from './framework/controller.ts'
 import { createReconciler, enqueueSelf } from './framework/reconciler.ts'
 import { isNamespaceTerminating } from './shared/podControl.ts'
+import { measuredSync } from './shared/publisherMetrics.ts'
 
 export interface RootCaPublisherOptions {
   /** PEM of the cluster's CA, for the kube-root-ca.crt ConfigMaps. */
@@ -34,15 +34,11 @@ function createPublisher(context: ControllerContext, { rootCa }: RootCaPublisher
   const namespaceInformer = context.informers.of(namespaces)
   const informer = context.informers.of(configMaps)
   const data = { 'ca.crt': rootCa }
-  const help = 'How often the certificate was looked after in a namespace, by how it went.'
-  const syncs = context.metrics.counter({ name: 'root_ca_cert_publisher_sync_total', help, labels: ['code'] })
-  const buckets = exponentialBuckets(0.001, 2, 15)
-  const times = context.metrics.histogram({ name: 'root_ca_cert_publisher_sync_duration_seconds', help, labels: ['code'], buckets })
   const reconciler = createReconciler(context, {
     name: rootCaCertificatePublisher.name,
     queueName: 'root_ca_cert_publisher',
     workers: 1,
-    reconcile: measured,
+    reconcile: measuredSync(context, 'root_ca_cert_publisher', 'Syncs of a namespace with the certificate of its authority.', publish),
   })
   reconciler.watch(namespaceInformer, enqueueSelf(reconciler.queue))
   const ours = (object: { readonly metadata: { readonly name?: string | undefined; readonly namespace?: string | undefined } }) => {
@@ -50,21 +46,6 @@ function createPublisher(context: ControllerContext, { rootCa }: RootCaPublisher
   }
   reconciler.watch(informer, { onUpdate: (_, object) => ours(object), onDelete: ours })
   return reconciler
-
-  async function measured(namespace: string, signal: AbortSignal): Promise<undefined> {
-    const startMs = context.clock.monotonicMs()
-    const record = (code: string) => {
-      syncs.inc({ code })
-      times.observe((context.clock.monotonicMs() - startMs) / 1000, { code })
-    }
-    try {
-      await publish(namespace, signal)
-      record('200')
-    } catch (error) {
-      record(error instanceof StatusError ? String(error.code) : '500')
-      throw error
-    }
-  }
 
   async function publish(namespace: string, signal: AbortSignal): Promise<void> {
     if (namespaceInformer.store.get(namespace)?.status?.phase !== 'Active') return

@@ -6,6 +6,9 @@ import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { messageOf } from '#base/messageOf'
+import { type Tracer, traced } from '#base/traceContext'
+import type { ObjectTrace } from '#trace/objectTrace'
+import { noteAttempt } from './attemptTrace.ts'
 import type { Extenders } from './extenders/extenders.ts'
 import { actions } from './framework/clusterEvent.ts'
 import type { CycleState } from './framework/cycleState.ts'
@@ -32,6 +35,8 @@ export interface CycleParts {
   readonly extenders: Extenders
   readonly profiles: ReadonlyMap<string, Profile>
   readonly signal: AbortSignal
+  readonly tracer?: Tracer | undefined
+  readonly trace?: ObjectTrace | undefined
   /** Work that the scheduler waits for when it stops. */
   readonly track: (work: Promise<void>) => void
 }
@@ -74,9 +79,11 @@ export class BindingCycle {
   }
 
   start(attempt: Attempt, waits: ReadonlyMap<string, number>): void {
-    const { track, schedulerMetrics } = this.#deps
+    const { track, schedulerMetrics, tracer } = this.#deps
     schedulerMetrics.binding(1)
-    track(this.#run(attempt, waits).finally(() => schedulerMetrics.binding(-1)))
+    const { pod } = attempt.queued
+    const options = { name: 'Bind', service: 'kube-scheduler', parent: tracer?.followedTraceOf(pod), attributes: { node: attempt.nodeName } }
+    track(traced(tracer, options, () => this.#run(attempt, waits)).finally(() => schedulerMetrics.binding(-1)))
   }
 
   async #run(attempt: Attempt, waits: ReadonlyMap<string, number>): Promise<void> {
@@ -102,7 +109,9 @@ export class BindingCycle {
       // Nothing can refuse the pod from here on.
       queue.settle(queued)
       if (reports.isWriting(queued.key)) await reports.settled(queued.key)
+      const startedMs = clock.monotonicMs()
       await this.#bind(attempt)
+      noteAttempt(this.#deps, pod.pod, { what: 'bind', startedMs, node: nodeName, result: `bound to ${nodeName}` })
       timer.done('Bind', 'Success')
     } catch (error) {
       this.#bindingFailed(attempt, error)

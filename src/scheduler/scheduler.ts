@@ -2,15 +2,20 @@
  * The scheduler (L3): watches the cluster, finds a node for each pod that has none, and binds it through the API. Cycles run one at a time on
  * the cache; bindings run in parallel. Upstream: pkg/scheduler (v1.36).
  */
+
 import { setImmediate } from 'node:timers/promises'
+import type { Pod } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
+import type { SpanOptions, Tracer } from '#base/traceContext'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
 import type { EventSeriesRecorder } from '#client/eventSeriesRecorder'
+import type { ObjectTrace } from '#trace/objectTrace'
 import { BindingCycle } from './bindingCycle.ts'
 import { watchCluster } from './clusterWatch.ts'
 import { createDecisionLog, type DecisionLog } from './decisions.ts'
@@ -36,10 +41,14 @@ export interface SchedulerDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
+  /** Absent: no spans are made. */
+  readonly tracer?: Tracer | undefined
   /** The recorder of one profile: its name is who reports. */
   readonly events: (profile: string) => EventSeriesRecorder
   /** Keeps decisions for explanations. Absent: none are kept. */
   readonly decisions?: DecisionLog | undefined
+  /** Notes attempts for pods that a reader follows. Absent: nothing is noted. */
+  readonly trace?: ObjectTrace | undefined
   /** Explains placements as long as the scheduler runs. Absent: no explanations. */
   readonly explainer?: Explainer | undefined
 }
@@ -152,7 +161,8 @@ async function runScheduler(
       // A promise only where there is nothing to do.
       const queued = queue.tryPop() ?? (await queue.pop(signal))
       if (!queued || signal.aborted) return
-      const asked = cycle.run(queued)
+      const run = () => cycle.run(queued)
+      const asked = deps.tracer ? deps.tracer.span(spanOf(deps.tracer, queued.pod), run) : run()
       if (asked) await asked
       showSizes()
       if (cycles % cyclesPerTurn === 0 || deps.clock.monotonicMs() - turnStartedMs > longestTurnMs) {
@@ -170,4 +180,10 @@ async function runScheduler(
     queue.close()
     while (work.size > 0) await Promise.all(work)
   }
+}
+
+/** A decision that a traced write asked for. */
+function spanOf(tracer: Tracer, pod: Frozen<Pod>): SpanOptions {
+  const { namespace = '', name = '' } = pod.metadata
+  return { name: 'Schedule', service: 'kube-scheduler', parent: tracer.followedTraceOf(pod), attributes: { pod: `${namespace}/${name}` } }
 }

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
+import { noteAttempt } from './attemptTrace.ts'
 import type { Attempt, BindingCycle, CycleParts, Refused } from './bindingCycle.ts'
 import type { DecisionLog } from './decisions.ts'
 import type { PostFilterResult } from './framework/plugin.ts'
@@ -138,6 +139,8 @@ export class SchedulingCycle {
     const { cache, nominator, binding, decisions, clock } = this.#deps
     const { node, state, scores, evaluatedNodes, feasibleNodes } = placement
     decisions.placed(pod.pod, { atMs: clock.now(), nodeName: node.name, evaluatedNodes, feasibleNodes, scores })
+    const result = `chose ${node.name}: ${feasibleNodes} of ${evaluatedNodes} nodes fit`
+    noteAttempt(this.#deps, pod.pod, { what: 'attempt', startedMs, waitedMs: clock.now() - queued.sinceMs, node: node.name, result })
     cache.assume(pod, node.name)
     nominator.delete(pod.pod.metadata.uid ?? '')
     const attempt = { queued, profile, pod, state, nodeName: node.name, startedMs }
@@ -214,6 +217,7 @@ export class SchedulingCycle {
       preFilterMessage: refused.preFilterMessage,
       postFilterMessage: answer?.message,
     })
+    noteAttempt(this.#deps, pod.pod, { what: 'attempt', startedMs, waitedMs: clock.now() - queued.sinceMs, result: message })
     const { refusals, evaluatedNodes, preFilterMessage } = refused
     const decision = { atMs: clock.now(), message, totalNodes, evaluatedNodes, refusals, preFilterMessage, nominatedNodeName: answer?.nominatedNodeName }
     decisions.refused(pod.pod, { ...decision, refusedBy: [...refused.refusedBy, ...refused.pendingOn] })

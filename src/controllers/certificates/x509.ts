@@ -6,8 +6,9 @@
 import type { webcrypto } from 'node:crypto'
 import type { AlternativeNames, CertificateRequest } from '#api/kinds/certificates/pkcs10'
 import { bareMap } from '#base/bareMap'
-import { derTag, encodeDer } from '#base/der'
-import { encodeKeptName } from '#base/distinguishedName'
+import { derTag } from '#base/der'
+import { encodeDer } from '#base/derEncoding'
+import { encodeKeptName } from '#base/nameEncoding'
 import { signatureFault } from '#client/requestSignature'
 
 /** PEM. */

@@ -5,6 +5,7 @@
 import type { Deployment, ReplicaSet } from '#api/gen/types/apps.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { bareMap } from '#base/bareMap'
+import { traceAnnotation } from '#base/traceContext'
 import { desiredReplicasAnnotation, maxReplicasAnnotation, maxSurge, parseRevision, replicasOf, revisionAnnotation, revisionHistoryAnnotation } from './plan.ts'
 
 type Annotations = Readonly<Record<string, string>>
@@ -16,6 +17,8 @@ const notCopied = new Set([
   desiredReplicasAnnotation,
   maxReplicasAnnotation,
   'deprecated.deployment.rollback.to',
+  // A set is marked by the request that writes it.
+  traceAnnotation,
 ])
 const maxHistoryChars = 2000
 

@@ -5,6 +5,7 @@
 import type { Pod } from '#api/gen/types/core.v1'
 import type { LabelSelector } from '#api/gen/types/meta.v1'
 import type { PodDisruptionBudget } from '#api/gen/types/policy.v1'
+import { goLabelSelector } from '#api/helpers/goLabelSelector'
 import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
@@ -119,12 +120,5 @@ function matches(selector: Frozen<LabelSelector> | undefined, pod: Frozen<Pod>):
 }
 
 function unmanagedText(selector: Frozen<LabelSelector> | undefined): string {
-  const labels = Object.entries(selector?.matchLabels ?? {})
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => `${key}: ${value},`)
-  const expressions = (selector?.matchExpressions ?? []).map(
-    ({ key, operator, values }) => `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${(values ?? []).join(' ')}],},`,
-  )
-  const text = `&LabelSelector{MatchLabels:map[string]string{${labels.join('')}},MatchExpressions:[]LabelSelectorRequirement{${expressions.join('')}},}`
-  return `Pods selected by this PodDisruptionBudget (selector: ${text}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an integer value.`
+  return `Pods selected by this PodDisruptionBudget (selector: ${goLabelSelector(selector)}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an integer value.`
 }

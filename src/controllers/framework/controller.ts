@@ -7,9 +7,11 @@ import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
+import type { Tracer } from '#base/traceContext'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
+import type { ObjectTrace } from '#trace/objectTrace'
 
 export interface WorkerOptions {
   /** Workers per controller, by upstream's controller name; see each controller for its default. */
@@ -25,6 +27,10 @@ export interface ControllerContext extends WorkerOptions {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
+  /** Absent: no spans are made. */
+  readonly tracer?: Tracer | undefined
+  /** Notes reconciles of objects that a reader follows. Absent: nothing is noted. */
+  readonly trace?: ObjectTrace | undefined
   /** The recorder of one source component. */
   events(component: string): EventRecorder
 }
@@ -49,5 +55,7 @@ export interface ControllerDescriptor<Options = object> {
   readonly clientRate?: ClientRateFactors | undefined
   /** Runs only when named, not for '*'. */
   readonly disabledByDefault?: boolean | undefined
+  /** Does not run unless this feature gate is on. */
+  readonly requiredFeatureGate?: string | undefined
   create(context: ControllerContext, options: Options): Component
 }

@@ -5,11 +5,14 @@
 import { type AbortScope, abortScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
+import { type FeatureGateSettings, featureEnabled } from '#base/featureGates'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
+import type { Tracer } from '#base/traceContext'
 import { createSharedInformerFactory, type SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
+import type { ObjectTrace } from '#trace/objectTrace'
 import { createControllerContext } from './context.ts'
 import type { ClientRateFactors, ControllerContext, ControllerDescriptor, WorkerOptions } from './controller.ts'
 
@@ -24,6 +27,9 @@ export interface ControllerManagerDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
+  /** Absent: no spans are made. */
+  readonly tracer?: Tracer | undefined
+  readonly trace?: ObjectTrace | undefined
   /** See ReflectorDeps. */
   readonly minWatchSeconds?: number | undefined
 }
@@ -31,6 +37,8 @@ export interface ControllerManagerDeps {
 export interface ControllerManagerOptions extends WorkerOptions {
   /** As upstream's --controllers: '*', 'name', '-name'. Default ['*']. */
   readonly controllers?: readonly string[] | undefined
+  /** Values of --feature-gates; absent gates have their default of v1.36. */
+  readonly featureGates?: FeatureGateSettings | undefined
 }
 
 export interface ControllerManager extends Component {
@@ -48,7 +56,9 @@ export function createControllerManager<Options extends object>(
   descriptors: readonly ControllerDescriptor<Options>[],
   options: ControllerManagerOptions & Options,
 ): ControllerManager {
-  const wanted = new Set(descriptors.filter((descriptor) => isEnabled(descriptor, options.controllers ?? ['*'])).map(({ name }) => name))
+  const { controllers: named = ['*'], featureGates = {} } = options
+  const hasGate = ({ requiredFeatureGate: gate }: Identity) => gate === undefined || featureEnabled(featureGates, gate)
+  const wanted = new Set(descriptors.filter((one) => hasGate(one) && isEnabled(one, named)).map(({ name }) => name))
   checkNames(descriptors, options.controllers ?? [])
   const running = new Map<string, { readonly stop: AbortScope; readonly done: Promise<void> }>()
   let start: ((descriptor: ControllerDescriptor<Options>) => void) | undefined
@@ -117,9 +127,9 @@ type Identity = Omit<ControllerDescriptor, 'create'>
 
 /** What each controller works with: all share the informers, each has its own client and recorders, kept while it is off. */
 function contexts(deps: ControllerManagerDeps, informers: SharedInformerFactory, { concurrentSyncs }: ControllerManagerOptions, signal: AbortSignal) {
-  const { clock, random, log, metrics } = deps
+  const { clock, random, log, metrics, tracer, trace } = deps
   const made = new Map<string, ControllerContext>()
-  const create = (client: Client) => createControllerContext({ client, informers, clock, random, log, metrics, concurrentSyncs }, signal)
+  const create = (client: Client) => createControllerContext({ client, informers, clock, random, log, metrics, tracer, trace, concurrentSyncs }, signal)
   return ({ name, serviceAccount, actsAsManager, clientRate }: Identity): ControllerContext => {
     const context = made.get(name) ?? create(actsAsManager ? deps.client : deps.clientFor(serviceAccount, clientRate))
     made.set(name, context)

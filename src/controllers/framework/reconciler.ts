@@ -7,6 +7,7 @@
  * that layer, because they follow upstream where it differs: expectations instead of waiting for the cache, handlers that compare old and new pods,
  * several queues with upstream's metric names, retry limits, and their own order of status and finalizer writes.
  */
+import { objectKey } from '#api/debug/traces'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Component } from '#base/component'
@@ -15,6 +16,8 @@ import type { EventHandler, HandlerRegistration, SharedInformer } from '#client/
 import type { RateLimiter } from '#client/workqueue/rateLimiter'
 import { createWorkQueue, type WorkQueue } from '#client/workqueue/workQueue'
 import type { ControllerContext } from './controller.ts'
+import { resourceOfQueue } from './tracedKeys.ts'
+import { tracedQueue } from './tracedQueue.ts'
 
 export interface Result {
   /** Reconcile again after this time, without an event. */
@@ -51,7 +54,8 @@ const sliceMs = 5
 const keysPerTurn = 100
 
 export function createReconciler(context: ControllerContext, options: ReconcilerOptions): Reconciler {
-  const { clock, metrics } = context
+  const { clock, metrics, trace } = context
+  const tracedResource = trace && resourceOfQueue[options.queueName ?? options.name]
   const log = context.log.with(options.name)
   const queue = createWorkQueue<string>({
     clock,
@@ -59,6 +63,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
     name: options.queueName ?? options.name,
     ...(options.rateLimiter ? { rateLimiter: options.rateLimiter } : {}),
   })
+  const traced = context.tracer && tracedQueue(context.tracer, options.name, queue)
   const watches: (() => HandlerRegistration)[] = []
   const synced: ((signal: AbortSignal) => Promise<void>)[] = []
   const tasks: ((signal: AbortSignal) => Promise<void>)[] = []
@@ -84,7 +89,8 @@ export function createReconciler(context: ControllerContext, options: Reconciler
     for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
       underWay.add(key)
       try {
-        const result = await options.reconcile(key, signal)
+        const reconcile = () => (tracedResource === undefined ? options.reconcile(key, signal) : tracedReconcile(tracedResource, key, signal))
+        const result = await (traced ? traced.reconcile(key, reconcile) : reconcile())
         queue.forget(key)
         if (result?.requeueAfterMs !== undefined) queue.addAfter(key, result.requeueAfterMs)
       } catch (error) {
@@ -96,6 +102,29 @@ export function createReconciler(context: ControllerContext, options: Reconciler
       if (signal.aborted) return
       await yieldTurn()
     }
+  }
+
+  /** Notes the reconcile if a reader follows the object. */
+  function tracedReconcile(resource: string, key: string, signal: AbortSignal): Promise<Result | undefined> {
+    const slash = key.indexOf('/')
+    const [namespace, name] = [key.slice(0, Math.max(slash, 0)), key.slice(slash + 1)]
+    if (!trace?.follows(resource, namespace, name)) return options.reconcile(key, signal)
+    const atMs = trace.now()
+    const waitedMs = queue.waitedMs(key)
+    const note = (result: string) => {
+      const event = { component: options.name, what: 'reconcile', object: objectKey(resource, namespace, name), atMs, durationMs: trace.now() - atMs, result }
+      trace.note(waitedMs === undefined ? event : { ...event, waitedMs })
+    }
+    return options.reconcile(key, signal).then(
+      (result) => {
+        note(result?.requeueAfterMs === undefined ? 'done' : `done, again in ${result.requeueAfterMs} ms`)
+        return result
+      },
+      (error: unknown) => {
+        note(`failed, try ${queue.numRequeues(key) + 1}: ${messageOf(error).slice(0, 256)}`)
+        throw error
+      },
+    )
   }
 
   function retry(key: string, error: unknown): void {
@@ -115,7 +144,7 @@ export function createReconciler(context: ControllerContext, options: Reconciler
     queue,
     underWay: () => [...underWay],
     watch: (informer, handler) => {
-      watches.push(() => informer.addHandler(handler))
+      watches.push(() => informer.addHandler(traced ? traced.handler(handler) : handler))
       synced.push((signal) => informer.synced(signal))
     },
     needs: (informer) => void synced.push((signal) => informer.synced(signal)),
