@@ -2,6 +2,7 @@
  * Speaks CRI v1 and containerd's events over a unix socket (L1). One connection, thin methods, no policy: the kubelet's runtime/ decides.
  * Upstream: k8s.io/cri-client (v1.36).
  */
+import { type Tracer, traced, traceHeaders } from '#base/traceContext'
 import type * as cri from './criTypes.ts'
 import { connectGrpc, type GrpcConnection } from './grpcConnection.ts'
 import { GrpcError } from './grpcError.ts'
@@ -35,8 +36,9 @@ const defaultTimeoutMs = 120_000
 /**
  * @param socket path of containerd's socket. The connection is opened lazily and re-opened by itself.
  * @param requestTimeoutMs of calls that name no time of their own
+ * @param tracer makes a span of each call, whose context the runtime gets
  */
-export function connectCri(socket: string, requestTimeoutMs = defaultTimeoutMs): CriClient {
+export function connectCri(socket: string, requestTimeoutMs = defaultTimeoutMs, tracer?: Tracer): CriClient {
   const connection = connectGrpc(`unix:${socket}`)
   const services = {
     RuntimeService: loadService(criProto, 'runtime.v1.RuntimeService'),
@@ -46,7 +48,11 @@ export function connectCri(socket: string, requestTimeoutMs = defaultTimeoutMs):
     call: async (service, name, request, { timeoutMs = requestTimeoutMs, signal } = {}) => {
       const method = services[service].get(name)
       if (!method) throw new GrpcError('UNIMPLEMENTED', `no method ${service}/${name}`)
-      return method.response.decode(await connection.unary(method.path, method.request.encode(request), { timeoutMs, signal })) as never
+      const call = async () => {
+        const options = { timeoutMs, signal, metadata: traceHeaders(tracer) }
+        return method.response.decode(await connection.unary(method.path, method.request.encode(request), options)) as never
+      }
+      return traced(tracer, { name: method.path.slice(1), kind: 'client' }, call)
     },
     events: (signal) => containerdEvents(connection, signal),
     close: () => connection.close(),

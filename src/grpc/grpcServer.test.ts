@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { TLSSocket } from 'node:tls'
 import { testCertificates } from '#testing/testCertificates'
 import { type GrpcServer, serveGrpc } from './grpcServer.ts'
@@ -50,15 +50,16 @@ const unfinished = [
   { name: 'starts a request of HTTP/1 and stops', sent: 'GET /health HTTP/1.1\r\nHo' },
   { name: 'sends a part of HTTP/2’s preface', sent: 'PRI * HT' },
 ]
-for (const { name, sent } of unfinished) {
-  test(`a connection that ${name} is closed`, { timeout: 30_000 }, async () => {
-    const socket = connect(server.port, '127.0.0.1')
-    socket.on('error', () => {})
-    socket.resume()
-    socket.write(sent)
-    await once(socket, 'close')
-  })
-}
+describe('unfinished', { concurrency: true }, () => {
+  for (const { name, sent } of unfinished)
+    test(`a connection that ${name} is closed`, { timeout: 30_000 }, async () => {
+      const socket = connect(server.port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.resume()
+      socket.write(sent)
+      await once(socket, 'close')
+    })
+})
 
 test('ETC-24 the certificate of a connection is read once for all its calls, and another connection has its own', async (t) => {
   const reads = t.mock.method(TLSSocket.prototype, 'getPeerCertificate')

@@ -39,6 +39,8 @@ export interface GrpcServerOptions {
 export interface GrpcServer {
   readonly host: string
   readonly port: number
+  /** New connections see this certificate; those that there are stay. For a server that began with TLS. */
+  setTls(tls: GrpcTls): void
   /** Ends every connection. */
   close(): Promise<void>
 }
@@ -58,7 +60,8 @@ export async function serveGrpc(host: string, port: number, options: GrpcServerO
     socket.once('close', () => sockets.delete(socket))
   }
   const handler = connectionHandler(options)
-  const server = options.tls ? tlsServer(options.tls, handler.take) : createServer(handler.take)
+  const secure = options.tls && tlsServer(options.tls, handler.take)
+  const server = secure ?? createServer(handler.take)
   server.on('connection', track)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -68,6 +71,7 @@ export async function serveGrpc(host: string, port: number, options: GrpcServerO
   return {
     host,
     port: bound,
+    setTls: ({ cert, key, clientCa }) => secure?.setSecureContext({ cert, key, ca: clientCa, minVersion: 'TLSv1.2' }),
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       for (const socket of sockets) socket.destroy()

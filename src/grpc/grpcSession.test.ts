@@ -87,7 +87,9 @@ test('ETC-20 a deadline that passes before the connection is ready leaves the ca
 
 test('ETC-20 a deadline that passes after the call was sent does not mark it as unsent', () =>
   withServer(async ({ connect }) => {
-    await assert.rejects(call(connect({}), '/wait', 30), failsWith('DEADLINE_EXCEEDED', false))
+    const connection = connect({})
+    await connection.ready(never)
+    await assert.rejects(call(connection, '/wait', 30), failsWith('DEADLINE_EXCEEDED', false))
   }))
 
 test('ETC-20 a session that was destroyed in this turn carries no more calls: a new one is opened', () =>

@@ -5,7 +5,7 @@
  */
 import { bareMap } from '#base/bareMap'
 import { type ProtoEntry, type ProtoField, type ProtoNamespace, parseProto } from './protoText.ts'
-import { ProtoReader, ProtoWriter, wireLengthDelimited, wireVarint } from './protoWire.ts'
+import { ProtoReader, ProtoWriter, wireFixed64, wireLengthDelimited, wireVarint } from './protoWire.ts'
 
 export interface MessageCodec {
   /** Members that are undefined or null are left out. @throws TypeError naming a member that is not what it should be */
@@ -46,11 +46,20 @@ function writeNumber(writer: ProtoWriter, value: unknown): void {
 
 const number = (read: (reader: ProtoReader) => number): ValueCodec => ({ wireType: wireVarint, initial: 0, write: writeNumber, read })
 
+/** A decimal text, like the 64-bit numbers that no double holds. */
+const fixed64: ValueCodec = {
+  wireType: wireFixed64,
+  initial: '0',
+  write: (writer, value) => writer.fixed64(BigInt(value as string)),
+  read: (reader) => reader.fixed64Text(),
+}
+
 const scalars: Readonly<Record<string, ValueCodec>> = bareMap({
   int32: number((reader) => reader.int32()),
   int64: number((reader) => reader.int64()),
   uint32: number((reader) => reader.uint32()),
   uint64: number((reader) => reader.uint64()),
+  fixed64,
   bool: {
     wireType: wireVarint,
     initial: false,

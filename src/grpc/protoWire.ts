@@ -1,7 +1,7 @@
 /** Protocol buffers' wire format (L1): numbers, strings and bytes, each behind its field's tag. Upstream: protobuf.dev/programming-guides/encoding. */
 
 export const wireVarint = 0
-const wireFixed64 = 1
+export const wireFixed64 = 1
 export const wireLengthDelimited = 2
 const wireFixed32 = 5
 
@@ -41,6 +41,12 @@ export class ProtoWriter {
     let rest = BigInt.asUintN(64, value)
     for (; rest > 0x7fn; rest >>= 7n) this.#bytes[this.#length++] = Number(rest & 0x7fn) | 0x80
     this.#bytes[this.#length++] = Number(rest)
+  }
+
+  /** Eight bytes, the lowest first. */
+  fixed64(value: bigint): void {
+    this.#room(8)
+    this.#length = this.#bytes.writeBigUInt64LE(BigInt.asUintN(64, value), this.#length)
   }
 
   /** UTF-8, its length before it. */
@@ -173,6 +179,12 @@ export class ProtoReader {
   }
 
   /** Skips an unknown field. */
+  fixed64Text(): string {
+    const at = this.#at
+    this.#skipBytes(8)
+    return String(this.#bytes.readBigUInt64LE(at))
+  }
+
   skip(wireType: number): void {
     if (wireType === wireVarint) this.#varint()
     else if (wireType === wireLengthDelimited) this.bytes()

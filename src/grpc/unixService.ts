@@ -6,9 +6,19 @@ import { connectGrpc } from './grpcConnection.ts'
 import { GrpcError } from './grpcError.ts'
 import { loadService, type ServiceMethod } from './protoMessage.ts'
 
+export interface UnixServiceOptions {
+  /** Calls wait until the service is there, which is the default, or fail with UNAVAILABLE while it is not. */
+  readonly waitForReady?: boolean | undefined
+  /** A larger answer fails the call. Default: that of ./grpcConnection.ts. */
+  readonly maxMessageBytes?: number | undefined
+}
+
 export interface UnixService {
-  /** @param timeoutMs until then it waits for the service to come. @throws GrpcError in Go's words */
-  call<Response>(method: string, request: object, timeoutMs: number): Promise<Response>
+  /**
+   * @param timeoutMs until then it waits for the answer and, if so configured, for the service to come
+   * @throws GrpcError in Go's words; the signal's reason when it fires
+   */
+  call<Response>(method: string, request: object, timeoutMs: number, signal?: AbortSignal): Promise<Response>
   /** What a streaming method sends, until the service ends it or the signal fires. @throws GrpcError in Go's words when it breaks */
   stream<Response>(method: string, request: object, signal: AbortSignal): AsyncIterable<Response>
   close(): void
@@ -21,19 +31,20 @@ const inGoWords = (error: unknown) => (error instanceof GrpcError ? error.inGoWo
  * @param service its package and name: `v2.KeyManagementService`
  * @param target `unix:/path`, or `unix-abstract:name`
  */
-export function connectUnixService(proto: string, service: string, target: string): UnixService {
+export function connectUnixService(proto: string, service: string, target: string, options: UnixServiceOptions = {}): UnixService {
+  const { waitForReady = true, maxMessageBytes } = options
   const methods = loadService(proto, service)
-  const connection = connectGrpc(target)
+  const connection = connectGrpc(target, { maxMessageBytes })
   const methodOf = (name: string): ServiceMethod => {
     const method = methods.get(name)
     if (!method) throw new Error(`${service} has no method ${name}`)
     return method
   }
   return {
-    call: async (name, request, timeoutMs) => {
+    call: async (name, request, timeoutMs, signal) => {
       const method = methodOf(name)
       try {
-        return method.response.decode(await connection.unary(method.path, method.request.encode(request), { timeoutMs, waitForReady: true })) as never
+        return method.response.decode(await connection.unary(method.path, method.request.encode(request), { timeoutMs, signal, waitForReady })) as never
       } catch (error) {
         throw inGoWords(error)
       }

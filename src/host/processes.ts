@@ -82,6 +82,12 @@ export async function childrenOf(pid: number): Promise<number[]> {
   return text.split(' ').filter(Boolean).map(Number)
 }
 
+/** The name of a process's program, at most 15 bytes; undefined when it is gone. */
+export async function programOf(pid: number): Promise<string | undefined> {
+  // A process that ends between open and read is ESRCH, not a missing file.
+  return (await readTextIfExists(`/proc/${pid}/comm`).catch(() => undefined))?.trimEnd()
+}
+
 /** The words of a process's command line; none when it is gone. */
 export async function commandOf(pid: number): Promise<string[]> {
   const text = (await readTextIfExists(`/proc/${pid}/cmdline`).catch(() => undefined)) ?? ''

@@ -4,50 +4,61 @@
  */
 import { abortScope } from '#base/abortScope'
 import type { Component } from '#base/component'
-import { pods } from '#client/builtIn'
+import { createWakeUp } from '#base/wakeUp'
 import { type KubeletConfig, kubeletConfig } from './core/config.ts'
 import { type FrozenPod, isStaticPod } from './core/containers.ts'
 import type { KubeletContext, KubeletDeps } from './core/context.ts'
 import type { KubeletView } from './core/kubeletView.ts'
-import { isolated, listWatch } from './core/listWatch.ts'
+import { isolated } from './core/listWatch.ts'
 import { collectGarbage, reclaimOf, removeOrphans } from './gc.ts'
 import { runLogRotation } from './logs/logRotation.ts'
-import { publishCsiNode } from './node/csiNode.ts'
+import { type NodeMemory, newNodeMemory } from './node/nodeManager.ts'
 import { type NodeShutdown, shutdownPeriods } from './node/nodeShutdown.ts'
 import { watchOom } from './node/oomWatcher.ts'
-import { watchForShutdown } from './node/shutdownSignal.ts'
 import { createParts, type KubeletParts } from './parts.ts'
 import type { PodWorkers } from './pods/podWorkers.ts'
 import { podResolver } from './pods/resolver.ts'
+import type { StandBy } from './standBy.ts'
+import { publishCsiNode } from './volumes/csi/csiNode.ts'
 
 export interface Kubelet extends Component {
   readonly view: KubeletView
   /** Resolves once the Node is registered. */
   readonly registered: Promise<void>
+  /** Creates the parts that a node without pods does not have. */
+  wake(): void
 }
 
 interface Running extends KubeletParts {
   cleanupMs: number
 }
 
-/** Creates the kubelet of one node. */
-export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig> & Pick<KubeletConfig, 'nodeName'>): Kubelet {
+type Settings = Partial<KubeletConfig> & Pick<KubeletConfig, 'nodeName'>
+
+/**
+ * Creates the kubelet of one node.
+ * @param standBy does the work of a node without pods, until the whole kubelet is needed; absent: the whole kubelet runs from the start
+ */
+export function createKubelet(deps: KubeletDeps, settings: Settings, standBy?: StandBy): Kubelet {
   const config = kubeletConfig(settings)
   let running: Running | undefined
   let markRegistered = () => {}
   const registered = new Promise<void>((resolve) => {
     markRegistered = resolve
   })
+  const needed = createWakeUp()
   const list = () => running?.workers.list() ?? []
   return {
     name: 'kubelet',
     registered,
+    wake: needed.ring,
     view: {
       config,
       runtime: deps.runtime,
       pods: list,
       pod: (namespace, name) => list().find((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name),
       podWorkers: () => running?.workers.states() ?? [],
+      podTrace: (object) => deps.trace?.events(new Set([object])) ?? [],
       podStatus: (uid) => running?.statuses.get(uid),
       context: () => running?.context,
       resolver: (pod) => podResolver(pod, config).config,
@@ -59,29 +70,35 @@ export function createKubelet(deps: KubeletDeps, settings: Partial<KubeletConfig
       // When one part fails, all others stop too.
       using stop = abortScope(signal)
       try {
-        const parts = await createParts(deps, config, stop.signal)
+        const memory = newNodeMemory()
+        if (standBy) await standBy(deps, { config, memory, needed, onRegistered: markRegistered }, stop.signal)
+        if (stop.signal.aborted) return
+        const parts = await createParts(deps, config, memory, stop.signal)
         const started: Running = { ...parts, cleanupMs: deps.clock.now() }
         running = started
         void parts.node.registered.then(markRegistered)
         const onCleanup = () => {
           started.cleanupMs = deps.clock.now()
         }
-        await runKubelet(parts, onCleanup, stop.signal)
+        await runKubelet(parts, memory, onCleanup, stop.signal)
       } finally {
         stop.abort()
         await running?.workers.settled()
+        await running?.certificatesDone()
       }
     },
   }
 }
 
-async function runKubelet(parts: KubeletParts, onCleanup: () => void, signal: AbortSignal): Promise<void> {
+async function runKubelet(parts: KubeletParts, { isRegistered }: NodeMemory, onCleanup: () => void, signal: AbortSignal): Promise<void> {
   const { context, services, workers, garbage, node, statics, eviction } = parts
   await Promise.all([
-    ...(context.isStandalone ? [] : [node.run(signal), publishCsiNode(context, node.registered, signal)]),
+    ...(context.isStandalone ? [] : [node.run(signal)]),
+    ...(context.isStandalone || isRegistered ? [] : [publishCsiNode(context, node.registered, signal)]),
     context.resources.run(signal),
     parts.cgroups.run(signal),
     parts.allocations.run(signal),
+    parts.csi.run(signal),
     parts.localPaths.run(signal),
     services.done,
     services.synced.then(() => (signal.aborted ? undefined : watchPods(parts, signal))),
@@ -100,7 +117,9 @@ function followShutdown(context: KubeletContext, shutdown: NodeShutdown, workers
   if (periods.length === 0) return []
   const periodMs = periods.reduce((sum, { shutdownGracePeriodSeconds }) => sum + shutdownGracePeriodSeconds * 1000, 0)
   const listener = { shutDown: () => shutdown.shutDown(workers, signal), cancel: shutdown.cancel }
-  return [shutdown.restore(), watchForShutdown(context, listener, periodMs, signal)]
+  // Loaded by the nodes that have such a period.
+  const watching = import('./node/shutdownSignal.ts').then(({ watchForShutdown }) => watchForShutdown(context, listener, periodMs, signal))
+  return [shutdown.restore(), watching]
 }
 
 /**
@@ -133,6 +152,5 @@ async function watchPods({ context, workers, statics, events, garbage, markSourc
       if (!statics.mirrorSeen(pod, true)) workers.deleted(pod)
     },
   }
-  const selection = { fieldSelector: `spec.nodeName=${context.config.nodeName}` }
-  await Promise.all([listWatch(context.client.of(pods), selection, handler, context, signal), events.run(workers, signal)])
+  await Promise.all([context.sources.pods(context.config.nodeName, handler, signal), events.run(workers, signal)])
 }

@@ -14,7 +14,8 @@ import { BackOff } from './core/backOff.ts'
 import type { KubeletConfig } from './core/config.ts'
 import type { KubeletBase, KubeletContext, KubeletDeps } from './core/context.ts'
 import type { MachineInfo } from './core/host.ts'
-import { type Mirror, mirror } from './core/listWatch.ts'
+import { type KubeletSources, ownSources } from './core/kubeletSources.ts'
+import type { Followed } from './core/listWatch.ts'
 import { createNotifier } from './core/notifier.ts'
 import { createObjectCache } from './core/objectCache.ts'
 import { gateEnabled } from './core/resourceConfig.ts'
@@ -22,7 +23,7 @@ import { createEvictionManager, type EvictionManager } from './eviction/eviction
 import type { GarbageDeps } from './gc.ts'
 import { createImageGC } from './images/imageGc.ts'
 import { createImageManager } from './images/imageManager.ts'
-import { createNodeManager, type NodeManager } from './node/nodeManager.ts'
+import { createNodeManager, type NodeManager, type NodeMemory } from './node/nodeManager.ts'
 import { createNodeShutdown, type NodeShutdown } from './node/nodeShutdown.ts'
 import { nodeAllocatable } from './node/nodeStatus.ts'
 import { conditionProblems, createRuntimeHealth, type RuntimeHealth } from './node/runtimeHealth.ts'
@@ -42,8 +43,11 @@ import { createResourceManager } from './resources/resourceManager.ts'
 import { instrumentRuntime } from './runtime/instrumentedRuntime.ts'
 import { limitStarts } from './runtime/limitedRuntime.ts'
 import { createStaticPods, type StaticPods } from './sources/staticPods.ts'
+import { type CsiDrivers, createCsiDrivers } from './volumes/csi/drivers.ts'
 import { createLocalPathRemovals, type LocalPathRemovals } from './volumes/localPathRemovals.ts'
+import type { PodCertificates } from './volumes/podCertificates.ts'
 import { createVolumeManager, type VolumeManager } from './volumes/volumeManager.ts'
+import { createVolumesInUse, untracked } from './volumes/volumesInUse.ts'
 
 export interface KubeletParts {
   readonly context: KubeletContext
@@ -52,6 +56,7 @@ export interface KubeletParts {
   readonly statuses: StatusManager
   readonly probes: ProbeManager
   readonly volumes: VolumeManager
+  readonly csi: CsiDrivers
   readonly localPaths: LocalPathRemovals
   readonly allocations: Allocations
   readonly cgroups: CgroupTree
@@ -63,6 +68,8 @@ export interface KubeletParts {
   readonly garbage: GarbageDeps
   /** Called once every source has delivered its first list of pods. */
   markSourcesReady(): void
+  /** After the signal aborted: resolves when no certificates are requested any more. */
+  certificatesDone(): Promise<void>
 }
 
 /** The calls by which an earlier part reaches a later one. */
@@ -79,14 +86,17 @@ function createNotifiers() {
 }
 
 type Notifiers = ReturnType<typeof createNotifiers>
-type ServiceMirror = Mirror<Service> & { readonly done: Promise<void> }
+type ServiceMirror = Followed<Service>
 
-export async function createParts(deps: KubeletDeps, config: KubeletConfig, signal: AbortSignal): Promise<KubeletParts> {
+/** @param memory what is known of the node already */
+export async function createParts(deps: KubeletDeps, config: KubeletConfig, memory: NodeMemory, signal: AbortSignal): Promise<KubeletParts> {
   await checkNode(deps, config)
   const notifiers = createNotifiers()
   const table = createPodTable(signal)
-  const serviceMirror = mirror(deps.client.of(services), {}, deps, signal)
-  const context = await createContext(deps, config, notifiers, table, serviceMirror, signal)
+  const sources = deps.sources ?? ownSources(deps)
+  const serviceMirror = sources.objects(services, {}, signal)
+  const csi = createCsiDrivers({ ...deps, config })
+  const context = await createContext(deps, config, { notifiers, table, sources, services: serviceMirror, csi }, signal)
   const wake = notifiers.wakeUps.notify
   const allocations = await createAllocations({ context, wake, pods: table.list, room: () => resizeRoom(context) })
   const cgroups = createCgroupTree(context, allocations.allocatedPods)
@@ -95,11 +105,19 @@ export async function createParts(deps: KubeletDeps, config: KubeletConfig, sign
   const events = createPodEvents(context)
   const relists = !deps.runtime.eventsAreComplete && config.relistPeriodMs > 0
   const health = createRuntimeHealth(context, () => (relists ? events.lastRelist().atMs : undefined))
-  const volumes = createVolumeManager(context)
+  const inUse = createVolumesInUse(deps.clock, () => node.refresh())
+  let certificates: Promise<PodCertificates> | undefined
+  const volumes = createVolumeManager(context, undefined, {
+    csi,
+    inUse: context.isStandalone ? untracked : inUse,
+    certificates: () => (certificates ??= import('./volumes/podCertificates.ts').then((it) => it.startPodCertificates(context, table.list, signal))),
+  })
+  await volumes.restoreInUse()
   const eviction = createEvictionManager(context, volumes)
   const shutdown = createNodeShutdown(context, notifiers.shutdowns.notify)
   const localPaths = createLocalPathRemovals(context, volumes)
-  const node = createNodeManager(context, { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem, onNode: localPaths.noticed })
+  const nodeDeps = { pressure: eviction.pressure, health, shutdownProblem: shutdown.problem, onNode: localPaths.noticed, inUse }
+  const node = createNodeManager(context, nodeDeps, memory)
   const statics = createStaticPods(context, notifiers.newMirrors.notify)
   const metrics = createPodMetrics(deps.metrics, deps.clock)
   const images = await createImageManager(context)
@@ -127,10 +145,10 @@ export async function createParts(deps: KubeletDeps, config: KubeletConfig, sign
   }
   const workers = createPodWorkers(machinery, table, signal)
   subscribe(notifiers, workers, statuses, node)
-  const sources = { ready: false }
-  const garbage = { context, workers, images: createImageGC(context, images), volumes, allocations, sourcesReady: () => sources.ready }
+  let sourcesReady = false
+  const garbage = { context, workers, images: createImageGC(context, images), volumes, allocations, sourcesReady: () => sourcesReady }
   const markSourcesReady = () => {
-    sources.ready = true
+    sourcesReady = true
   }
   return {
     context,
@@ -139,6 +157,7 @@ export async function createParts(deps: KubeletDeps, config: KubeletConfig, sign
     statuses,
     probes,
     volumes,
+    csi,
     localPaths,
     allocations,
     cgroups,
@@ -149,6 +168,7 @@ export async function createParts(deps: KubeletDeps, config: KubeletConfig, sign
     statics,
     garbage,
     markSourcesReady,
+    certificatesDone: async () => (await certificates?.catch(() => undefined))?.done,
   }
 }
 
@@ -161,14 +181,17 @@ function subscribe({ wakeUps, endings, newMirrors, shutdowns }: Notifiers, worke
   shutdowns.subscribe(node.refresh)
 }
 
-async function createContext(
-  deps: KubeletDeps,
-  config: KubeletConfig,
-  { wakeUps }: Notifiers,
-  table: PodTable,
-  services: ServiceMirror,
-  signal: AbortSignal,
-): Promise<KubeletContext> {
+interface ContextParts {
+  readonly notifiers: Notifiers
+  readonly table: PodTable
+  readonly sources: KubeletSources
+  readonly services: ServiceMirror
+  readonly csi: CsiDrivers
+}
+
+async function createContext(deps: KubeletDeps, config: KubeletConfig, parts: ContextParts, signal: AbortSignal): Promise<KubeletContext> {
+  const { table, sources, services, csi } = parts
+  const { wakeUps } = parts.notifiers
   const machine = await machineInfo(deps, config)
   const instrumented = instrumentRuntime(deps.runtime, deps.metrics, deps.clock)
   const runtime = deps.runtime.usesHost ? limitStarts(instrumented, config.maxConcurrentPodStarts) : instrumented
@@ -177,12 +200,13 @@ async function createContext(
     runtime,
     config,
     machineInfo: machine,
+    sources,
     recorder: createRecorder(deps, config, signal),
-    objects: createObjectCache(deps, wakeUps.notify, signal),
+    objects: createObjectCache({ ...deps, sources }, wakeUps.notify, signal),
     userNamespaces: await createUserNamespaces({ ...deps, config, runtime }),
     services: services.list,
   }
-  const resources = await createResourceManager({ context: base, wake: wakeUps.notify, pods: table.list })
+  const resources = await createResourceManager({ context: base, wake: wakeUps.notify, pods: table.list, pluginHandlers: [csi.handler] })
   return {
     ...base,
     resources,
@@ -207,9 +231,11 @@ async function checkNode({ host, isStandalone, runtime }: KubeletDeps, config: K
   if (isStandalone && config.podCIDR) runtime.updatePodCidr(config.podCIDR)
 }
 
-function createRecorder(deps: KubeletDeps, { nodeName }: KubeletConfig, signal: AbortSignal): EventRecorder {
+export function createRecorder(deps: KubeletDeps, { nodeName }: KubeletConfig, signal: AbortSignal): EventRecorder {
   if (deps.isStandalone) return { event() {}, async flush() {} }
-  return createEventRecorder({ ...deps, client: deps.eventClient ?? deps.client }, { component: 'kubelet', host: nodeName }, signal)
+  const own = { ...deps, client: deps.eventClient ?? deps.client }
+  const source = { component: 'kubelet', host: nodeName }
+  return deps.eventWriter?.recorder(own.client, source) ?? createEventRecorder(own, source, signal)
 }
 
 /** Why pods without the host's network cannot start now. A problem in the last known status is confirmed by a fresh one before it stops a pod. */

@@ -4,6 +4,7 @@
  * masquerade rules.
  */
 import type { Node } from '#api/gen/types/core.v1'
+import { isIpv6 } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 import type { TableContents } from '#host/nftables'
 import { addressFor, isSimulated, podCidrsOf } from './podNetwork.ts'
@@ -18,8 +19,8 @@ const syntaxes = { ip: 'ipv4_addr', ip6: 'ipv6_addr' } as const
 /** One entry for each family in which the node has pods. @param clusterCidrs the ranges of all pods */
 export function masqueradeOf(own: Frozen<Node>, nodes: readonly Frozen<Node>[], clusterCidrs: readonly string[]): FamilyMasquerade[] {
   return podCidrsOf(own).map((podCidr) => {
-    const family = podCidr.includes(':') ? 'ip6' : 'ip'
-    const ofFamily = clusterCidrs.filter((cidr) => cidr.includes(':') === podCidr.includes(':'))
+    const family = isIpv6(podCidr) ? 'ip6' : 'ip'
+    const ofFamily = clusterCidrs.filter((cidr) => isIpv6(cidr) === isIpv6(podCidr))
     const addresses = nodes.filter((node) => !isSimulated(node)).flatMap((node) => addressFor(node, podCidr) ?? [])
     const frame = `
 	set nodes { type ${syntaxes[family]}; }

@@ -11,7 +11,7 @@ import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory
 import { createClient } from '#client/clientOverTransport'
 import type { Exec, ExecOptions, ExecResult } from '#host/exec'
 import { anObject, HistoryTransport } from '#testing/historyTransport'
-import { createNetworkAgent } from './networkAgent.ts'
+import { createNetworkAgent, type NetworkAgentConfig } from './networkAgent.ts'
 
 /** A kernel's routes, as `ip` shows and changes them, and the scripts that nft is given. */
 class RoutingTable implements Exec {
@@ -36,6 +36,7 @@ class RoutingTable implements Exec {
       this.failNext--
       return { code: 2, stdout: '', stderr: 'no', timedOut: false }
     }
+    if (args[0] === 'link') return { code: 1, stdout: '', stderr: 'Cannot find device', timedOut: false }
     if (args.includes('-json')) {
       if (args.includes('-6')) return { code: 2, stdout: '', stderr: 'RTNETLINK answers: Operation not supported', timedOut: false }
       const shown = [...this.routes].map(([dst, gateway]) => ({ dst, gateway, dev: 'eth0', flags: [] }))
@@ -63,8 +64,13 @@ const node = (name: string, podCIDR: string, address: string) =>
   )
 
 /** Runs the agent of node `self`, whose API and kernel the test plays. */
-async function withAgent(run: (world: { server: HistoryTransport; clock: VirtualClock; kernel: RoutingTable; dir: string }) => Promise<void>) {
+async function withAgent(
+  run: (world: { server: HistoryTransport; clock: VirtualClock; kernel: RoutingTable; dir: string }) => Promise<void>,
+  config: Partial<NetworkAgentConfig> = {},
+) {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'network-agent-'))
+  // An earlier version wrote it.
+  await fs.writeFile(path.join(dir, '10-skiff.conflist'), '{}')
   const server = new HistoryTransport()
   const clock = new VirtualClock()
   const kernel = new RoutingTable()
@@ -73,7 +79,10 @@ async function withAgent(run: (world: { server: HistoryTransport; clock: Virtual
   server.put('/api/v1/nodes/self', node('self', '10.244.0.0/24', '10.88.0.10'))
   server.put('/api/v1/nodes/b', node('b', '10.244.1.0/24', '10.88.0.11'))
   kernel.routes.set('10.244.9.0/24', '10.88.0.19')
-  const agent = createNetworkAgent({ informers, clock, log: noLog, exec: kernel }, { nodeName: 'self', cniConfigDir: dir, clusterCidr: '10.244.0.0/16' })
+  const agent = createNetworkAgent(
+    { informers, clock, log: noLog, exec: kernel },
+    { nodeName: 'self', cniConfigDir: dir, clusterCidr: '10.244.0.0/16', ...config },
+  )
   const running = Promise.all([agent.run(stop.signal), informers.run(stop.signal)])
   try {
     await run({ server, clock, kernel, dir })
@@ -98,7 +107,7 @@ test('NET-05 routes follow the nodes; leftovers of an earlier run are removed an
   withAgent(async ({ server, clock, kernel, dir }) => {
     await until(clock, () => kernel.batches === 1)
     assert.deepEqual([...kernel.routes], [['10.244.1.0/24', '10.88.0.11']])
-    const config = path.join(dir, '10-skiff.conflist')
+    const config = path.join(dir, '99-skiff.conflist')
     await until(clock, () => existsSync(config))
     const written = JSON.parse(await fs.readFile(config, 'utf8')) as { plugins: { ipam?: { ranges: unknown } }[] }
     assert.deepEqual(written.plugins[0]?.ipam?.ranges, [[{ subnet: '10.244.0.0/24' }]])
@@ -122,6 +131,29 @@ test('NET-05 the agent tries again after the kernel refused a change', () =>
     await until(clock, () => kernel.routes.has('10.244.1.0/24'))
   }))
 
+test('NET-06 the agent of a node with another pod network writes no configuration and no route, and removes those of before', () =>
+  withAgent(
+    async ({ clock, kernel, dir }) => {
+      const left = path.join(dir, '10-skiff.conflist')
+      await until(clock, () => !existsSync(left) && kernel.scripts.length === 2)
+      assert.deepEqual(await fs.readdir(dir), [])
+      assert.deepEqual([...kernel.routes], [])
+      for (const family of ['ip', 'ip6']) assert.ok(kernel.scripts.some((script) => script.includes(`delete table ${family} skiff-masquerade`)))
+    },
+    { routeMode: 'none' },
+  ))
+
+test('NET-04 the configuration of a node without the reference plugins names Skiff’s own, with the size of packets of the mode', () =>
+  withAgent(
+    async ({ clock, dir }) => {
+      const config = path.join(dir, '99-skiff.conflist')
+      await until(clock, () => existsSync(config) && !existsSync(path.join(dir, '10-skiff.conflist')))
+      const { plugins } = JSON.parse(await fs.readFile(config, 'utf8')) as { plugins: unknown[] }
+      assert.deepEqual(plugins, [{ type: 'skiff', mtu: 1430, ranges: ['10.244.0.0/24'], capabilities: { portMappings: true } }])
+    },
+    { routeMode: 'vxlan', installPlugins: async () => true },
+  ))
+
 test('NET-01 connections of pods that leave the cluster get the node’s address, those to pods and nodes do not', () =>
   withAgent(async ({ server, clock, kernel }) => {
     await until(clock, () => kernel.scripts.length === 1)
@@ -138,7 +170,7 @@ test('NET-03 the node gets its CNI configuration after the kernel checks the sou
     kernel.refusesSourceCheck = true
     await until(clock, () => kernel.scripts.length === 1)
     await clock.advance(3_000)
-    const config = path.join(dir, '10-skiff.conflist')
+    const config = path.join(dir, '99-skiff.conflist')
     assert.deepEqual([existsSync(config), kernel.sourceChecks], [false, 0])
     kernel.refusesSourceCheck = false
     await until(clock, () => existsSync(config))

@@ -3,11 +3,14 @@
  * the pods of the other nodes, and gives connections of pods that leave the cluster the node's address. containerd reports the network ready as soon as the
  * configuration is there. Upstream's counterpart: a CNI daemon such as kindnet.
  */
+import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { NodeRoutes } from '#api/debug/nodeNetwork'
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
+import { messageOf } from '#base/messageOf'
+import { aborted } from '#base/orAborted'
 import { createWakeUp } from '#base/wakeUp'
 import { nodes } from '#client/builtIn'
 import { check, type Exec } from '#host/exec'
@@ -17,6 +20,7 @@ import { masqueradeOf } from './masquerade.ts'
 import { createNodeRoutes, type NodeRoutesDeps } from './nodeRoutes.ts'
 import { cniConfig, podCidrsOf, podRoutes } from './podNetwork.ts'
 import { routeModes } from './routes/index.ts'
+import { familyFlagOf } from './routes/keepRoutes.ts'
 import { type KernelNeighbour, type KernelRoute, nodeNeighbours, nodeRoutes } from './shownRoutes.ts'
 import { sourceCheck, sourceCheckTable } from './sourceCheck.ts'
 
@@ -25,15 +29,24 @@ export type NetworkAgentDeps = NodeRoutesDeps
 export interface NetworkAgentConfig {
   readonly nodeName: string
   readonly cniConfigDir: string
+  /** Puts Skiff's own plugins where there are no others. @returns whether they are to be used; absent: they are not */
+  readonly installPlugins?: (() => Promise<boolean>) | undefined
   /** The range of all pods, or one of each family with a comma between. */
   readonly clusterCidr: string
-  /** The name of a route mode; absent: the first. */
+  /** The name of a route mode; absent: the first. `none`: another CNI plugin makes the pod network, and the agent changes nothing. */
   readonly routeMode?: string | undefined
 }
 
-const configFile = '10-skiff.conflist'
+/** The runtime takes the first file of the directory: that of another CNI plugin goes before ours. */
+const configFile = '99-skiff.conflist'
+/** The name of an earlier version. */
+const formerConfigFile = '10-skiff.conflist'
 const tableName = 'skiff-masquerade'
+const families = ['ip', 'ip6'] as const
 const retryMs = 1000
+
+/** The mode that leaves the pod network to another program. */
+export const noPodNetwork = 'none'
 
 export interface NetworkAgent extends Component {
   /** What the kernel has of the pod network now. */
@@ -42,7 +55,8 @@ export interface NetworkAgent extends Component {
 
 export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentConfig): NetworkAgent {
   const { nodeName, routeMode: mode } = config
-  const routes = createNodeRoutes(deps, { mode, routesTo: (list) => podRoutes(list, nodeName) })
+  if (mode === noPodNetwork) return withoutPodNetwork(deps, config)
+  const routes = createNodeRoutes(deps, { mode, nodeName, routesTo: (list) => podRoutes(list, nodeName) })
   return {
     name: 'network-agent',
     routes: () => readRoutes(deps, config),
@@ -52,6 +66,23 @@ export function createNetworkAgent(deps: NetworkAgentDeps, config: NetworkAgentC
         onNodeChanges(deps, nodeName, masquerader(deps, config), signal),
         routes.run(signal),
       ])
+    },
+  }
+}
+
+/** Removes what an agent with another mode left: nothing for a node that never had one. */
+function withoutPodNetwork(deps: NetworkAgentDeps, { cniConfigDir }: NetworkAgentConfig): NetworkAgent {
+  const { exec, log, modes = routeModes } = deps
+  return {
+    name: 'network-agent',
+    routes: async () => ({ note: 'another CNI plugin makes the pod network' }),
+    run: async (signal) => {
+      for (const file of [configFile, formerConfigFile]) await fs.rm(path.join(cniConfigDir, file), { force: true })
+      for (const mode of modes) await mode.cleanUp(exec)
+      const tables = [...families.map((family) => createNftTable(exec, family, tableName)), createNftTable(exec, 'inet', sourceCheckTable)]
+      // A kernel without IPv6 has no tables of it.
+      for (const table of tables) await table.remove().catch((error) => log.v(2).info('Failed to remove a table', { reason: messageOf(error) }))
+      await aborted(signal)
     },
   }
 }
@@ -86,15 +117,18 @@ async function onNodeChanges({ informers, log, clock }: NetworkAgentDeps, nodeNa
 }
 
 /** Writes the file when the pod CIDRs are known and differ from those written before, and the kernel checks the sources of packets. */
-function cniWriter({ exec }: NetworkAgentDeps, { cniConfigDir }: NetworkAgentConfig): Keep {
+function cniWriter({ exec, modes = routeModes }: NetworkAgentDeps, { cniConfigDir, routeMode, installPlugins }: NetworkAgentConfig): Keep {
+  const mtu = modes.find(({ name }) => name === routeMode)?.podMtu
   const table = createNftTable(exec, 'inet', sourceCheckTable)
   let written = ''
   return async (own) => {
     const podCidrs = podCidrsOf(own)
     if (podCidrs.length === 0 || podCidrs.join() === written) return
     await table.apply(sourceCheck)
+    const isOwn = await installPlugins?.()
     await makeDirectory(cniConfigDir)
-    await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidrs), null, 2)}\n`)
+    await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidrs, { mtu, isOwn }), null, 2)}\n`)
+    await fs.rm(path.join(cniConfigDir, formerConfigFile), { force: true })
     written = podCidrs.join()
   }
 }
@@ -118,13 +152,14 @@ async function readRoutes(
   if (!own) return { note: 'the agent has not read the nodes yet' }
   const clusterCidrs = clusterCidr.split(',')
   const podCIDRs = podCidrsOf(own)
-  const wanted = podRoutes(store.list(), nodeName)
+  const chosen = modes.find(({ name }) => name === routeMode) ?? modes[0]
+  const wanted = podRoutes(store.list(), nodeName).map((route) => chosen?.asInKernel?.(route) ?? route)
   const [routes, neighbours] = await Promise.all([
     shown<KernelRoute>(exec, ['route', 'show', 'table', 'main'], podCIDRs),
     shown<KernelNeighbour>(exec, ['neighbour', 'show'], podCIDRs),
   ])
   return {
-    mode: routeMode ?? modes[0]?.name,
+    mode: chosen?.name,
     podCIDRs,
     routes: nodeRoutes(routes, wanted, { clusterCidrs, podCidrs: podCIDRs }),
     neighbours: nodeNeighbours(
@@ -137,7 +172,7 @@ async function readRoutes(
 
 /** What `ip` shows of the families in which the node has pods. */
 async function shown<T>(exec: Exec, words: readonly string[], podCidrs: readonly string[]): Promise<readonly T[]> {
-  const families = [...new Set(podCidrs.map((cidr) => (cidr.includes(':') ? '-6' : '-4')))]
-  const texts = await Promise.all(families.map((family) => check(exec, 'ip', [family, '-json', ...words], { maxOutputBytes })))
+  const flags = [...new Set(podCidrs.map(familyFlagOf))]
+  const texts = await Promise.all(flags.map((family) => check(exec, 'ip', [family, '-json', ...words], { maxOutputBytes })))
   return texts.flatMap((text) => JSON.parse(text || '[]') as T[])
 }

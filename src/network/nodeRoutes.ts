@@ -8,7 +8,7 @@ import type { Component } from '#base/component'
 import { createWakeUp } from '#base/wakeUp'
 import { nodes } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
-import type { Route } from './podNetwork.ts'
+import { podRoutes, type Route } from './podNetwork.ts'
 import { routeModes } from './routes/index.ts'
 import type { RouteMode, RouteModeDeps, WantedRoutes } from './routes/routeMode.ts'
 
@@ -21,6 +21,8 @@ export interface NodeRoutesDeps extends RouteModeDeps {
 export interface NodeRoutesConfig {
   /** A mode's name; absent: the first. */
   readonly mode?: string | undefined
+  /** The node whose routes they are, if it is one. */
+  readonly nodeName?: string | undefined
   /** The routes that these nodes call for. */
   routesTo(nodes: readonly Frozen<Node>[]): readonly Route[]
 }
@@ -49,7 +51,11 @@ async function run(deps: NodeRoutesDeps, config: NodeRoutesConfig, signal: Abort
       timer?.cancel()
       until.throwIfAborted()
     }
-    await chosen.run(deps, { next, newest: () => config.routesTo(informer.store.list()) }, signal)
+    const own = () => {
+      const node = config.nodeName === undefined ? undefined : informer.lister.get({ name: config.nodeName })
+      return node ? podRoutes([node], undefined) : []
+    }
+    await chosen.run(deps, { next, newest: () => config.routesTo(informer.store.list()), own }, signal)
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {

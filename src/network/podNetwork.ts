@@ -1,5 +1,6 @@
 /** The pod network as data (L3), pure: the CNI configuration of a node and the routes to the pods of other nodes. Specification: CNI 0.4.0/1.0.0. */
 import type { Node } from '#api/gen/types/core.v1'
+import { isIpv6 } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 
 /** A range of pods or services and the node that forwards to it, both of one address family. */
@@ -8,22 +9,33 @@ export interface Route {
   readonly via: string
 }
 
-const isIpv6 = (text: string) => text.includes(':')
+export interface CniChoice {
+  /** The largest packet of a pod; absent: as its link has it. */
+  readonly mtu?: number | undefined
+  /** Skiff's own plugin, for a node without the reference plugins. It does the same. */
+  readonly isOwn?: boolean | undefined
+}
+
+/** The type of Skiff's own plugin. */
+export const ownPlugin = 'skiff'
 
 /**
  * The reference plugins: for each pod a link to the node, with addresses from the node's pod CIDRs, and host ports. There is no bridge, so that the node routes
  * every packet of a pod: its rules see packets between its own pods, too, and no pod answers for the address of another. The plugins masquerade nothing: see
  * masquerade.ts.
  */
-export function cniConfig(podCidrs: readonly string[]): Record<string, unknown> {
+export function cniConfig(podCidrs: readonly string[], { mtu, isOwn = false }: CniChoice = {}): Record<string, unknown> {
+  const size = mtu ? { mtu } : {}
+  const capabilities = { portMappings: true }
+  if (isOwn) return { cniVersion: '0.4.0', name: 'skiff', plugins: [{ type: ownPlugin, ...size, ranges: podCidrs, capabilities }] }
   const ranges = podCidrs.map((subnet) => [{ subnet }])
   const routes = podCidrs.map((cidr) => ({ dst: isIpv6(cidr) ? '::/0' : '0.0.0.0/0' }))
   return {
     cniVersion: '0.4.0',
     name: 'skiff',
     plugins: [
-      { type: 'ptp', ipMasq: false, ipam: { type: 'host-local', ranges, routes } },
-      { type: 'portmap', capabilities: { portMappings: true } },
+      { type: 'ptp', ipMasq: false, ...size, ipam: { type: 'host-local', ranges, routes } },
+      { type: 'portmap', capabilities },
     ],
   }
 }

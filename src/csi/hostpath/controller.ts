@@ -1,7 +1,5 @@
 /** The controller of the host path driver (L2): volumes, their copies and sizes, and the node that may use them. */
 import { randomUUID } from 'node:crypto'
-import type { Exec } from '#host/exec'
-import { exists, freeBytesOf } from '#host/files'
 import {
   type CreateVolumeRequest,
   type CsiController,
@@ -12,15 +10,14 @@ import {
   type VolumeContentSource,
   type VolumeStatus,
 } from '../server/csiTypes.ts'
-import { copyContent, createContent, growContent, orRemove, removeContent } from './content.ts'
+import { type Contents, orRemove } from './content.ts'
 import { accessTypeOf, changeVolume, pageOf, sizeIn, snapshotOf, volumeOf } from './lookup.ts'
 import { type AccessType, type State, type StateFile, type StoredVolume, withEntry, withoutEntry } from './state.ts'
 
 export interface HostPath {
   readonly file: StateFile
-  readonly exec: Exec
+  readonly contents: Contents
   readonly nodeId: string
-  readonly directory: string
   /** Bytes of all volumes together; undefined: as much as the disk has. */
   readonly capacityBytes: number | undefined
   /** Milliseconds since 1970. */
@@ -33,7 +30,7 @@ export const topologyKey = 'topology.hostpath.csi.skiff.dev/node'
 const mutable: Readonly<Record<string, readonly string[]>> = { profile: ['standard', 'throughput', 'latency'] }
 
 export function createController(driver: HostPath): CsiController {
-  const { file, nodeId } = driver
+  const { contents, file, nodeId } = driver
   return {
     createVolume: async (request) => ({ volume: volumeMessage(driver, await createVolume(driver, request)) }),
     deleteVolume: ({ volumeId }) => deleteVolume(driver, volumeId),
@@ -77,7 +74,7 @@ export function createController(driver: HostPath): CsiController {
       const capacityBytes = sizeIn(capacityRange, old)
       if (capacityBytes > old) await file.update((state) => reserve(driver, state, { ...volumeOf(state, volumeId), capacityBytes }))
       // Also without a change: a crash may have been between the two.
-      await growContent(file.contentOf(volumeId), accessType, capacityBytes)
+      await contents.grow(volumeId, accessType, capacityBytes)
       return { capacityBytes, nodeExpansionRequired: accessType === 'block' }
     },
     controllerModifyVolume: async ({ volumeId, mutableParameters }) => {
@@ -92,8 +89,8 @@ function volumeMessage(driver: HostPath, { id, capacityBytes, contentSource }: S
   return { volumeId: id, capacityBytes, contentSource, accessibleTopology: [{ segments: { [topologyKey]: driver.nodeId } }] }
 }
 
-export async function conditionOf({ file }: HostPath, { id }: StoredVolume) {
-  const abnormal = !(await exists(file.contentOf(id)))
+export async function conditionOf({ contents }: HostPath, { id }: StoredVolume) {
+  const abnormal = !(await contents.exists(id))
   return { abnormal, message: abnormal ? 'the content of the volume is missing' : 'the volume is usable' }
 }
 
@@ -102,7 +99,7 @@ async function statusOf(driver: HostPath, volume: StoredVolume): Promise<VolumeS
 }
 
 async function createVolume(driver: HostPath, request: CreateVolumeRequest): Promise<StoredVolume> {
-  const { file, exec } = driver
+  const { file, contents } = driver
   const { name, capacityRange, volumeCapabilities, parameters, mutableParameters, accessibilityRequirements } = request
   const accessType = accessTypeOf(volumeCapabilities)
   checkParameters(parameters)
@@ -119,10 +116,9 @@ async function createVolume(driver: HostPath, request: CreateVolumeRequest): Pro
   const volume: StoredVolume = { id: `vol-${randomUUID()}`, name, accessType, capacityBytes, contentSource, mutableParameters, published: [] }
   // Without room for it, nothing is copied.
   reserve(driver, file.state, volume)
-  const content = file.contentOf(volume.id)
-  await orRemove([content], async () => {
-    if (source) await copyContent(exec, file.contentOf(source.id), content, accessType, capacityBytes)
-    else await createContent(exec, content, accessType, capacityBytes)
+  await orRemove(contents, [volume.id], async () => {
+    if (source) await contents.copy(source.id, volume.id, accessType, capacityBytes)
+    else await contents.create(volume.id, accessType, capacityBytes)
     await file.update((state) => reserve(driver, state, volume))
   })
   return volume
@@ -148,20 +144,20 @@ function sourceOf(state: State, source: VolumeContentSource): { id: string; acce
 }
 
 /** The entry goes first: a start after a crash removes the content. */
-async function deleteVolume({ file }: HostPath, id: string): Promise<void> {
+async function deleteVolume({ file, contents }: HostPath, id: string): Promise<void> {
   const volume = file.state.volumes.find((one) => one.id === id)
   if (!volume) return
   if (volume.attached || volume.stagingPath !== undefined || volume.published.length > 0) throw new CsiError('FAILED_PRECONDITION', 'the volume is in use')
   await file.update((state) => ({ ...state, volumes: withoutEntry(state.volumes, id) }))
-  await removeContent(file.contentOf(id))
+  await contents.remove(id)
 }
 
 const isThisNode = ({ nodeId }: HostPath, { segments }: Topology) => Object.entries(segments).every(([key, value]) => key === topologyKey && value === nodeId)
 
 const usedBytes = (state: State) => state.volumes.reduce((sum, { capacityBytes }) => sum + capacityBytes, 0)
 
-async function freeBytes({ file, capacityBytes, directory }: HostPath): Promise<number> {
-  return capacityBytes === undefined ? freeBytesOf(directory) : Math.max(0, capacityBytes - usedBytes(file.state))
+async function freeBytes({ file, capacityBytes, contents }: HostPath): Promise<number> {
+  return capacityBytes === undefined ? contents.freeBytes() : Math.max(0, capacityBytes - usedBytes(file.state))
 }
 
 /** The state with the volume. @throws CsiError OUT_OF_RANGE, RESOURCE_EXHAUSTED */

@@ -5,7 +5,7 @@
 import { rm, rmdir, stat, statfs, writeFile } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
 import { directoryUsage } from '#host/directoryUsage'
-import { check } from '#host/exec'
+import { check, type Exec } from '#host/exec'
 import { isMissing, makeDirectory } from '#host/files'
 import { createMounter, type Mounter } from '#host/mounts'
 import { CsiError, type CsiNode, type NodePublishVolumeRequest, type VolumeCapability, type VolumeUsage } from '../server/csiTypes.ts'
@@ -18,11 +18,12 @@ import type { Publication, StoredVolume } from './state.ts'
 const mountFlags = new Set(['ro', 'nosuid', 'nodev', 'noexec', 'noatime', 'nodiratime', 'relatime', 'strictatime'])
 
 interface OnNode extends HostPath {
+  readonly exec: Exec
   readonly mounter: Mounter
 }
 
-export function createNode(hostPath: HostPath): CsiNode {
-  const driver: OnNode = { ...hostPath, mounter: createMounter(hostPath.exec) }
+export function createNode(hostPath: HostPath, exec: Exec): CsiNode {
+  const driver: OnNode = { ...hostPath, exec, mounter: createMounter(exec) }
   const { file, nodeId, mounter } = driver
   return {
     nodeGetInfo: () => ({ nodeId, accessibleTopology: { segments: { [topologyKey]: nodeId } } }),

@@ -1,7 +1,7 @@
 /** Snapshots of the host path driver (L2), alone and of several volumes at a time: complete copies, ready when the call is answered. */
 import { randomUUID } from 'node:crypto'
 import { type CsiController, CsiError, type CsiGroupController, type Snapshot, type Timestamp, type VolumeGroupSnapshot } from '../server/csiTypes.ts'
-import { copyContent, orRemove, removeContent } from './content.ts'
+import { orRemove } from './content.ts'
 import { checkParameters, type HostPath } from './controller.ts'
 import { pageOf, snapshotOf, volumeOf } from './lookup.ts'
 import { type State, type StoredGroup, type StoredSnapshot, withEntry, withoutEntry } from './state.ts'
@@ -72,19 +72,18 @@ function plan({ file, now }: HostPath, name: string, sourceVolumeId: string, gro
 }
 
 /** All of them or none. */
-async function store({ file, exec }: HostPath, snapshots: readonly StoredSnapshot[], change: (state: State) => State): Promise<void> {
-  const contents = snapshots.map(({ id }) => file.contentOf(id))
-  await orRemove(contents, async () => {
-    for (const { id, sourceVolumeId, accessType, sizeBytes } of snapshots)
-      await copyContent(exec, file.contentOf(sourceVolumeId), file.contentOf(id), accessType, sizeBytes)
+async function store({ file, contents }: HostPath, snapshots: readonly StoredSnapshot[], change: (state: State) => State): Promise<void> {
+  const ids = snapshots.map(({ id }) => id)
+  await orRemove(contents, ids, async () => {
+    for (const { id, sourceVolumeId, accessType, sizeBytes } of snapshots) await contents.copy(sourceVolumeId, id, accessType, sizeBytes)
     await file.update((state) => ({ ...change(state), snapshots: snapshots.reduce(withEntry<StoredSnapshot>, [...state.snapshots]) }))
   })
 }
 
 /** The entries go first: a start after a crash removes the content. */
-async function remove({ file }: HostPath, ids: readonly string[], change: (state: State) => State): Promise<void> {
+async function remove({ file, contents }: HostPath, ids: readonly string[], change: (state: State) => State): Promise<void> {
   await file.update((state) => ({ ...change(state), snapshots: state.snapshots.filter(({ id }) => !ids.includes(id)) }))
-  for (const id of ids) await removeContent(file.contentOf(id))
+  for (const id of ids) await contents.remove(id)
 }
 
 const membersOf = (state: State, group: StoredGroup) => state.snapshots.filter(({ groupId }) => groupId === group.id).map(({ id }) => id)

@@ -63,6 +63,8 @@ export interface StateFile {
 /** Ids are made here alone; texts of requests that differ are no ids. */
 export const idForm = /^(vol|snap|group)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
+const noEntries: State = { volumes: [], snapshots: [], groups: [] }
+
 /** @throws Error when the file is damaged, or missing while there is content: volumes without their entries would be lost */
 export async function openState(directory: string): Promise<StateFile> {
   const file = path.join(directory, 'state.json')
@@ -71,11 +73,29 @@ export async function openState(directory: string): Promise<StateFile> {
   const text = await readTextIfExists(file)
   const names = (await listIfExists(content)).filter((name) => idForm.test(name))
   if (text === undefined && names.length > 0) throw new Error(`${file} is missing, and ${content} holds ${names.length} volumes or snapshots: restore the file`)
-  let state: State = text === undefined ? { volumes: [], snapshots: [], groups: [] } : (JSON.parse(text) as State)
+  const state: State = text === undefined ? noEntries : (JSON.parse(text) as State)
   // From here on a missing file is a lost one.
   if (text === undefined) await writeFileAtomic(file, JSON.stringify(state), 0o600)
   const known = new Set([...state.volumes, ...state.snapshots].map(({ id }) => id))
   for (const name of names) if (!known.has(name)) await rm(path.join(content, name), { recursive: true, force: true })
+  return stateFile(
+    state,
+    (changed) => writeFileAtomic(file, JSON.stringify(changed), 0o600),
+    (id) => path.join(content, id),
+  )
+}
+
+/** Lost with the process. */
+export function memoryState(): StateFile {
+  return stateFile(
+    noEntries,
+    async () => {},
+    (id) => id,
+  )
+}
+
+function stateFile(first: State, save: (state: State) => Promise<void>, contentOf: StateFile['contentOf']): StateFile {
+  let state = first
   let last: Promise<void> = Promise.resolve()
   return {
     get state() {
@@ -84,13 +104,13 @@ export async function openState(directory: string): Promise<StateFile> {
     update: (change) => {
       const next = last.then(async () => {
         const changed = change(state)
-        await writeFileAtomic(file, JSON.stringify(changed), 0o600)
+        await save(changed)
         state = changed
       })
       last = next.catch(() => {})
       return next
     },
-    contentOf: (id) => path.join(content, id),
+    contentOf,
   }
 }
 

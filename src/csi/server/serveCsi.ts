@@ -25,13 +25,14 @@ export function serveCsi(driver: CsiDriver, endpoint: string): Promise<UnixServe
 }
 
 /** @throws Error for an endpoint that is no unix socket with an absolute path */
-function socketPathOf(endpoint: string): string {
+export function socketPathOf(endpoint: string): string {
   const path = endpoint.replace(/^unix:(\/\/)?(?=\/)/, '')
   if (!isAbsolute(path)) throw new Error(`${JSON.stringify(endpoint)} is not unix:///PATH`)
   return path
 }
 
-function servicesOf(driver: CsiDriver): ServiceImplementation[] {
+/** The services of the driver, with checked and guarded methods. */
+export function servicesOf(driver: CsiDriver): ServiceImplementation[] {
   const busy = new Set<string>()
   const { controller, groupController, node } = driver
   const service = (name: string, methods: Methods): ServiceImplementation => ({ proto: csiProto, service: `csi.v1.${name}`, methods })

@@ -58,7 +58,8 @@ const cluster = {
   fileCheckFrequency: field('duration', '20s', 'file-check-frequency'),
   httpCheckFrequency: field('duration', '20s', 'http-check-frequency'),
   nodeStatusUpdateFrequency: field('duration', '10s', 'node-status-update-frequency'),
-  nodeStatusReportFrequency: field('duration', '5m0s'),
+  // Upstream has no flag for it.
+  nodeStatusReportFrequency: field('duration', '5m0s', 'node-status-report-frequency'),
   nodeLeaseDurationSeconds: field('integer', 40),
   nodeStatusMaxImages: field('integer', 50, 'node-status-max-images'),
   eventRecordQPS: field('integer', 50, 'event-qps'),

@@ -4,6 +4,7 @@
  */
 import { parseDuration } from '#api/machinery/duration'
 import { type FeatureGateSettings, featureGateFaults } from '#base/featureGates'
+import { hiddenMetricsFault } from '#base/metrics'
 import { gateEnabled } from '../core/resourceConfig.ts'
 import type { AuthorizationSettings, ConfigurationDocument } from './document.ts'
 import { nodeFaults } from './validateNode.ts'
@@ -95,6 +96,7 @@ export function validateDocument(document: ConfigurationDocument): string[] {
     ...logs(document),
     ...access(document),
     ...nodeFaults(document),
+    ...hiddenMetrics(document),
     ...featureGateFaults(gatesOf(document).featureGates),
   ].map(invalid)
 }
@@ -103,6 +105,11 @@ function outOfRange(document: ConfigurationDocument, { name, flag, least, most =
   const value = document[name] as number | undefined
   if (value === undefined || (value >= least && value <= most)) return []
   return [`${name}${flag ? ` (--${flag})` : ''} ${value} ${must}`]
+}
+
+function hiddenMetrics({ showHiddenMetricsForVersion: version }: ConfigurationDocument): string[] {
+  const fault = hiddenMetricsFault('showHiddenMetricsForVersion', (version as string | undefined) ?? '')
+  return fault === undefined ? [] : [`invalid showHiddenMetricsForVersion: ${fault}`]
 }
 
 const isPort = (value: number) => value >= 1 && value <= 65_535

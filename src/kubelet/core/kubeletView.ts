@@ -1,4 +1,6 @@
 /** A running kubelet as its own API (server/) reads it (L3). kubelet.ts implements it; it is empty until run() has begun. */
+
+import type { ObjectEvent } from '#api/debug/traces'
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { DnsConfig } from '#grpc/criTypes'
@@ -28,6 +30,8 @@ export interface KubeletView {
   pod(namespace: string, name: string): FrozenPod | undefined
   /** One for each pod. */
   podWorkers(): PodWorkerState[]
+  /** What was noted about an object, such as `pods/default/web`. */
+  podTrace(object: string): readonly ObjectEvent[]
   /** The status that this kubelet last reported. */
   podStatus(uid: string): Frozen<PodStatus> | undefined
   context(): KubeletContext | undefined

@@ -82,14 +82,19 @@ export interface Mirror<T extends KubeObject> {
   readonly synced: Promise<void>
 }
 
+export type OnChange<T> = (object: Frozen<T>) => void
+
+/** A mirror that runs until its signal aborts. */
+export type Followed<T extends KubeObject> = Mirror<T> & { readonly done: Promise<void> }
+
 /** Mirrors a selection until aborted; calls `onChange` for each object that is added, changed or deleted. */
 export function mirror<T extends KubeObject>(
   client: ResourceClient<T>,
   selection: Selection,
   deps: { readonly clock: Clock; readonly log: Logger },
   signal: AbortSignal,
-  onChange: (object: Frozen<T>) => void = () => {},
-): Mirror<T> & { readonly done: Promise<void> } {
+  onChange: OnChange<T> = () => {},
+): Followed<T> {
   const objects = new Map<string, Frozen<T>>()
   let markSynced = () => {}
   const synced = new Promise<void>((resolve) => {

@@ -6,12 +6,11 @@ import type { ConfigMap, Secret } from '#api/gen/types/core.v1'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import { notFound } from '#api/machinery/status'
 import { type AbortScope, abortScope } from '#base/abortScope'
-import type { Clock } from '#base/clock'
-import type { Logger } from '#base/log'
 import { configMaps, secrets } from '#client/builtIn'
-import type { Client, Resource } from '#client/client'
+import type { Resource } from '#client/client'
 import { allContainers, type FrozenPod } from './containers.ts'
-import { type Mirror, mirror } from './listWatch.ts'
+import { type KubeletSources, ownSources, type SourceDeps } from './kubeletSources.ts'
+import type { Mirror } from './listWatch.ts'
 
 interface Watched<T extends KubeObject> {
   readonly mirror: Mirror<T>
@@ -61,10 +60,11 @@ export function referencedObjects(pod: FrozenPod): Named[] {
 
 /** @param onChange called with the uids of the pods that refer to a changed object */
 export function createObjectCache(
-  deps: { readonly client: Client; readonly clock: Clock; readonly log: Logger },
+  deps: SourceDeps & { readonly sources?: KubeletSources | undefined },
   onChange: (podUids: readonly string[]) => void,
   signal: AbortSignal,
 ): ObjectCache {
+  const { sources = ownSources(deps) } = deps
   const configMapWatches = new Map<string, Watched<ConfigMap>>()
   const secretWatches = new Map<string, Watched<Secret>>()
   const get = async <T extends KubeObject>(watches: Map<string, Watched<T>>, resource: Resource<T>, namespace: string, name: string) => {
@@ -91,7 +91,7 @@ export function createObjectCache(
       // The first list is not a change: readers wait for it anyway.
       if (isListed) onChange([...users])
     }
-    const started = mirror(deps.client.of(resource), selection, deps, stop.signal, changed)
+    const started = sources.objects(resource, selection, stop.signal, changed)
     void started.done
     void started.synced.then(() => {
       isListed = true

@@ -79,6 +79,7 @@ export const followedFeatures = [
   'MemoryQoS',
   'NodeDeclaredFeatures',
   'NodeLogQuery',
+  'PodCertificateRequest',
   'QOSReserved',
   'ResourceHealthStatus',
 ] as const

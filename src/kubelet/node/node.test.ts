@@ -16,7 +16,7 @@ import type { PodEnding } from '../pods/podTable.ts'
 import type { PodWorkers } from '../pods/podWorkers.ts'
 import { ensureInhibitDelay } from './inhibitDelay.ts'
 import { createNodeShutdown, graceSecondsOf, shutdownGroups, shutdownPeriods } from './nodeShutdown.ts'
-import { transitions } from './nodeStatus.ts'
+import { statusChanged, transitions } from './nodeStatus.ts'
 import { oomVictims } from './oomWatcher.ts'
 import { createRuntimeHealth, plegProblems } from './runtimeHealth.ts'
 import { preparesForShutdown, watchForShutdown } from './shutdownSignal.ts'
@@ -51,6 +51,12 @@ test('KUB-01 a runtime that does not answer is down after half a minute, and bac
 test('KUB-02 a kubelet that has not relisted its pods for three minutes is not Ready', () => {
   assert.deepEqual([plegProblems(undefined, 1e9), plegProblems(1_000, 181_000)], [[], []])
   assert.deepEqual(plegProblems(1_000, 200_500), ['PLEG is not healthy: pleg was last seen active 3m19.5s ago; threshold is 3m0s'])
+})
+
+test('STO-10 volumes that a controller has attached are no change of the kubelet, volumes that it uses are', () => {
+  const volumesAttached = [{ name: 'a', devicePath: '' }]
+  assert.equal(statusChanged({ volumesAttached, volumesInUse: ['a'] }, { volumesInUse: ['a'] }), false)
+  assert.equal(statusChanged({ volumesAttached }, { volumesInUse: ['a'] }), true)
 })
 
 test('KUB-01 changed conditions are recorded as events', () => {

@@ -14,14 +14,18 @@ import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import { leases, nodes } from '#client/builtIn'
 import type { KubeletContext } from '../core/context.ts'
 import { equal } from '../core/equal.ts'
-import { type Mirror, mirror } from '../core/listWatch.ts'
+import type { Mirror } from '../core/listWatch.ts'
+import type { ResourceManager } from '../core/resourceService.ts'
 import { initialNode, type NodeFacts, nodeStatus, registrationPatch, statusChanged, transitions } from './nodeStatus.ts'
 import type { RuntimeHealth } from './runtimeHealth.ts'
 import { createStartupMetrics } from './startupMetrics.ts'
 
 export interface NodeManager {
-  /** Registers, then renews and reports until aborted. */
-  run(signal: AbortSignal): Promise<void>
+  /**
+   * Registers, then renews and reports until aborted.
+   * @param until ends the work without interrupting a request, so that another manager of this node can take over; default: `signal`
+   */
+  run(signal: AbortSignal, until?: AbortSignal): Promise<void>
   /** Resolves once the node is registered. */
   readonly registered: Promise<void>
   /** The node as the API last had it; undefined before it was seen. */
@@ -33,6 +37,29 @@ export interface NodeManager {
 const leaseNamespace = 'kube-node-lease'
 const retryMs = 1_000
 
+/** What is known of the node, for another manager that takes over. */
+export interface NodeMemory {
+  isRegistered: boolean
+  uid: string | undefined
+  wasUnschedulable: boolean | undefined
+  reportedAtMs: number
+  lease: Frozen<Lease> | undefined
+  /** In monotonic time; undefined: never. */
+  renewedAtMs: number | undefined
+}
+
+export function newNodeMemory(): NodeMemory {
+  return { isRegistered: false, uid: undefined, wasUnschedulable: undefined, reportedAtMs: 0, lease: undefined, renewedAtMs: undefined }
+}
+
+/** The parts of a kubelet that its node needs while it has no pods. */
+export type NodeContext = Pick<
+  KubeletContext,
+  'client' | 'clock' | 'config' | 'runtime' | 'machineInfo' | 'recorder' | 'sources' | 'host' | 'metrics' | 'log'
+> & {
+  readonly resources: Pick<ResourceManager, 'capacity' | 'allocatable' | 'onChange'>
+}
+
 export interface NodeManagerDeps {
   pressure(): NodeFacts['pressure']
   /** Health of the container runtime. */
@@ -40,83 +67,73 @@ export interface NodeManagerDeps {
   shutdownProblem(): string | undefined
   /** Called with the Node when it is first seen, and whenever it changes. */
   onNode(node: Frozen<Node>): void
+  readonly inUse: ReportedVolumes
 }
 
-export function createNodeManager(context: KubeletContext, { pressure, health, shutdownProblem, onNode }: NodeManagerDeps): NodeManager {
+/** The attached volumes in the Node's status. */
+export interface ReportedVolumes {
+  /** @param before those that the status has */
+  names(before: readonly string[]): string[]
+  /** The status has these. */
+  reported(names: readonly string[]): void
+}
+
+export function createNodeManager(
+  context: NodeContext,
+  { pressure, health, shutdownProblem, onNode, inUse }: NodeManagerDeps,
+  memory = newNodeMemory(),
+): NodeManager {
   const { client, clock, config, runtime } = context
   let markRegistered = () => {}
   const registered = new Promise<void>((resolve) => {
     markRegistered = resolve
   })
   const startup = createStartupMetrics(context, context.host ? uptime() * 1000 : undefined)
-  let reportedAtMs = 0
-  let nodeUid = config.nodeName
 
-  const facts = async (): Promise<NodeFacts> => {
-    const [problems, images] = await Promise.all([health.problems(), runtime.listImages().catch(() => [])])
-    const resources = context.resources
-    return {
-      machine: context.machineInfo,
-      runtime: health.version(),
-      runtimeStatus: health.status(),
-      problems: [...problems, shutdownProblem()].filter((problem) => problem !== undefined),
-      images,
-      pressure: pressure(),
-      nowMs: clock.now(),
-      capacity: resources.capacity(),
-      allocatable: resources.allocatable(),
-    }
-  }
+  const facts = () => factsOf(context, { pressure, health, shutdownProblem })
 
   const event = (reason: string, message: string, type: 'Normal' | 'Warning' = 'Normal') =>
-    context.recorder.event({ kind: 'Node', name: config.nodeName, uid: nodeUid }, type, reason, message)
-
-  const statusIsNow = (reason: string) => `Node ${config.nodeName} status is now: ${reason}`
+    context.recorder.event({ kind: 'Node', name: config.nodeName, uid: memory.uid ?? config.nodeName }, type, reason, message)
 
   const register = async (signal: AbortSignal): Promise<void> => {
     if (!config.registerNode) return markRegistered()
     const now = await facts()
     const node = initialNode(nodeStatus(undefined, now, config), now.machine, config)
     startup.registering()
-    try {
-      await client.of(nodes).create(node, { signal })
+    if (await createNode(context, node, signal)) {
       startup.registeredNew()
       const pressures = node.status.conditions?.filter(({ type }) => type !== 'Ready')
-      for (const reason of transitions(undefined, pressures)) event(reason, statusIsNow(reason))
-    } catch (error) {
-      if (!isStatus(error, 'AlreadyExists')) throw error
-      const existing = await client.of(nodes).get({ name: config.nodeName }, { signal })
-      const patch = registrationPatch(existing, node)
-      if (patch) await client.of(nodes).patch({ name: config.nodeName }, 'merge', patch, { signal })
+      for (const reason of transitions(undefined, pressures)) event(reason, statusIsNow(config.nodeName, reason))
     }
     markRegistered()
   }
 
   let own: Mirror<Node> | undefined
-  let wasUnschedulable: boolean | undefined
   /** Controllers write into the Node too: its pod range is set soon after the registration. */
   const noticed = (node: Frozen<Node>) => {
-    nodeUid = node.metadata.uid ?? nodeUid
+    memory.uid = node.metadata.uid ?? memory.uid
     const unschedulable = node.spec.unschedulable ?? false
     const reason = unschedulable ? 'NodeNotSchedulable' : 'NodeSchedulable'
-    if (wasUnschedulable === !unschedulable) event(reason, statusIsNow(reason))
-    wasUnschedulable = unschedulable
+    if (memory.wasUnschedulable === !unschedulable) event(reason, statusIsNow(config.nodeName, reason))
+    memory.wasUnschedulable = unschedulable
     if (node.spec.podCIDR) runtime.updatePodCidr(node.spec.podCIDR)
     onNode(node)
   }
 
   const report = async (signal: AbortSignal): Promise<void> => {
     const node: Frozen<Node> = own?.get(config.nodeName) ?? (await client.of(nodes).get({ name: config.nodeName }, { resourceVersion: '0', signal }))
-    const after = nodeStatus(node.status, await facts(), config)
-    const due = clock.now() - reportedAtMs >= config.nodeStatusReportFrequencyMs
-    if (!due && !statusChanged(node.status, after)) return
+    const used = volumesInUse(node.status, inUse)
+    const after = { ...nodeStatus(node.status, await facts(), config), ...used }
+    const due = clock.now() - memory.reportedAtMs >= config.nodeStatusReportFrequencyMs
+    if (!due && !statusChanged(node.status, after)) return inUse.reported(used.volumesInUse ?? [])
     await patchStatus(context, node.status, after, signal)
-    reportedAtMs = clock.now()
+    inUse.reported(used.volumesInUse ?? [])
+    memory.reportedAtMs = clock.now()
     if (after.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')) startup.ready()
     for (const [reason, message, type] of nodeEvents(config.nodeName, node.status, after)) event(reason, message, type)
   }
 
-  const renew = leaseRenewer(context)
+  const renew = leaseRenewer(context, memory)
   const repeat = repeater(context, register)
   const statusBell = createWakeUp()
 
@@ -124,38 +141,82 @@ export function createNodeManager(context: KubeletContext, { pressure, health, s
     registered,
     node: () => own?.get(config.nodeName),
     refresh: statusBell.ring,
-    run: async (signal) => {
-      await untilRegistered(context, register, signal)
-      if (signal.aborted) return
-      const followed = mirror(client.of(nodes), { fieldSelector: `metadata.name=${config.nodeName}` }, context, signal, noticed)
+    run: async (signal, until = signal) => {
+      if (memory.isRegistered) markRegistered()
+      else await untilRegistered(context, register, signal)
+      if (until.aborted) return
+      const followed = context.sources.node(config.nodeName, until, noticed)
       own = followed
       await Promise.race([followed.synced, followed.done])
-      event('Starting', 'Starting kubelet.')
+      if (!memory.isRegistered) event('Starting', 'Starting kubelet.')
+      memory.isRegistered = true
       // A runtime that reports changes need not be polled.
       const stopListening = runtime.onStatusChange?.(statusBell.ring)
       context.resources.onChange(statusBell.ring)
-      const statusPeriodMs = runtime.onStatusChange ? config.nodeStatusReportFrequencyMs : config.nodeStatusUpdateFrequencyMs
       // Until the node is ready its status is computed more often, to notice a ready network soon.
       const becomeReady = async () => {
-        while (!signal.aborted && !runtime.onStatusChange) {
+        while (!until.aborted && !runtime.onStatusChange) {
           const ready = (await runtime.status().catch(() => undefined))?.conditions.every((condition) => condition.status)
           if (ready) return report(signal).catch(() => {})
-          await clock.sleep(200, signal).catch(() => {})
+          await clock.sleep(200, until).catch(() => {})
         }
       }
+      const renewMs = (config.nodeLeaseDurationSeconds * 1000) / 4
+      // An earlier manager of the node may have renewed it.
+      const renewInMs = memory.renewedAtMs === undefined ? 0 : memory.renewedAtMs + renewMs - clock.monotonicMs()
+      // A look that finds nothing to report does not put off the report that is due.
+      const reportInMs = () => Math.max(retryMs, memory.reportedAtMs + config.nodeStatusReportFrequencyMs - clock.now())
+      const lookInMs = runtime.onStatusChange ? reportInMs : () => config.nodeStatusUpdateFrequencyMs
       await Promise.all([
         followed.done,
         becomeReady(),
-        repeat({ name: 'Renewing the node lease', periodMs: (config.nodeLeaseDurationSeconds * 1000) / 4, work: renew, bell: createWakeUp() }, signal),
-        repeat({ name: 'Updating the node status', periodMs: statusPeriodMs, work: report, bell: statusBell }, signal),
+        repeat({ name: 'Renewing the node lease', firstInMs: renewInMs, nextInMs: () => renewMs, work: renew, bell: createWakeUp() }, signal, until),
+        repeat({ name: 'Updating the node status', firstInMs: 0, nextInMs: lookInMs, work: report, bell: statusBell }, signal, until),
       ])
       stopListening?.()
     },
   }
 }
 
+/** Creates the Node, or patches the one that is there. @returns whether it is new */
+async function createNode({ client, config }: NodeContext, node: Node, signal: AbortSignal): Promise<boolean> {
+  try {
+    await client.of(nodes).create(node, { signal })
+    return true
+  } catch (error) {
+    if (!isStatus(error, 'AlreadyExists')) throw error
+    const existing = await client.of(nodes).get({ name: config.nodeName }, { signal })
+    const patch = registrationPatch(existing, node)
+    if (patch) await client.of(nodes).patch({ name: config.nodeName }, 'merge', patch, { signal })
+    return false
+  }
+}
+
+type FactDeps = Pick<NodeManagerDeps, 'pressure' | 'health' | 'shutdownProblem'>
+
+async function factsOf({ runtime, resources, machineInfo, clock }: NodeContext, { pressure, health, shutdownProblem }: FactDeps): Promise<NodeFacts> {
+  const [problems, images] = await Promise.all([health.problems(), runtime.listImages().catch(() => [])])
+  return {
+    machine: machineInfo,
+    runtime: health.version(),
+    runtimeStatus: health.status(),
+    problems: [...problems, shutdownProblem()].filter((problem) => problem !== undefined),
+    images,
+    pressure: pressure(),
+    nowMs: clock.now(),
+    capacity: resources.capacity(),
+    allocatable: resources.allocatable(),
+  }
+}
+
+/** The API server leaves an empty list out: so does this, unless the list is to be emptied. */
+function volumesInUse(before: Frozen<NodeStatus>, inUse: ReportedVolumes): Pick<NodeStatus, 'volumesInUse'> {
+  const names = inUse.names(before.volumesInUse ?? [])
+  return names.length > 0 || before.volumesInUse?.length ? { volumesInUse: names } : {}
+}
+
 /** Tries until it succeeds or is aborted. */
-async function untilRegistered({ clock, config, log }: KubeletContext, register: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+async function untilRegistered({ clock, config, log }: NodeContext, register: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
       return await register(signal)
@@ -167,18 +228,20 @@ async function untilRegistered({ clock, config, log }: KubeletContext, register:
 }
 
 /** Sends what changed of the status, conditions by their type: others may own some of them. */
-async function patchStatus({ client, config }: KubeletContext, before: Frozen<NodeStatus>, after: NodeStatus, signal: AbortSignal): Promise<void> {
+async function patchStatus({ client, config }: NodeContext, before: Frozen<NodeStatus>, after: NodeStatus, signal: AbortSignal): Promise<void> {
   const changed = Object.entries(after).filter(([key, value]) => key !== 'addresses' && !equal((before as Record<string, unknown>)[key], value))
   const addresses = equal(before.addresses, after.addresses) ? {} : { addresses: [{ $patch: 'replace' }, ...(after.addresses ?? [])] }
   const status = { ...Object.fromEntries(changed), ...addresses }
   await client.of(nodes).patch({ name: config.nodeName }, 'strategic', { status }, { subresource: 'status', signal })
 }
 
+const statusIsNow = (nodeName: string, reason: string) => `Node ${nodeName} status is now: ${reason}`
+
 type NodeEvent = readonly [reason: string, message: string, type: 'Normal' | 'Warning']
 
 /** The events about a new status. */
 function nodeEvents(nodeName: string, before: Frozen<NodeStatus>, after: NodeStatus): NodeEvent[] {
-  const changes = transitions(before.conditions, after.conditions).map((reason): NodeEvent => [reason, `Node ${nodeName} status is now: ${reason}`, 'Normal'])
+  const changes = transitions(before.conditions, after.conditions).map((reason): NodeEvent => [reason, statusIsNow(nodeName, reason), 'Normal'])
   const bootID = after.nodeInfo?.bootID
   const rebooted = before.nodeInfo?.bootID && before.nodeInfo.bootID !== bootID
   return rebooted ? [['Rebooted', `Node ${nodeName} has been rebooted, boot id: ${bootID}`, 'Warning'], ...changes] : changes
@@ -186,48 +249,57 @@ function nodeEvents(nodeName: string, before: Frozen<NodeStatus>, after: NodeSta
 
 interface Chore {
   readonly name: string
-  readonly periodMs: number
+  readonly firstInMs: number
+  /** The pause after the task succeeded. */
+  nextInMs(): number
   /** Rung when it is to be done before the period is over. */
   readonly bell: WakeUp
   work(signal: AbortSignal): Promise<void>
 }
 
 /** Repeats a task, sooner after a failure. `register` creates the Node again after it was deleted. */
-function repeater({ clock, config, log }: KubeletContext, register: (signal: AbortSignal) => Promise<void>) {
-  return async ({ name, periodMs, bell, work }: Chore, signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted) {
-      let waitMs = periodMs
+function repeater({ clock, config, log }: NodeContext, register: (signal: AbortSignal) => Promise<void>) {
+  return async ({ name, firstInMs, nextInMs, bell, work }: Chore, signal: AbortSignal, until: AbortSignal): Promise<void> => {
+    const pause = async (ms: number) => {
+      const timer = clock.timer(ms, bell.ring)
+      await bell.wait(until)
+      timer.cancel()
+    }
+    if (firstInMs > 0) await pause(firstInMs)
+    while (!until.aborted) {
+      let waitMs: number
       try {
         await work(signal)
+        waitMs = nextInMs()
       } catch (error) {
         if (signal.aborted) return
-        waitMs = Math.min(periodMs, retryMs)
+        waitMs = Math.min(nextInMs(), retryMs)
         log.v(1).info(`${name} failed, will retry`, { node: config.nodeName, error: messageOf(error) })
         if (isStatus(error, 'NotFound')) await register(signal).catch(() => {})
       }
-      const timer = clock.timer(waitMs, bell.ring)
-      await bell.wait(signal)
-      timer.cancel()
+      await pause(waitMs)
     }
   }
 }
 
 /** Renews the node's Lease, creating it when it is not there. */
-function leaseRenewer({ client, clock, config }: KubeletContext): (signal: AbortSignal) => Promise<void> {
-  let lease: Frozen<Lease> | undefined
+function leaseRenewer({ client, clock, config }: NodeContext, memory: NodeMemory): (signal: AbortSignal) => Promise<void> {
   return async (signal) => {
     const renewTime = formatMicroTime(clock.now())
     const ref = { namespace: leaseNamespace, name: config.nodeName }
     const spec = { holderIdentity: config.nodeName, leaseDurationSeconds: config.nodeLeaseDurationSeconds, renewTime }
     try {
-      if (!lease) lease = await client.of(leases).get(ref, { signal })
-      lease = await client.of(leases).update({ ...lease, spec: { ...lease.spec, ...spec } }, { signal })
+      const lease = memory.lease ?? (await client.of(leases).get(ref, { signal }))
+      memory.lease = await client.of(leases).update({ ...lease, spec: { ...lease.spec, ...spec } }, { signal })
     } catch (error) {
-      lease = undefined
+      memory.lease = undefined
       if (!isStatus(error, 'NotFound')) throw error
       const node = await client.of(nodes).get({ name: config.nodeName }, { signal })
       const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: config.nodeName, uid: node.metadata.uid ?? '' }]
-      lease = await client.of(leases).create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...ref, ownerReferences }, spec }, { signal })
+      memory.lease = await client
+        .of(leases)
+        .create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...ref, ownerReferences }, spec }, { signal })
     }
+    memory.renewedAtMs = clock.monotonicMs()
   }
 }

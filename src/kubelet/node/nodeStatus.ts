@@ -280,6 +280,8 @@ export function statusChanged(before: Frozen<NodeStatus> | undefined, after: Nod
     allocatable: canonical(status?.allocatable),
     conditions: (status?.conditions ?? []).map(({ type, status: value, reason, message }) => ({ type, value, reason, message })),
     images: status?.images?.length ?? 0,
+    // The attach/detach controller's.
+    volumesAttached: undefined,
   })
   // The server orders members and writes quantities its own way: texts would differ where nothing does.
   return !equal(essence(before), essence(after))

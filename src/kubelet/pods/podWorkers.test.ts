@@ -27,7 +27,7 @@ for (const { says, failure, events } of [
     const recorded: string[] = []
     const recorder = { event: (_: unknown, __: string, reason: string, message: string) => void recorded.push(`${reason}: ${message}`) }
     const machinery = {
-      context: { clock, random: seededRandom(1), log: noLog, recorder, objects: { registerPod() {} } },
+      context: { config: { nodeName: 'node' }, clock, random: seededRandom(1), log: noLog, recorder, objects: { registerPod() {} } },
       metrics: createPodMetrics(noMetrics, clock),
       admit: () => {
         syncedMs.push(clock.monotonicMs())

@@ -10,6 +10,7 @@ import { keyOf } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { abortScope } from '#base/abortScope'
 import { messageOf } from '#base/messageOf'
+import { type SpanOptions, type Tracer, traced } from '#base/traceContext'
 import { pods } from '#client/builtIn'
 import { requestedResizes } from '../allocation/resizeMetrics.ts'
 import { type FrozenPod, isStaticPod, isTerminalPhase } from '../core/containers.ts'
@@ -17,6 +18,7 @@ import { equal } from '../core/equal.ts'
 import { podLogDirectory } from '../core/podDirectory.ts'
 import { podReference } from '../core/podReference.ts'
 import type { PodRuntimeStatus } from '../core/podRuntimeStatus.ts'
+import { noted } from '../core/podTrace.ts'
 import { labelKeys } from '../core/runtimeLabels.ts'
 import { removeLogLink } from '../logs/logLinks.ts'
 import { killPod } from './killing.ts'
@@ -165,10 +167,22 @@ async function timedStep(pool: Pool, worker: Worker): Promise<number | undefined
   if (worker.cause === 'create') machinery.metrics.podWorkerStartDuration.observe((startedMs - (worker.memory.firstSeenMs ?? startedMs)) / 1000)
   worker.cause = 'sync'
   try {
-    return await step(pool, worker)
+    const { namespace = '', name = '' } = worker.pod.metadata
+    const about = { component: 'kubelet', what: `sync (${operation_type})`, node: context.config.nodeName }
+    const work = () => traced(context.tracer, spanOf(context.tracer, worker), () => step(pool, worker))
+    return await noted(context.trace, { namespace, name }, about, work, () => worker.stage)
   } finally {
     machinery.metrics.podWorkerDuration.observe((context.clock.monotonicMs() - startedMs) / 1000, { operation_type })
   }
+}
+
+const stepNames = { syncing: 'syncPod', terminating: 'syncTerminatingPod', terminated: 'syncTerminatedPod' } as const
+
+/** Upstream begins a trace of its own with each step. One for a pod whose trace is followed belongs to that. */
+function spanOf(tracer: Tracer | undefined, { pod, stage }: Worker): SpanOptions {
+  const { namespace = '', name = '', uid = '' } = pod.metadata
+  const attributes = { 'k8s.pod.uid': uid, 'k8s.pod': `${namespace}/${name}`, 'k8s.pod.name': name, 'k8s.namespace.name': namespace }
+  return { name: stepNames[stage], service: 'kubelet', parent: tracer?.followedTraceOf(pod), isRoot: true, attributes }
 }
 
 /** A static pod of the same name that is not finished: two of them must never run. */

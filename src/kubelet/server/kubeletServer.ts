@@ -34,7 +34,7 @@ export interface KubeletServerDeps {
   readonly log: Logger
   readonly metrics?: Metrics | undefined
   /** The text of /metrics. */
-  readonly metricsText?: (() => string) | undefined
+  readonly metricsText?: (() => string | Promise<string>) | undefined
   /** What /configz shows; absent: what the kubelet works with, and defaults. */
   readonly configuration?: ConfigurationDocument | undefined
   /** More pages by path: /statusz, /flagz, /debug/pprof. Undefined: there is no such page. */
@@ -75,6 +75,16 @@ function contextOf({ cert, key, clientCa, minVersion = 'TLSv1.2', ciphers, curve
 }
 
 export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServerConfig): KubeletServer {
+  return httpsServer('kubelet-server', config, (signal) => {
+    const handlers = handlersOf(deps, signal)
+    return () => handlers
+  })
+}
+
+type HandlersOf = (request: IncomingMessage) => Handlers
+
+/** @param handlersWith chooses who answers a request, until the signal aborts */
+export function httpsServer(name: string, config: KubeletServerConfig, handlersWith: (signal: AbortSignal) => HandlersOf): KubeletServer {
   let markListening = (_port: number) => {}
   let markFailed = (_error: unknown) => {}
   const listening = new Promise<number>((resolve, reject) => {
@@ -86,7 +96,7 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
   let tls: KubeletServerTls = config
   let server: Server | undefined
   return {
-    name: 'kubelet-server',
+    name,
     listening,
     setTls(renewed) {
       tls = renewed
@@ -98,7 +108,7 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
       const { signal } = scope
       const own = createServer({ ...contextOf(tls), ...(tls.clientCa ? { requestCert: true, rejectUnauthorized: false } : {}) })
       server = own
-      serve(own, deps, signal)
+      attach(own, handlersWith(signal))
       try {
         await listen(own, config.port, config.address, markListening, signal)
       } catch (error) {
@@ -109,14 +119,28 @@ export function createKubeletServer(deps: KubeletServerDeps, config: KubeletServ
   }
 }
 
-function servePlain(server: Server | HttpServer, deps: PlainDeps, measure: RequestMetrics, signal: AbortSignal): void {
+/** Answers the requests for one node. */
+export interface Handlers {
+  request(request: IncomingMessage, response: ServerResponse): void
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+}
+
+function attach(server: Server, handlersFor: HandlersOf): void {
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => handlersFor(request).request(request, response))
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => {})
+    handlersFor(request).upgrade(request, socket, head)
+  })
+}
+
+function plainHandler(deps: PlainDeps, measure: RequestMetrics, signal: AbortSignal): Handlers['request'] {
   const routes = createRoutes(deps)
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+  return (request, response) => {
     const ended = measure(request.method ?? '', request.url?.split('?')[0] ?? '')
     answerPlain(deps, routes, request, response, signal)
       .catch((error: unknown) => deps.log.v(2).info('Request failed', { path: request.url, error: String(error) }))
       .finally(ended)
-  })
+  }
 }
 
 /** Listens until aborted. @throws Error when it cannot */
@@ -154,27 +178,22 @@ export function createReadOnlyServer(deps: Omit<KubeletServerDeps, 'auth'>, conf
     run: async (signal) => {
       const server = createPlainServer()
       const auth: KubeletAuth = { anonymous: true, authenticateToken: async () => undefined, authorize: async () => false }
-      servePlain(
-        server,
-        { ...deps, auth, identify: async () => undefined, readOnly: true },
-        createRequestMetrics(deps.metrics ?? noMetrics, deps.clock, 'readonly'),
-        signal,
-      )
+      const measure = createRequestMetrics(deps.metrics ?? noMetrics, deps.clock, 'readonly')
+      server.on('request', plainHandler({ ...deps, auth, identify: async () => undefined, readOnly: true }, measure, signal))
       await listen(server, config.port, config.address, markListening, signal)
     },
   }
 }
 
-function serve(server: Server, given: KubeletServerDeps, signal: AbortSignal): void {
+/** Answers requests of one node, until the signal aborts. */
+export function handlersOf(given: KubeletServerDeps, signal: AbortSignal): Handlers {
   const deps = { ...given, identify: createIdentifier(given) }
   const measure = createRequestMetrics(deps.metrics ?? noMetrics, deps.clock)
-  servePlain(server, deps, measure, signal)
   // Metrics of containers have cAdvisor's names, from any source.
   const provider = { name: 'kubelet_metrics_provider', help: 'Whose names metrics of containers have.', labels: ['provider'] }
   deps.metrics?.gauge(provider).set(1, { provider: 'cadvisor' })
   const noteStream = createStreamMetrics(deps.metrics ?? noMetrics)
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    socket.on('error', () => {})
+  const upgrade: Handlers['upgrade'] = (request, socket, head) => {
     // An upgraded connection is no longer the server's to close.
     const onAbort = () => socket.destroy()
     signal.addEventListener('abort', onAbort, { once: true })
@@ -188,7 +207,8 @@ function serve(server: Server, given: KubeletServerDeps, signal: AbortSignal): v
       hangUp(socket, deps.clock)
       deps.log.v(2).info('Stream failed', { path: request.url, error: String(error) })
     })
-  })
+  }
+  return { request: plainHandler(deps, measure, signal), upgrade }
 }
 
 type Identify = ReturnType<typeof createIdentifier>

@@ -37,7 +37,7 @@ export interface RoutesDeps {
   readonly readOnly?: boolean | undefined
   readonly view: KubeletView
   readonly clock: Clock
-  readonly metricsText?: (() => string) | undefined
+  readonly metricsText?: (() => string | Promise<string>) | undefined
   readonly configuration?: ConfigurationDocument | undefined
   readonly pages?: ((request: IncomingMessage) => Promise<Page | undefined>) | undefined
 }
@@ -102,7 +102,7 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ['runningpods', async () => json(await runningPods(view))],
     ['configz', () => configz(deps)],
     ['stats/summary', async ({ query }) => json(await stats.summary(query.get('only_cpu_and_memory') === 'true'))],
-    ['metrics', async () => metrics((deps.metricsText?.() ?? '') + (await stats.volumeMetrics()) + (await stats.logMetrics()))],
+    ['metrics', async () => metrics(((await deps.metricsText?.()) ?? '') + (await stats.volumeMetrics()) + (await stats.logMetrics()))],
     ['metrics/slis', () => metrics(slis.text())],
     ['metrics/probes', () => metrics(view.probeMetrics())],
     ['metrics/resource', async () => metrics(await stats.resourceMetrics())],

@@ -30,7 +30,7 @@ export function volumeUse(pod: FrozenPod): VolumeUse {
 /** @throws Error with upstream's text when the claim cannot be used (yet). */
 export async function resolveVolume(client: Client, pod: FrozenPod, volume: FrozenVolume, use: VolumeUse): Promise<VolumeSpec> {
   const claimName = claimNameOf(pod, volume)
-  if (claimName === undefined) return { name: volume.name, volume, readOnly: false }
+  if (claimName === undefined) return { name: volume.name, volume, readOnly: volume.csi?.readOnly ?? false }
   const { namespace = '' } = pod.metadata
   let claim: Frozen<PersistentVolumeClaim>
   let persistentVolume: Frozen<PersistentVolume>

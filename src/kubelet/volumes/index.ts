@@ -1,5 +1,6 @@
 /** The volume types, in the order in which they are asked (L3). */
 import { configMapVolume } from './configMap.ts'
+import { csiVolume } from './csi/csiVolume.ts'
 import { downwardApiVolume } from './downwardApi.ts'
 import { emptyDirVolume } from './emptyDir.ts'
 import { hostPathVolume } from './hostPath.ts'
@@ -16,4 +17,5 @@ export const volumePlugins = [
   downwardApiVolume,
   projectedVolume,
   localVolume,
+  csiVolume,
 ] as const satisfies readonly VolumePlugin[]

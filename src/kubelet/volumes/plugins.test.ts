@@ -1,4 +1,7 @@
-/** One suite for every volume type: each has a sample volume in `samples`, and a plugin without a sample fails the first test. */
+/**
+ * One suite for every volume type: each has a sample volume in `samples`, and a plugin without a sample fails the first test. CSI volumes need a driver: their tests
+ * are in csi/.
+ */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
@@ -7,6 +10,7 @@ import type { PersistentVolume, Pod, Volume } from '#api/gen/types/core.v1'
 import { directoryUsage } from '#host/directoryUsage'
 import { listIfExists } from '#host/files'
 import { createVolumeMeasures } from '../server/stats/volumeMeasures.ts'
+import { csiPlugin } from './csi/csiText.ts'
 import { volumePlugins } from './index.ts'
 import { onMachine, type TestMachine } from './testMachine.ts'
 import { createVolumeManager } from './volumeManager.ts'
@@ -136,7 +140,7 @@ function withSample(sample: Sample, run: (machine: TestMachine) => Promise<void>
 }
 
 test('KUB-11 each volume type has a sample, and exactly one type supports it', () => {
-  assert.deepEqual([...new Set(samples.map(({ plugin }) => plugin))].sort(), volumePlugins.map((plugin) => plugin.name).sort())
+  assert.deepEqual([...new Set(samples.map(({ plugin }) => plugin)), csiPlugin].sort(), volumePlugins.map((plugin) => plugin.name).sort())
   for (const sample of samples) {
     const persistentVolume = { apiVersion: 'v1', kind: 'PersistentVolume', metadata: {}, spec: sample.persistentVolume?.('/') ?? {}, status: {} } as const
     const spec = { name: 'data', readOnly: false, ...(sample.source ? { volume: { name: 'data', ...sample.source('/') } } : { persistentVolume }) }
@@ -225,6 +229,7 @@ function recordingPlugin(calls: string[], machine: TestMachine): VolumePlugin {
     name: 'example.com/recording',
     supports: ({ persistentVolume }) => persistentVolume?.spec.csi !== undefined,
     attachments: {
+      uniqueName: ({ name }) => name,
       isAttachable: async () => true,
       waitForAttach: async (_, { spec }) => {
         if (!machine.objects.has('attached')) throw new Error('volume attachment is being waited for')

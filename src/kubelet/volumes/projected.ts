@@ -7,18 +7,24 @@ import type { FileProjection } from './atomicWriter.ts'
 import { writeConfiguration } from './configurationVolume.ts'
 import { configMapData, defaultFileMode, downwardApiFiles, secretData, selectItems, VolumeFiles } from './payloads.ts'
 import { mountTmpfs, unmountIfMounted } from './podMounts.ts'
-import { projectedTrustAnchors } from './trustBundles.ts'
 import { directoryStatistics, fsGroupOf, type VolumeContext, type VolumePlugin } from './volumePlugin.ts'
 
 const defaultTokenSeconds = 3600
 /** Each may bring a megabyte. */
 const sourcesAtOnce = 16
 
+interface SourcePlace {
+  readonly volumeName: string
+  /** Among the sources of its volume. */
+  readonly sourceIndex: number
+  readonly mode: number
+}
+
 async function projectedFiles(
-  { context, tokens }: VolumeContext,
+  { context, tokens, certificates }: VolumeContext,
   pod: FrozenPod,
   source: Frozen<VolumeProjection>,
-  mode: number,
+  { volumeName, sourceIndex, mode }: SourcePlace,
 ): Promise<Map<string, FileProjection>> {
   const namespace = pod.metadata.namespace ?? ''
   if (source.configMap) {
@@ -32,13 +38,16 @@ async function projectedFiles(
   if (source.downwardAPI) return downwardApiFiles(context, pod, source.downwardAPI.items ?? [], mode)
   if (source.serviceAccountToken) {
     const { audience, expirationSeconds = defaultTokenSeconds, path } = source.serviceAccountToken
-    const token = await tokens.token(pod, audience, expirationSeconds)
+    const { token } = await tokens.token(pod, audience, expirationSeconds)
     return new Map([[path, { data: Buffer.from(token), ...tokenOwner(pod, mode) }]])
   }
   if (source.clusterTrustBundle) {
+    // Loaded by the pods that have such a source.
+    const { projectedTrustAnchors } = await import('./trustBundles.ts')
     const anchors = await projectedTrustAnchors(context, source.clusterTrustBundle)
     return new Map([[source.clusterTrustBundle.path, { data: Buffer.from(anchors), ...tokenOwner(pod, mode) }]])
   }
+  if (source.podCertificate) return (await certificates()).files(pod, { volumeName, sourceIndex }, tokenOwner(pod, mode))
   throw new Error(`projected volume source ${Object.keys(source).join(', ')} is not supported`)
 }
 
@@ -66,7 +75,8 @@ export const projectedVolume: VolumePlugin = {
     const collected = new VolumeFiles()
     const sources = spec.volume?.projected?.sources ?? []
     for (let done = 0; done < sources.length; done += sourcesAtOnce) {
-      const parts = await Promise.all(sources.slice(done, done + sourcesAtOnce).map((source) => projectedFiles(volumes, pod, source, mode)))
+      const some = sources.slice(done, done + sourcesAtOnce)
+      const parts = await Promise.all(some.map((source, i) => projectedFiles(volumes, pod, source, { volumeName: spec.name, sourceIndex: done + i, mode })))
       for (const part of parts) for (const [path, file] of part) collected.add(path, file)
     }
     if (!refresh) await mountTmpfs(volumes.host, directory)

@@ -3,6 +3,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Secret } from '#api/gen/types/core.v1'
+import type { CSIDriver, CSINode, VolumeAttachment } from '#api/gen/types/storage.v1'
 import { StatusError } from '#api/machinery/status'
 import { noLog } from '#base/log'
 import { type Gauge, noMetrics } from '#base/metrics'
@@ -11,7 +12,7 @@ import { kubeletConfig } from '../core/config.ts'
 import type { KubeletContext } from '../core/context.ts'
 import { createKubeletHost, type KubeletHost } from '../core/host.ts'
 
-type ApiObject = PersistentVolume | PersistentVolumeClaim | Node | ConfigMap | Secret
+type ApiObject = PersistentVolume | PersistentVolumeClaim | Node | ConfigMap | Secret | CSIDriver | CSINode | VolumeAttachment
 
 export interface TestMachine {
   /** The kubelet's root directory. */
@@ -38,9 +39,16 @@ export async function onMachine(run: (machine: TestMachine) => Promise<void>): P
     if (!found) throw new StatusError('NotFound', `${kind} "${name}" not found`)
     return found
   }
+  const write = async (kind: string, object: ApiObject) => {
+    objects.set(`${kind}/${object.metadata.name}`, object)
+    return object
+  }
   const client = {
     of: ({ kind }: { kind: string }) => ({
+      create: (object: ApiObject) => write(kind, object),
+      update: (object: ApiObject) => write(kind, object),
       get: ({ name }: { name: string }) => read(kind, name),
+      createSubresource: async () => ({ status: { token: 'token', expirationTimestamp: '2026-01-01T01:00:00Z' } }),
       patch: async ({ name }: { name: string }, _type: string, body: object) => void patches.push(`${kind}/${name} ${JSON.stringify(body)}`),
     }),
   }
@@ -51,6 +59,7 @@ export async function onMachine(run: (machine: TestMachine) => Promise<void>): P
     machineInfo: { kernelVersion: '6.18.0' },
     log: noLog,
     metrics: { ...noMetrics, gauge },
+    random: { int: () => 0, next: () => 0 },
     clock: new VirtualClock('2026-01-01T00:00:00Z'),
     config: kubeletConfig({ nodeName: 'node-1', rootDirectory: root }),
     recorder: { event: (_: unknown, type: string, reason: string, message: string) => void events.push(`${type} ${reason} ${message}`) },

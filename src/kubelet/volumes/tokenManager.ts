@@ -8,13 +8,18 @@ import { serviceAccounts } from '#client/builtIn'
 import type { FrozenPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 
+export interface ServiceAccountToken {
+  readonly token: string
+  /** When it expires, in the API's notation. */
+  readonly expirationTimestamp: string
+}
+
 export interface TokenManager {
-  token(pod: FrozenPod, audience: string | undefined, expirationSeconds: number): Promise<string>
+  token(pod: FrozenPod, audience: string | undefined, expirationSeconds: number): Promise<ServiceAccountToken>
   forget(podUid: string): void
 }
 
-interface Cached {
-  readonly token: string
+interface Cached extends ServiceAccountToken {
   readonly refreshAtMs: number
   readonly expiresAtMs: number
 }
@@ -30,7 +35,7 @@ export function createTokenManager(context: Pick<KubeletContext, 'client' | 'clo
       const key = JSON.stringify([uid, account, audience ?? '', expirationSeconds])
       const nowMs = context.clock.now()
       const known = cache.get(key)
-      if (known && nowMs < known.refreshAtMs) return known.token
+      if (known && nowMs < known.refreshAtMs) return known
       const request = {
         apiVersion: 'authentication.k8s.io/v1',
         kind: 'TokenRequest',
@@ -39,14 +44,16 @@ export function createTokenManager(context: Pick<KubeletContext, 'client' | 'clo
       }
       try {
         const answer = await context.client.of(serviceAccounts).createSubresource<TokenRequest>({ namespace, name: account }, 'token', request)
-        const expiresAtMs = parseTime(answer.status?.expirationTimestamp ?? '') ?? nowMs + expirationSeconds * 1000
+        const { token = '', expirationTimestamp = '' } = answer.status ?? {}
+        const expiresAtMs = parseTime(expirationTimestamp) ?? nowMs + expirationSeconds * 1000
         // A little early and never all at once, so that a node's tokens do not expire together.
         const lifeMs = Math.min(dayMs, (expiresAtMs - nowMs) * 0.8)
-        cache.set(key, { token: answer.status?.token ?? '', expiresAtMs, refreshAtMs: nowMs + lifeMs - context.random.int(10_000) })
-        return answer.status?.token ?? ''
+        const fetched = { token, expirationTimestamp, expiresAtMs, refreshAtMs: nowMs + lifeMs - context.random.int(10_000) }
+        cache.set(key, fetched)
+        return fetched
       } catch (error) {
         // A token that still works is better than none.
-        if (known && nowMs < known.expiresAtMs) return known.token
+        if (known && nowMs < known.expiresAtMs) return known
         throw error
       }
     },

@@ -4,28 +4,31 @@
  */
 import type { ClusterTrustBundle } from '#api/gen/types/certificates.v1beta1'
 import type { ClusterTrustBundleProjection } from '#api/gen/types/core.v1'
+import { parsePem } from '#api/kinds/certificates/pem'
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { messageOf } from '#base/messageOf'
-import { clusterScoped } from '#client/builtIn'
+import { clusterTrustBundles } from '#client/optional'
 import type { KubeletContext } from '../core/context.ts'
 import { gateEnabled } from '../core/resourceConfig.ts'
 
 const gate = 'ClusterTrustBundleProjection'
-/** Beta: not among the resources that every server has. */
-const clusterTrustBundles = clusterScoped<ClusterTrustBundle>('certificates.k8s.io', 'v1beta1', 'clustertrustbundles', 'ClusterTrustBundle')
 const maxSelectorLength = 100 * 1024
-const pemBlock = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/g
+
+/** The PEM of one certificate, in lines of 64 characters. */
+export function certificatePem(der: Uint8Array): string {
+  const lines =
+    Buffer.from(der)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? []
+  return `-----BEGIN CERTIFICATE-----\n${lines.map((line) => `${line}\n`).join('')}-----END CERTIFICATE-----\n`
+}
 
 /** The certificates of all bundles without duplicates, in an order that is unspecified but stable. */
 export function trustAnchors(bundles: readonly string[]): string {
-  const found = new Set(bundles.flatMap((bundle) => [...bundle.matchAll(pemBlock)].map(([, body = '']) => body.replaceAll(/\s/g, ''))))
-  const wrapped = (body: string) => (body.match(/.{1,64}/g) ?? []).join('\n')
-  return [...found]
-    .sort()
-    .map((body) => `-----BEGIN CERTIFICATE-----\n${wrapped(body)}\n-----END CERTIFICATE-----\n`)
-    .join('')
+  const found = new Set(bundles.flatMap((bundle) => parsePem(bundle).map(({ bytes }) => certificatePem(bytes))))
+  return [...found].sort().join('')
 }
 
 /** @throws Error with upstream's text when nothing matches, unless the source is optional. */

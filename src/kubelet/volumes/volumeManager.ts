@@ -14,14 +14,17 @@ import type { KubeletContext } from '../core/context.ts'
 import { podDirectory } from '../core/podDirectory.ts'
 import { podReference } from '../core/podReference.ts'
 import type { MeasuredVolume, VolumeMeasures } from '../core/volumeStats.ts'
-import { resolveVolume, type VolumeUse, volumeUse } from './claims.ts'
+import { resolveVolume, volumeUse } from './claims.ts'
+import { createCsiDrivers } from './csi/drivers.ts'
 import { releaseImageVolumes } from './imageVolumes.ts'
 import { volumePlugins } from './index.ts'
 import { knowsNoSwap, unmountIfMounted } from './podMounts.ts'
 import { createTokenManager } from './tokenManager.ts'
+import { createUpkeep, type Wanted } from './upkeep.ts'
 import { createVolumeMetrics } from './volumeMetrics.ts'
 import { createVolumeOperations } from './volumeOperations.ts'
-import type { FrozenVolume, MountedVolume, MountedVolumes, VolumeContext, VolumePlugin, VolumeSpec } from './volumePlugin.ts'
+import type { MountedVolume, MountedVolumes, VolumeContext, VolumePlugin, VolumeSpec } from './volumePlugin.ts'
+import { untracked } from './volumesInUse.ts'
 import { createWaits } from './waits.ts'
 
 export interface VolumeManager {
@@ -31,11 +34,13 @@ export interface VolumeManager {
   tearDownPod(uid: string): Promise<void>
   /** Does work while this volume is neither mounted nor unmounted for any pod: of plugins whose volumes several pods share. */
   inTurn<T>(pluginName: string, volumeName: string, work: () => Promise<T>): Promise<T>
+  /** Notes the attached volumes of an earlier kubelet, so that they stay attached while their pods end. To be called before the node's status is reported. */
+  restoreInUse(): Promise<void>
   /** The volumes of the pod that are mounted now. */
   mountedVolumes(uid: string): MountedVolumes
   /** Measures the pod's mounted volumes; those without statistics, or that cannot be measured now, are left out. */
   statistics(uid: string, measures: VolumeMeasures): Promise<MeasuredVolume[]>
-  /** Tears down volumes of unknown pods. It lists the disk before it calls isKnown, so that a pod that starts meanwhile is not an orphan. */
+  /** Tears down volumes of unknown pods, and unstages what could not be unstaged before. It lists the disk before it calls isKnown, so that a pod that starts meanwhile is not an orphan. */
   removeOrphans(isKnown: (podUid: string) => boolean): Promise<void>
 }
 
@@ -46,6 +51,7 @@ const noVolumes: VolumeManager = {
   setUpPod: async () => new Map(),
   tearDownPod: async () => {},
   inTurn: (_plugin, _volume, work) => work(),
+  restoreInUse: async () => {},
   mountedVolumes: () => unmounted,
   statistics: async () => [],
   removeOrphans: async () => {},
@@ -59,25 +65,39 @@ function warnOfSwap({ machineInfo, config, recorder }: KubeletContext): void {
   recorder.event(node, 'Warning', 'PossibleMemoryBackedVolumesOnDisk', `The tmpfs noswap option is not supported. ${what}`)
 }
 
+/** What volumes share with other parts of the kubelet. */
+export type VolumeServices = Pick<VolumeContext, 'csi' | 'inUse'> & Partial<Pick<VolumeContext, 'certificates'>>
+
+const noCertificates = () => Promise.reject(new Error('unimplemented'))
+
 /** @param plugins the volume types of this node, in the order in which they are asked */
-export function createVolumeManager(context: KubeletContext, plugins: readonly VolumePlugin[] = volumePlugins): VolumeManager {
+export function createVolumeManager(
+  context: KubeletContext,
+  plugins: readonly VolumePlugin[] = volumePlugins,
+  { csi, inUse, certificates = noCertificates }: VolumeServices = { csi: createCsiDrivers(context), inUse: untracked },
+): VolumeManager {
   const { host, config, log } = context
   if (!host) return noVolumes
   warnOfSwap(context)
-  const volumes: VolumeContext = { context, host, tokens: createTokenManager(context) }
+  const volumes: VolumeContext = { context, host, tokens: createTokenManager(context), csi, inUse, certificates }
   const metrics = createVolumeMetrics(context)
   const operations = createVolumeOperations(volumes, metrics)
   const waits = createWaits(context)
+  const upkeep = createUpkeep(context, operations, waits)
   const mounted = new Map<string, Map<string, MountedVolume>>()
   const pluginFor = (spec: VolumeSpec) => plugins.find((candidate) => candidate.supports(spec))
   const pluginNamed = (name: string) => plugins.find((candidate) => candidate.name === name)
 
   /** Brings one volume up to date. Returns false while it is not mounted; the reason is recorded. */
-  const bring = async (pod: FrozenPod, volume: FrozenVolume, use: VolumeUse, ready: Map<string, MountedVolume>): Promise<boolean> => {
+  const bring = async (wanted: Wanted): Promise<boolean> => {
+    const { pod, volume, use, ready } = wanted
     const uid = pod.metadata.uid ?? ''
     const known = ready.get(volume.name)
-    // A claim keeps its PersistentVolume while a pod uses it, so that a mounted volume need not be resolved again.
-    if (known && !pluginNamed(known.plugin)?.requiresRemount) return true
+    const mountedBy = known && pluginNamed(known.plugin)
+    if (mountedBy && !mountedBy.requiresRemount) {
+      upkeep.start(wanted, mountedBy, known)
+      return true
+    }
     const direct = pluginFor({ name: volume.name, volume, readOnly: false })
     const isHeldBack = direct ? !direct.requiresRemount : claimNameOf(pod, volume) !== undefined
     if (isHeldBack && waits.remainingMs(uid, volume.name) > 0) return false
@@ -106,6 +126,7 @@ export function createVolumeManager(context: KubeletContext, plugins: readonly V
   }
 
   const tearDownPod = async (uid: string): Promise<void> => {
+    await upkeep.settled(uid)
     const directory = podDirectory(config.rootDirectory, uid)
     // Subpath mounts keep their volume busy, so they are unmounted first.
     await unmountIfMounted(host, `${directory}/volume-subpaths`)
@@ -117,6 +138,7 @@ export function createVolumeManager(context: KubeletContext, plugins: readonly V
     volumes.tokens.forget(uid)
     waits.forget(uid)
     mounted.delete(uid)
+    inUse.release(uid)
     metrics.mounted(mounted.values())
   }
 
@@ -129,7 +151,7 @@ export function createVolumeManager(context: KubeletContext, plugins: readonly V
       const ready = mounted.get(uid) ?? new Map<string, MountedVolume>()
       mounted.set(uid, ready)
       const before = ready.size
-      const done = await Promise.all(wanted.map((volume) => bring(pod, volume, use, ready)))
+      const done = await Promise.all(wanted.map((volume) => bring({ pod, volume, use, ready })))
       if (ready.size !== before) metrics.mounted(mounted.values())
       const missing = wanted.filter((_, index) => !done[index]).map(({ name }) => name)
       if (missing.length > 0) throw waits.notReady(pod, missing)
@@ -137,6 +159,7 @@ export function createVolumeManager(context: KubeletContext, plugins: readonly V
     },
     tearDownPod,
     inTurn: operations.inTurn,
+    restoreInUse: () => operations.restoreInUse(plugins),
     mountedVolumes: (uid) => mounted.get(uid) ?? unmounted,
     statistics: async (uid, measures) => {
       const measured = [...(mounted.get(uid) ?? unmounted)].map(async ([name, volume]): Promise<MeasuredVolume[]> => {
@@ -159,6 +182,7 @@ export function createVolumeManager(context: KubeletContext, plugins: readonly V
         })
       }
       metrics.orphans(orphans.length - errors, errors)
+      await operations.retryUnstaging(plugins)
     },
   }
 }

@@ -3,15 +3,17 @@
  * order and with upstream's messages. Retries, events about failures and the list of mounted volumes belong to volumeManager.ts.
  * Upstream: volume/util/operationexecutor/operation_generator.go (v1.36).
  */
-import { lstat } from 'node:fs/promises'
-import { basename } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
 import { messageOf } from '#base/messageOf'
 import { listIfExists, makeDirectory } from '#host/files'
 import type { FrozenPod } from '../core/containers.ts'
 import { podDirectory } from '../core/podDirectory.ts'
 import { checkNodeAffinity, extraGroup } from './claims.ts'
 import { createExclusive } from './exclusive.ts'
-import { expandDuringMount } from './expansion.ts'
+import { expandVolume, isToGrow } from './expansion.ts'
+import { unmountIfMounted } from './podMounts.ts'
+import { createUnstaging } from './unstaging.ts'
 import type { VolumeMetrics } from './volumeMetrics.ts'
 import type { MountedVolume, VolumeContext, VolumePlugin, VolumeRequest, VolumeSpec } from './volumePlugin.ts'
 
@@ -27,8 +29,14 @@ export interface MountTarget {
 export interface VolumeOperations {
   /** One attempt. @throws Error with the message of its event */
   mount(plugin: VolumePlugin, target: MountTarget): Promise<MountedVolume>
+  /** Grows a mounted volume, if its claim says less than its PersistentVolume has. @throws Error with the message of its event */
+  grow(plugin: VolumePlugin, target: MountTarget, path: string): Promise<void>
   /** Does work while this volume is neither mounted nor unmounted for any pod. */
   inTurn<T>(pluginName: string, volumeName: string, work: () => Promise<T>): Promise<T>
+  /** Notes the attachable volumes that pods of an earlier kubelet have. */
+  restoreInUse(plugins: readonly VolumePlugin[]): Promise<void>
+  /** Unstages what could not be unstaged when its pods ended. */
+  retryUnstaging(plugins: readonly VolumePlugin[]): Promise<void>
   /** Unmounts all volumes of the plugin below the pod's directory. */
   unmountAll(plugin: VolumePlugin, podUid: string): Promise<void>
 }
@@ -47,22 +55,47 @@ export function createVolumeOperations(volumes: VolumeContext, metrics: VolumeMe
   const exclusive = createExclusive()
   const inTurn = <T>(pluginName: string, volumeName: string, work: () => Promise<T>): Promise<T> => exclusive(`${pluginName}/${volumeName}`, work)
   /** Staging serves all pods of the node, so that operations on such a volume must not overlap. */
-  const inTurnIfStaged = <T>(plugin: VolumePlugin, name: string, work: () => Promise<T>): Promise<T> =>
-    plugin.staging ? inTurn(plugin.name, name, work) : work()
+  const inTurnIfStaged = <T>(plugin: VolumePlugin, name: string, stagingPath: string | undefined, work: () => Promise<T>): Promise<T> =>
+    stagingPath === undefined ? work() : inTurn(plugin.name, name, () => exclusive(stagingPath, work))
 
-  const isUsedElsewhere = async (plugin: VolumePlugin, name: string, ownUid: string): Promise<boolean> => {
+  const reconstruct = async (plugin: VolumePlugin, directory: string): Promise<VolumeSpec> =>
+    (await plugin.reconstruct?.(volumes, directory)) ?? { name: basename(directory), readOnly: false }
+
+  /** Two PersistentVolumes may be one volume of a driver: what counts is where it is staged. */
+  const isUsed = async (plugin: VolumePlugin, stagingPath: string, ownUid: string): Promise<boolean> => {
     for (const uid of await listIfExists(host.path(`${config.rootDirectory}/pods`))) {
       if (uid === ownUid) continue
-      for (const kind of kinds) {
-        const directory = `${pluginDirectory(podDirectory(config.rootDirectory, uid), kind, plugin)}/${name}`
-        if (await lstat(host.path(directory)).catch(() => undefined)) return true
-      }
+      for (const directory of await directoriesOf(plugin, uid))
+        if (plugin.staging?.path(volumes, await reconstruct(plugin, directory)) === stagingPath) return true
     }
     return false
   }
 
+  /** The directories of the pod's volumes of this plugin. */
+  const directoriesOf = async (plugin: VolumePlugin, podUid: string): Promise<string[]> => {
+    const parents = kinds.map((kind) => pluginDirectory(podDirectory(config.rootDirectory, podUid), kind, plugin))
+    const listed = parents.map(async (parent) => (await listIfExists(host.path(parent))).map((name) => `${parent}/${name}`))
+    return (await Promise.all(listed)).flat()
+  }
+  const directoryOf = (plugin: VolumePlugin, { pod, spec, block }: MountTarget) => {
+    const base = podDirectory(config.rootDirectory, pod.metadata.uid ?? '')
+    return `${pluginDirectory(base, block ? 'volumeDevices' : 'volumes', plugin)}/${spec.name}`
+  }
+
+  const unstaging = createUnstaging(volumes, exclusive, isUsed)
+
   return {
     inTurn,
+    retryUnstaging: unstaging.retry,
+    grow: async (plugin, target, path) => {
+      const { pod, spec, refresh } = target
+      if (!isToGrow(plugin, spec)) return
+      const stagingPath = plugin.staging?.path(volumes, spec)
+      const request = { pod, spec, refresh, directory: directoryOf(plugin, target), stagingPath }
+      await inTurnIfStaged(plugin, spec.name, stagingPath, () => expandVolume(volumes, plugin, request, path)).catch((error: unknown) => {
+        throw new Error(`NodeExpandVolume.NodeExpandVolume failed for volume "${spec.name}" : ${messageOf(error)}`, { cause: error })
+      })
+    },
     mount: async (plugin, target) => {
       const { pod, spec, block, refresh } = target
       const failed = (step: string) => (error: unknown) =>
@@ -72,46 +105,63 @@ export function createVolumeOperations(volumes: VolumeContext, metrics: VolumeMe
         await checkNodeAffinity(context.client, config.nodeName, spec.persistentVolume).catch(failed('MountVolume.NodeAffinity check failed'))
       const { mapDevice } = plugin
       if (block && !mapDevice) return failed('MapVolume.SetUpDevice failed')(new Error(`volume plugin ${plugin.name} has no block volumes`))
-      const base = podDirectory(config.rootDirectory, pod.metadata.uid ?? '')
-      const directory = `${pluginDirectory(base, block ? 'volumeDevices' : 'volumes', plugin)}/${spec.name}`
+      const directory = directoryOf(plugin, target)
       const path = await metrics.timed(plugin.name, block ? 'map_volume' : 'volume_mount', async () => {
         let request: VolumeRequest = { pod, spec, directory, refresh }
-        if (await plugin.attachments?.isAttachable(volumes, spec)) {
-          const devicePath = await plugin.attachments?.waitForAttach(volumes, request).catch(failed(`${operation}.WaitForAttach failed`))
+        const { attachments } = plugin
+        if (attachments && (await attachments.isAttachable(volumes, spec))) {
+          const name = attachments.uniqueName(spec)
+          if (name !== undefined) await volumes.inUse.use(pod.metadata.uid ?? '', `${plugin.name}/${name}`)
+          const devicePath = await attachments.waitForAttach(volumes, request).catch(failed(`${operation}.WaitForAttach failed`))
           request = { ...request, devicePath }
         }
-        return inTurnIfStaged(plugin, spec.name, async () => {
-          if (plugin.staging) {
+        const stagingPath = plugin.staging?.path(volumes, spec)
+        return inTurnIfStaged(plugin, spec.name, stagingPath, async () => {
+          if (plugin.staging && stagingPath !== undefined) {
             // unmountAll finds the volume by this directory, also when a later step fails.
             if (!block) await makeDirectory(host.path(directory))
-            request = { ...request, stagingPath: plugin.staging.path(volumes, spec) }
+            request = { ...request, stagingPath }
             await plugin.staging.mountDevice(volumes, request).catch(failed(block ? 'MapVolume.SetUpDevice failed' : 'MountVolume.MountDevice failed'))
           }
-          const [setUp, name] = block && mapDevice ? [mapDevice, 'MapVolume.SetUpDevice'] : [plugin.setUp, 'MountVolume.SetUp']
+          const [setUp, name] = block && mapDevice ? [mapDevice, 'MapVolume.MapPodDevice'] : [plugin.setUp, 'MountVolume.SetUp']
           const mounted = await setUp(volumes, request).catch(failed(`${name} failed`))
           const expanding = block ? 'MapVolume.MarkVolumeAsMounted failed while expanding volume' : 'MountVolume.Setup failed while expanding volume'
-          await expandDuringMount(volumes, plugin, request, mounted).catch(failed(expanding))
+          await expandVolume(volumes, plugin, request, mounted).catch(failed(expanding))
           return mounted
         })
       })
+      const isRemounted = await plugin.isRemounted?.(volumes, spec)
       const readOnly = spec.readOnly || plugin.readOnly === true
       const isLocalEphemeral = plugin.isLocalEphemeral?.(spec) ?? false
-      return { name: spec.name, plugin: plugin.name, path, block, readOnly, isLocalEphemeral, group: extraGroup(spec.persistentVolume) }
+      return { name: spec.name, plugin: plugin.name, path, block, isRemounted, readOnly, isLocalEphemeral, group: extraGroup(spec.persistentVolume) }
+    },
+    restoreInUse: async (plugins) => {
+      for (const podUid of await listIfExists(host.path(`${config.rootDirectory}/pods`))) {
+        for (const plugin of plugins.filter(({ attachments }) => attachments)) {
+          for (const directory of await directoriesOf(plugin, podUid)) {
+            const spec = await plugin.reconstruct?.(volumes, directory).catch(() => undefined)
+            const name = spec && plugin.attachments?.uniqueName(spec)
+            if (name !== undefined) volumes.inUse.restore(podUid, `${plugin.name}/${name}`)
+          }
+        }
+      }
     },
     unmountAll: async (plugin, podUid) => {
-      for (const kind of kinds) {
-        const parent = pluginDirectory(podDirectory(config.rootDirectory, podUid), kind, plugin)
-        for (const name of await listIfExists(host.path(parent))) {
-          const directory = `${parent}/${name}`
-          await metrics.timed(plugin.name, kind === 'volumes' ? 'volume_unmount' : 'unmap_volume', () =>
-            inTurnIfStaged(plugin, name, async () => {
-              const spec = (await plugin.reconstruct?.(volumes, directory)) ?? { name: basename(directory), readOnly: false }
-              await plugin.tearDown?.(volumes, { spec, directory })
-              if (!plugin.staging || (await isUsedElsewhere(plugin, name, podUid))) return
-              await plugin.staging.unmountDevice(volumes, spec, plugin.staging.path(volumes, spec))
-            }),
-          )
-        }
+      for (const directory of await directoriesOf(plugin, podUid)) {
+        const name = basename(directory)
+        const operation = basename(dirname(dirname(directory))) === 'volumes' ? 'volume_unmount' : 'unmap_volume'
+        await metrics.timed(plugin.name, operation, async () => {
+          const spec = await reconstruct(plugin, directory)
+          const stagingPath = plugin.staging?.path(volumes, spec)
+          await inTurnIfStaged(plugin, name, stagingPath, async () => {
+            await plugin.tearDown?.(volumes, { spec, directory })
+            if (stagingPath === undefined) return
+            await unstaging.release({ plugin, spec, stagingPath }, podUid)
+            // Another pod of the volume that ends at the same time would take this directory for a user of the volume.
+            await unmountIfMounted(host, directory)
+            await rm(host.path(directory), { recursive: true, force: true })
+          })
+        })
       }
     },
   }

@@ -9,7 +9,10 @@ import type { FrozenPod } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
 import type { KubeletHost } from '../core/host.ts'
 import type { VolumeMeasures, VolumeUsage } from '../core/volumeStats.ts'
+import type { CsiDrivers } from './csi/drivers.ts'
+import type { PodCertificates } from './podCertificates.ts'
 import type { TokenManager } from './tokenManager.ts'
+import type { VolumesInUse } from './volumesInUse.ts'
 
 export type FrozenVolume = Frozen<Volume>
 
@@ -29,6 +32,10 @@ export interface VolumeContext {
   readonly context: KubeletContext
   readonly host: KubeletHost
   readonly tokens: TokenManager
+  readonly csi: CsiDrivers
+  readonly inUse: VolumesInUse
+  /** Starts them at the first call. */
+  certificates(): Promise<PodCertificates>
 }
 
 export interface VolumeRequest {
@@ -61,6 +68,8 @@ export interface MountedVolume {
   /** No container may write. */
   readonly readOnly: boolean
   readonly block: boolean
+  /** setUp is called again while the pod runs, and the pod does not wait for it. */
+  readonly isRemounted?: boolean | undefined
   /** The volume counts as ephemeral storage of its pod. */
   readonly isLocalEphemeral?: boolean | undefined
   /** A group that owns the volume, from the PersistentVolume's annotation: containers get it as a supplemental group. */
@@ -72,6 +81,8 @@ export type MountedVolumes = ReadonlyMap<string, MountedVolume>
 
 /** Waits until the attach/detach controller has attached the volume to this node. Upstream: AttachableVolumePlugin, Attacher.WaitForAttach. */
 export interface VolumeAttachments {
+  /** The volume's name in the Node's status, without the plugin's in front; undefined: it is never attached. */
+  uniqueName(spec: VolumeSpec): string | undefined
   isAttachable(volumes: VolumeContext, spec: VolumeSpec): Promise<boolean>
   /** Returns the device's path on the node. @throws Error while the volume is not attached; the kubelet tries again after a back-off. */
   waitForAttach(volumes: VolumeContext, request: VolumeRequest): Promise<string>
@@ -82,17 +93,19 @@ export interface VolumeAttachments {
  * Calls for one volume never overlap, and neither do setUp and tearDown of a type with staging.
  */
 export interface VolumeStaging {
-  /** Where the volume is staged, as a path of the node. */
-  path(volumes: VolumeContext, spec: VolumeSpec): string
+  /** Where the volume is staged, as a path of the node; undefined: this volume of the type is not staged. */
+  path(volumes: VolumeContext, spec: VolumeSpec): string | undefined
   /** Idempotent. `request.stagingPath` is set. */
   mountDevice(volumes: VolumeContext, request: VolumeRequest): Promise<void>
-  /** Called after the last pod of the node that used the volume is torn down. Idempotent. */
+  /** Volumes that an earlier kubelet may have staged. Absent: only directories of pods lead to them. */
+  staged?(volumes: VolumeContext): Promise<readonly { readonly spec: VolumeSpec; readonly stagingPath: string }[]>
+  /** Called after the last pod of the node that used the volume is torn down. Idempotent. When it fails, it is called again later. */
   unmountDevice(volumes: VolumeContext, spec: VolumeSpec, stagingPath: string): Promise<void>
 }
 
 /** Grows the filesystem of a volume after its PersistentVolume has grown. Upstream: NodeExpandableVolumePlugin. */
 export interface VolumeExpansion {
-  /** @param path the mounted volume of the pod @param newSize the PersistentVolume's capacity, a quantity */
+  /** @param path the mounted volume of the pod @param newSize a quantity @throws ExpansionRefusal when nothing is under way, and the volume has its old size */
   nodeExpand(volumes: VolumeContext, request: VolumeRequest, path: string, newSize: string): Promise<void>
 }
 
@@ -109,6 +122,8 @@ export interface VolumePlugin {
    * the pod, so that failures need no back-off. Upstream: RequiresRemount.
    */
   readonly requiresRemount?: boolean
+  /** The same for types of which only some volumes need it. Such a set-up may take long: the pod does not wait for it. */
+  isRemounted?(volumes: VolumeContext, spec: VolumeSpec): Promise<boolean>
   /** Containers only read the volume, even if their mounts allow writing. */
   readonly readOnly?: boolean
   /** Reverses what setUp did at the directory. The caller removes the directory itself. */

@@ -3,7 +3,7 @@
  * theirs, so neither has an address here. Upstream: sigs.k8s.io/kube-network-policies, PodByIP.
  */
 import type { Container, Pod } from '#api/gen/types/core.v1'
-import { cidrContains, formatIp, type IpBlock, parseIp } from '#api/machinery/ip'
+import { cidrContains, formatIp, type IpBlock, isIpv6, parseIp } from '#api/machinery/ip'
 import type { LabelMap } from '#api/machinery/labelSelector'
 import { type Frozen, keyOf } from '#api/machinery/meta'
 import { bareMap } from '#base/bareMap'
@@ -13,7 +13,7 @@ export type Protocol = 'tcp' | 'udp' | 'sctp'
 export type Family = 'v4' | 'v6'
 
 /** @param address as text */
-export const familyOf = (address: string): Family => (address.includes(':') ? 'v6' : 'v4')
+export const familyOf = (address: string): Family => (isIpv6(address) ? 'v6' : 'v4')
 
 export interface NamedPort {
   readonly name: string

@@ -4,50 +4,18 @@
  */
 import { check, type Exec } from '#host/exec'
 import type { Route } from '../podNetwork.ts'
-import type { RouteMode, RouteModeDeps } from './routeMode.ts'
+import { type FamilyFlag, familyFlags, keepRoutes } from './keepRoutes.ts'
+import type { RouteMode } from './routeMode.ts'
 
 /** Marks our routes in the kernel's table, so that a later run finds them and leaves others alone. Not registered to any program. */
 export const routeProtocol = 107
-const retryMs = 1000
-/** A removed route is not reported to this process; check as often as flannel does in its host-gw mode. */
-const resyncMs = 10_000
-
-const families = ['-4', '-6'] as const
-type FamilyFlag = (typeof families)[number]
-const familyOf = ({ cidr }: Route): FamilyFlag => (cidr.includes(':') ? '-6' : '-4')
 
 export const hostGateway: RouteMode = {
-  name: 'host-gateway',
-  run: async (deps, wanted, signal) => {
-    try {
-      await wanted.next(signal)
-      while (!signal.aborted) {
-        if (await applyRoutes(deps, wanted.newest())) await wanted.next(signal, resyncMs)
-        else await deps.clock.sleep(retryMs, signal)
-      }
-    } catch (error) {
-      if (!signal.aborted) throw error
-    }
-  },
+  name: 'host-gw',
+  run: (deps, wanted, signal) => keepRoutes(deps, wanted, (family, routes) => changeRoutes(deps.exec, family, routes), signal),
   cleanUp: async (exec) => {
-    for (const family of families) await changeRoutes(exec, family, [])
+    for (const family of familyFlags) await changeRoutes(exec, family, [])
   },
-}
-
-/** A family that fails does not hold up the other. @returns whether both are as wanted */
-async function applyRoutes({ exec, log }: RouteModeDeps, wanted: readonly Route[]): Promise<boolean> {
-  let isDone = true
-  for (const family of families) {
-    try {
-      const ofFamily = wanted.filter((route) => familyOf(route) === family)
-      const commands = await changeRoutes(exec, family, ofFamily)
-      if (commands.length > 0) log.v(2).info('Changed the routes to other nodes', { commands })
-    } catch (error) {
-      log.error(error, 'Failed to set the routes to other nodes')
-      isDone = false
-    }
-  }
-  return isDone
 }
 
 /** Compares with the kernel's own table: routes vanish when a link goes down, and an earlier run may have left some. @returns the changes made */

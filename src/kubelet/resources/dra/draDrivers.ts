@@ -10,8 +10,8 @@ import { resourceSlices } from '#client/builtIn'
 import { connectDraPlugin, type DraPluginClient, type DraVersion } from '#grpc/draPlugin'
 import { GrpcError } from '#grpc/grpcError'
 import type { KubeletBase } from '../../core/context.ts'
+import type { PluginHandler, PluginInfo } from '../../core/pluginHandler.ts'
 import { gateEnabled } from '../../core/resourceConfig.ts'
-import type { PluginHandler, PluginInfo } from '../plugins/pluginWatcher.ts'
 
 export type DeviceHealth = 'Healthy' | 'Unhealthy' | 'Unknown'
 

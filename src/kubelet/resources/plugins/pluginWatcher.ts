@@ -15,22 +15,7 @@ import { pluginRegistrationProto } from '#grpc/proto/pluginRegistration'
 import { maxSocketPath } from '#grpc/unixServer'
 import { connectUnixService } from '#grpc/unixService'
 import { listIfExists, makeDirectory } from '#host/files'
-
-export interface PluginInfo {
-  readonly type: string
-  readonly name: string
-  /** The socket of the plugin's service, as this process sees it. */
-  readonly endpoint: string
-  readonly supportedVersions: readonly string[]
-}
-
-/** Handles plugins of one type: 'DRAPlugin', 'CSIPlugin'. */
-export interface PluginHandler {
-  readonly type: string
-  /** @throws Error that is sent to a plugin that cannot be used */
-  register(plugin: PluginInfo): void | Promise<void>
-  deregister(plugin: PluginInfo): void
-}
+import type { PluginHandler, PluginInfo } from '../../core/pluginHandler.ts'
 
 export interface PluginWatcherDeps {
   readonly clock: Clock
@@ -54,6 +39,8 @@ interface Known {
   /** Identity of the socket file: another file of the same name is another plugin. */
   readonly identity: string
   plugin: PluginInfo | undefined
+  /** A plugin may take minutes to answer, and others do not wait for it. */
+  introduction: Promise<void> | undefined
   retryAtMs: number
   retryMs: number
 }
@@ -68,16 +55,16 @@ export async function watchPlugins(deps: PluginWatcherDeps, signal: AbortSignal)
   const count = pluginCounter(deps)
   try {
     while (!signal.aborted) {
-      await reconcile(deps, known, signal)
+      await reconcile(deps, known, bell.ring)
       count(known)
-      const dueMs = [...known.values()].flatMap(({ plugin, retryAtMs }) => (plugin ? [] : [retryAtMs - clock.now()]))
+      const dueMs = [...known.values()].flatMap(({ plugin, introduction, retryAtMs }) => (plugin || introduction ? [] : [retryAtMs - clock.now()]))
       const timer = clock.timer(Math.max(1, least(dueMs, rescanMs)), bell.ring)
       await bell.wait(signal)
       timer.cancel()
     }
   } finally {
     watcher?.close()
-    for (const { plugin } of known.values()) if (plugin) forget(deps, plugin)
+    await Promise.all([...known.values()].map(({ introduction }) => introduction))
   }
 }
 
@@ -116,31 +103,40 @@ async function socketsIn(directory: string): Promise<Map<string, string>> {
   for (const name of (await listIfExists(directory)).sort()) {
     if (name.startsWith('.') || found.size >= maxPlugins) continue
     const stats = await lstat(join(directory, name)).catch(() => undefined)
-    if (stats?.isSocket()) found.set(name, `${stats.ino}/${stats.ctimeMs}`)
+    // A plugin may change the mode of its socket once it listens: that is no other socket.
+    if (stats?.isSocket()) found.set(name, `${stats.ino}/${stats.birthtimeMs}`)
   }
   return found
 }
 
-async function reconcile(deps: PluginWatcherDeps, known: Map<string, Known>, signal: AbortSignal): Promise<void> {
-  const { clock, log, directory } = deps
+async function reconcile(deps: PluginWatcherDeps, known: Map<string, Known>, changed: () => void): Promise<void> {
+  const { clock, directory } = deps
   const sockets = await socketsIn(directory)
-  for (const [name, { identity, plugin }] of known) {
-    if (sockets.get(name) === identity) continue
+  for (const [name, { identity, plugin, introduction }] of known) {
+    // One at a time: what is introduced now is forgotten before the next socket of that name is introduced.
+    if (introduction || sockets.get(name) === identity) continue
     known.delete(name)
     if (plugin) forget(deps, plugin)
   }
   for (const [name, identity] of sockets) {
-    const entry = known.get(name) ?? { identity, plugin: undefined, retryAtMs: 0, retryMs: firstRetryMs }
+    const entry = known.get(name) ?? { identity, plugin: undefined, introduction: undefined, retryAtMs: 0, retryMs: firstRetryMs }
     known.set(name, entry)
-    if (entry.plugin || clock.now() < entry.retryAtMs || signal.aborted) continue
-    try {
-      entry.plugin = await introduce(deps, join(directory, name))
-      log.info('Registered a plugin', { type: entry.plugin.type, plugin: entry.plugin.name })
-    } catch (error) {
-      log.warn('Registering a plugin failed', { socket: name, error: messageOf(error) })
-      entry.retryAtMs = clock.now() + entry.retryMs
-      entry.retryMs = Math.min(maxRetryMs, entry.retryMs * 2)
-    }
+    if (entry.plugin || entry.introduction || clock.now() < entry.retryAtMs) continue
+    entry.introduction = tryIntroduce(deps, name, entry).then(changed)
+  }
+}
+
+async function tryIntroduce(deps: PluginWatcherDeps, name: string, entry: Known): Promise<void> {
+  const { clock, log, directory } = deps
+  try {
+    entry.plugin = await introduce(deps, join(directory, name))
+    log.info('Registered a plugin', { type: entry.plugin.type, plugin: entry.plugin.name })
+  } catch (error) {
+    log.warn('Registering a plugin failed', { socket: name, error: messageOf(error) })
+    entry.retryAtMs = clock.now() + entry.retryMs
+    entry.retryMs = Math.min(maxRetryMs, entry.retryMs * 2)
+  } finally {
+    entry.introduction = undefined
   }
 }
 

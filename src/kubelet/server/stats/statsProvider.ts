@@ -1,19 +1,17 @@
 /**
  * The statistics of the kubelet's API (L3). In order: usage.ts reads cgroups and the runtime, diskUsage.ts and volumeMeasures.ts read the disk, then
- * summary.ts formats the Summary, and resourceMetrics.ts, cadvisorMetrics.ts and volumeMetrics.ts the metrics (exposition.ts).
+ * summary.ts formats the Summary, and resourceMetrics.ts, cadvisorMetrics.ts and volumeMetrics.ts, which are loaded when they are first asked for, the metrics
+ * (exposition.ts).
  * Upstream: kubelet/server/stats (v1.36).
  */
 import type { Clock } from '#base/clock'
 import { createDisks } from '#host/blockIo'
 import type { DirectoryUsage } from '#host/directoryUsage'
 import type { KubeletView } from '../../core/kubeletView.ts'
-import { cadvisorMetricsText } from './cadvisorMetrics.ts'
 import { createDiskUsage, type DiskUsage } from './diskUsage.ts'
 import { exposition, type Sample } from './exposition.ts'
-import { resourceMetricsText } from './resourceMetrics.ts'
 import { logUsage, summaryOf, volumesOf } from './summary.ts'
 import { createUsageSource } from './usage.ts'
-import { volumeMetricsText } from './volumeMetrics.ts'
 
 export interface StatsProvider {
   /** The Summary of the v1alpha1 stats API. */
@@ -44,12 +42,16 @@ export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvi
       const writableLayers = onlyCpuAndMemory ? new Map<string, DirectoryUsage>() : await writableLayersOf(view)
       return summaryOf({ view, usage: await source.now(), disk: diskUsage(), onlyCpuAndMemory, writableLayers })
     },
-    resourceMetrics: async () => resourceMetricsText(await source.now()),
+    async resourceMetrics() {
+      const { resourceMetricsText } = await import('./resourceMetrics.ts')
+      return resourceMetricsText(await source.now())
+    },
     async cadvisorMetrics() {
       const context = view.context()
       const disks = context?.host ? createDisks() : undefined
       const [usage, usages] = await Promise.all([source.now(), disks?.usages()])
       const machine = context?.machineInfo
+      const { cadvisorMetricsText } = await import('./cadvisorMetrics.ts')
       return cadvisorMetricsText(usage, { machine, pauseImage, disks: disks && usages && { usages, deviceName: disks.deviceName } })
     },
     async logMetrics() {
@@ -69,6 +71,7 @@ export function createStatsProvider(view: KubeletView, clock: Clock): StatsProvi
       const withClaims = view.pods().filter(({ spec }) => spec.volumes?.some((one) => one.persistentVolumeClaim || one.ephemeral))
       if (withClaims.length === 0) return ''
       const volumes = await Promise.all(withClaims.map((pod) => volumesOf({ view, disk: diskUsage() }, pod, clock.now())))
+      const { volumeMetricsText } = await import('./volumeMetrics.ts')
       return volumeMetricsText(volumes.flat().map(({ stats }) => stats))
     },
   }

@@ -1,6 +1,6 @@
 /**
- * The CSINode of the node (L3): without drivers, owned by the Node, created once the Node is registered. The scheduler and CSI controllers look for it.
- * Upstream: pkg/volume/csi/csi_plugin.go initializeCSINode, pkg/volume/csi/nodeinfomanager (v1.36).
+ * The CSINode of this node (L3), which the Node owns and which exists without drivers, too: driverInstallation.ts puts drivers into it. Upstream:
+ * pkg/volume/csi/nodeinfomanager, csi_plugin.go initializeCSINode (v1.36).
  */
 
 import type { Node } from '#api/gen/types/core.v1'
@@ -13,7 +13,7 @@ import { messageOf } from '#base/messageOf'
 import { unlessAborted } from '#base/orAborted'
 import { csiNodes, nodes } from '#client/builtIn'
 import type { Client } from '#client/client'
-import type { KubeletContext } from '../core/context.ts'
+import type { KubeletContext } from '../../core/context.ts'
 
 const retryMs = 5_000
 
@@ -22,7 +22,8 @@ const annotation = 'storage.alpha.kubernetes.io/migrated-plugins'
 const migratedPlugins = ['aws-ebs', 'azure-disk', 'azure-file', 'cinder', 'gce-pd', 'portworx-volume', 'vsphere-volume']
 const annotations = { [annotation]: migratedPlugins.map((name) => `kubernetes.io/${name}`).join(',') }
 
-type Deps = Pick<KubeletContext, 'client' | 'clock' | 'log'> & { readonly config: Pick<KubeletContext['config'], 'nodeName'> }
+type Named = { readonly config: Pick<KubeletContext['config'], 'nodeName'> }
+type Deps = Pick<KubeletContext, 'client' | 'clock' | 'log'> & Named
 
 /** Resolves once the CSINode is there, or the signal has aborted. `registered` resolves once the Node exists. */
 export async function publishCsiNode({ client, clock, log, config }: Deps, registered: Promise<void>, signal: AbortSignal): Promise<void> {
@@ -39,25 +40,26 @@ export async function publishCsiNode({ client, clock, log, config }: Deps, regis
 }
 
 async function publish(client: Client, name: string, signal: AbortSignal): Promise<void> {
+  const found = await ensureCsiNode(client, name, signal)
+  if (ownValue(found.metadata.annotations, annotation) === annotations[annotation]) return
+  await client.of(csiNodes).patch({ name }, 'merge', { metadata: { annotations } }, { signal })
+}
+
+/** The Node's CSINode; created where there is none. That of an earlier Node of the name is replaced: its drivers are not this node's. */
+export async function ensureCsiNode(client: Client, name: string, signal: AbortSignal): Promise<Frozen<CSINode>> {
   const node = await client.of(nodes).get({ name }, { signal })
-  const found = await find(client, name, signal)
-  if (found && isOwnedBy(found, node)) {
-    if (ownValue(found.metadata.annotations, annotation) !== annotations[annotation]) {
-      await client.of(csiNodes).patch({ name }, 'merge', { metadata: { annotations } }, { signal })
-    }
-    return
-  }
-  // The one of an earlier Node of that name: its drivers are not this node's.
+  const found = await findCsiNode(client, name, signal)
+  if (found && isOwnedBy(found, node)) return found
   if (found) await client.of(csiNodes).delete({ name }, { preconditions: { uid: found.metadata.uid }, signal })
   const ownerReferences = [ownerReference({ ...node, apiVersion: 'v1', kind: 'Node' } as Frozen<Node>)]
-  await client.of(csiNodes).create({ metadata: { name, annotations, ownerReferences }, spec: { drivers: [] } }, { signal })
+  return client.of(csiNodes).create({ metadata: { name, annotations, ownerReferences }, spec: { drivers: [] } }, { signal })
 }
 
 function isOwnedBy({ metadata }: Frozen<CSINode>, node: Frozen<Node>): boolean {
   return (metadata.ownerReferences ?? []).some(({ kind, name, uid }) => kind === 'Node' && name === node.metadata.name && uid === node.metadata.uid)
 }
 
-async function find(client: Client, name: string, signal: AbortSignal): Promise<Frozen<CSINode> | undefined> {
+export async function findCsiNode(client: Client, name: string, signal: AbortSignal): Promise<Frozen<CSINode> | undefined> {
   try {
     return (await client.of(csiNodes).get({ name }, { signal })) as Frozen<CSINode>
   } catch (error) {

@@ -1,0 +1,315 @@
+/**
+ * Gives each VolumeSnapshot a VolumeSnapshotContent, shows in it what the content says, and deletes the content with it (L3). It knows no driver; taking.ts calls
+ * them. The contents of a group's snapshots come from groupBinding.ts. Upstream: external-snapshotter, pkg/common-controller.
+ */
+import type { PersistentVolume, PersistentVolumeClaim } from '#api/gen/types/core.v1'
+import { type Frozen, keyOf } from '#api/machinery/meta'
+import { formatQuantity, quantityOf } from '#api/machinery/quantity'
+import { messageOf } from '#base/messageOf'
+import { formatTime } from '#base/time'
+import { persistentVolumeClaims } from '#client/builtIn'
+import { readYourWrites } from '#client/cache/readYourWrites'
+import type { NewObject, ResourceClient } from '#client/client'
+import { StaleCacheError } from '#controllers/framework/reconciler'
+import { isProtected } from '#controllers/shared/protection'
+import type { CsiContext } from '../context.ts'
+import { setFinalizer } from '../finalizers.ts'
+import { secretReferenceOf } from '../secrets.ts'
+import { BoundObjects, defaultClassOf, isBeingRestored, SnapshotProblem, volumeOfClaim } from './boundObjects.ts'
+import { ownedBy, owningGroupOf } from './groupMembers.ts'
+import { type VolumeGroupSnapshot, volumeGroupSnapshotContents, volumeGroupSnapshots } from './groupTypes.ts'
+import { annotations, finalizers, snapshotSecretKeys } from './snapshotNames.ts'
+import {
+  snapshotGroup,
+  type VolumeSnapshot,
+  type VolumeSnapshotClass,
+  type VolumeSnapshotContent,
+  volumeSnapshotClasses,
+  volumeSnapshotContents,
+  volumeSnapshots,
+} from './snapshotTypes.ts'
+
+type Snapshot = Frozen<VolumeSnapshot>
+type Content = Frozen<VolumeSnapshotContent>
+
+/** The snapshot of a group has the name in its status. */
+function contentNameOf(snapshot: Snapshot): string {
+  const { metadata, spec, status } = snapshot
+  if (owningGroupOf(snapshot) !== undefined) return status?.boundVolumeSnapshotContentName ?? spec.source.volumeSnapshotContentName ?? ''
+  return spec.source.volumeSnapshotContentName ?? `snapcontent-${metadata.uid}`
+}
+
+export class Binding {
+  readonly #context: CsiContext
+  readonly #bound: BoundObjects<VolumeSnapshot, VolumeSnapshotContent>
+  readonly #claims: ResourceClient<PersistentVolumeClaim>
+  readonly #hasGroups: boolean
+
+  /** @param hasGroups the kinds of groupsnapshot.storage.k8s.io are served */
+  constructor(context: CsiContext, hasGroups: boolean) {
+    const { client, clock, informers } = context
+    this.#context = context
+    this.#hasGroups = hasGroups
+    this.#bound = new BoundObjects(context, volumeSnapshots, volumeSnapshotContents)
+    this.#claims = readYourWrites(client.of(persistentVolumeClaims), informers.of(persistentVolumeClaims), clock)
+  }
+
+  async reconcileSnapshot(key: string, signal: AbortSignal): Promise<undefined> {
+    const snapshot = this.#bound.get(key)
+    if (!snapshot) return
+    await this.#freeClaim(snapshot, signal)
+    if (snapshot.metadata.deletionTimestamp !== undefined) return this.#delete(snapshot, signal)
+    return this.#bound.attempt(snapshot, async () => this.#bind(await this.#protect(snapshot, signal), signal), signal)
+  }
+
+  /** @param enqueue the snapshot of a content that says something new */
+  async reconcileContent(key: string, enqueue: (snapshotKey: string) => void, signal: AbortSignal): Promise<undefined> {
+    const content = this.#bound.content(key)
+    const { name, namespace, uid } = content?.spec.volumeSnapshotRef ?? {}
+    if (!content || !uid) return
+    if (content.metadata.deletionTimestamp === undefined && !isProtected(content, finalizers.content)) {
+      await setFinalizer(this.#bound.contents, content, finalizers.content, true, signal)
+      return
+    }
+    const snapshot = this.#bound.get(`${namespace}/${name}`)
+    // Content without its snapshot is kept: someone may have copied it from another cluster, and the data with it.
+    if (snapshot?.metadata.uid !== uid) return
+    enqueue(`${namespace}/${name}`)
+  }
+
+  /** Checks the source, and holds the snapshot: as a source of volumes always, for its content if that goes with it. */
+  async #protect(snapshot: Snapshot, signal: AbortSignal): Promise<Snapshot> {
+    const { persistentVolumeClaimName: claim, volumeSnapshotContentName: given } = snapshot.spec.source
+    if ((claim === undefined) === (given === undefined))
+      throw new SnapshotProblem('SnapshotValidationError', 'Exactly one of PersistentVolumeClaimName and VolumeSnapshotContentName should be specified')
+    const content = this.#contentOf(snapshot)
+    const held = await setFinalizer(this.#bound.objects, snapshot, finalizers.asSource, true, signal)
+    return content?.spec.deletionPolicy === 'Delete' ? setFinalizer(this.#bound.objects, held, finalizers.bound, true, signal) : held
+  }
+
+  /** Undefined when there is none yet. @throws SnapshotProblem when it is another snapshot's, or of the other sort */
+  #contentOf(snapshot: Snapshot): Content | undefined {
+    const name = contentNameOf(snapshot)
+    const content = this.#bound.content(name)
+    if (!content) return undefined
+    const isGiven = snapshot.spec.source.volumeSnapshotContentName !== undefined
+    const [sort, other] = ['dynamically provisioned', 'pre-provisioned']
+    if (isGiven !== (content.spec.source.snapshotHandle !== undefined)) {
+      const about = isGiven
+        ? `VolumeSnapshotContent is ${sort} while expecting a ${other} one`
+        : `VolumeSnapshotContent ${name} is ${other} while expecting a ${sort} one`
+      throw new SnapshotProblem('SnapshotContentMismatch', about)
+    }
+    const { uid = '' } = content.spec.volumeSnapshotRef
+    const mayBeClaimed = uid === '' && hasName(content, snapshot)
+    if (mayBeClaimed && !isGiven && owningGroupOf(snapshot) !== undefined) throw new StaleCacheError(`content ${name} is not bound yet`)
+    if (!isOf(content, snapshot) && !(isGiven && mayBeClaimed))
+      throw new SnapshotProblem('SnapshotContentMisbound', `VolumeSnapshotContent [${name}] is bound to a different snapshot`)
+    return content
+  }
+
+  async #bind(snapshot: Snapshot, signal: AbortSignal): Promise<void> {
+    const bound = snapshot.status?.boundVolumeSnapshotContentName
+    if (snapshot.status?.readyToUse && bound !== undefined) return this.#checkReady(snapshot, bound, signal)
+    const content = this.#contentOf(snapshot)
+    if (snapshot.spec.source.volumeSnapshotContentName !== undefined) {
+      if (!content) throw new SnapshotProblem('SnapshotContentMissing', 'VolumeSnapshotContent is missing')
+      return this.#follow(snapshot, await this.#claimContent(snapshot, content, signal), signal)
+    }
+    if (owningGroupOf(snapshot) !== undefined) {
+      if (!content) throw new StaleCacheError(`detected group snapshot member ${keyOf(snapshot)} with no content, retrying`)
+      return this.#follow(snapshot, content, signal)
+    }
+    const snapshotClass = await this.#classOf(snapshot, signal)
+    await this.#follow(snapshot, content ?? (await this.#createContent(snapshot, snapshotClass, signal)), signal)
+  }
+
+  async #checkReady(snapshot: Snapshot, bound: string, signal: AbortSignal): Promise<void> {
+    const content = this.#bound.content(bound)
+    if (!content) throw new SnapshotProblem('SnapshotContentMissing', 'VolumeSnapshotContent is missing')
+    if (!isOf(content, snapshot)) throw new SnapshotProblem('SnapshotMisbound', 'VolumeSnapshotContent is not bound to the VolumeSnapshot correctly')
+    await this.#addOwner(snapshot, signal)
+  }
+
+  /** The snapshot of an administrator's content may belong to a group. */
+  async #addOwner(snapshot: Snapshot, signal: AbortSignal): Promise<void> {
+    const { namespace, name = '', resourceVersion, ownerReferences = [] } = snapshot.metadata
+    const group = owningGroupOf(snapshot) === undefined ? this.#groupOf(snapshot) : undefined
+    if (!group) return
+    const metadata = { resourceVersion, ownerReferences: [...ownerReferences, ownedBy(group)] }
+    await this.#bound.objects.patch({ namespace, name }, 'merge', { metadata }, { signal })
+  }
+
+  #groupOf(snapshot: Snapshot): Frozen<VolumeGroupSnapshot> | undefined {
+    const owner = owningGroupOf(snapshot)
+    const name = snapshot.status?.volumeGroupSnapshotName ?? owner?.name
+    if (name === undefined || !this.#hasGroups) return undefined
+    const found = this.#context.informers.of(volumeGroupSnapshots).store.get(`${snapshot.metadata.namespace}/${name}`)
+    // Another group may have the name by now.
+    return owner && found?.metadata.uid !== owner.uid ? undefined : found
+  }
+
+  /** Content that an administrator has made names the snapshot, and now its uid. */
+  async #claimContent(snapshot: Snapshot, content: Content, signal: AbortSignal): Promise<Content> {
+    const { uid } = snapshot.metadata
+    const { volumeSnapshotClassName: className } = snapshot.spec
+    if (content.spec.volumeSnapshotRef.uid === uid && (className === undefined || content.spec.volumeSnapshotClassName !== undefined)) return content
+    const spec = { volumeSnapshotRef: { ...content.spec.volumeSnapshotRef, uid }, ...(className === undefined ? {} : { volumeSnapshotClassName: className }) }
+    return this.#bound.claimContent(content, spec, signal)
+  }
+
+  async #classOf(snapshot: Snapshot, signal: AbortSignal): Promise<Frozen<VolumeSnapshotClass>> {
+    const classes = this.#context.informers.of(volumeSnapshotClasses).store
+    const { volumeSnapshotClassName: className } = snapshot.spec
+    if (className !== undefined) {
+      const found = classes.get(className)
+      const problem = `Failed to get snapshot class with error volumesnapshotclass.${snapshotGroup} "${className}" not found`
+      if (!found) throw new SnapshotProblem('GetSnapshotClassFailed', problem, false)
+      return found
+    }
+    const fail = (problem: string) => new SnapshotProblem('SetDefaultSnapshotClassFailed', `Failed to set default snapshot class with error ${problem}`, false)
+    const driver = this.#volumeOf(snapshot, fail).volume.spec.csi?.driver
+    if (driver === undefined) throw fail(`snapshotting non-CSI volumes is not supported, snapshot:${keyOf(snapshot)}`)
+    const only = defaultClassOf(classes.list(), driver, annotations.isDefault, 'snapshot', fail)
+    const { namespace, name = '', resourceVersion } = snapshot.metadata
+    const patch = { metadata: { resourceVersion }, spec: { volumeSnapshotClassName: only.metadata.name } }
+    await this.#bound.objects.patch({ namespace, name }, 'merge', patch, { signal })
+    return only
+  }
+
+  #volumeOf(snapshot: Snapshot, fail: (problem: string) => Error): { claim: Frozen<PersistentVolumeClaim>; volume: Frozen<PersistentVolume> } {
+    const { informers } = this.#context
+    const name = snapshot.spec.source.persistentVolumeClaimName ?? ''
+    const claim = informers.of(persistentVolumeClaims).store.get(`${snapshot.metadata.namespace}/${name}`)
+    if (!claim) throw fail(`failed to retrieve PVC ${name} from the lister: "persistentvolumeclaim \\"${name}\\" not found"`)
+    return { claim, volume: volumeOfClaim(this.#context, claim, 'snapshot', fail) }
+  }
+
+  async #createContent(snapshot: Snapshot, snapshotClass: Frozen<VolumeSnapshotClass>, signal: AbortSignal): Promise<Content> {
+    const fail = (problem: string) => new SnapshotProblem('SnapshotContentCreationFailed', `Failed to create snapshot content with error ${problem}`)
+    const { claim, volume } = this.#volumeOf(snapshot, (problem) =>
+      fail(`failed to get input parameters to create snapshot ${snapshot.metadata.name}: ${JSON.stringify(problem)}`),
+    )
+    if (!volume.spec.csi) throw fail(`cannot find CSI PersistentVolumeSource for volume ${volume.metadata.name}`)
+    if (claim.metadata.deletionTimestamp && !isProtected(claim, finalizers.claim))
+      throw fail(`snapshot controller failed to update ${claim.metadata.name} on API server: cannot add finalizer on claim because it is being deleted`)
+    // The claim stays until the snapshot is taken.
+    await setFinalizer(this.#claims, claim, finalizers.claim, true, signal)
+    let content: NewObject<VolumeSnapshotContent>
+    try {
+      content = contentFor(snapshot, snapshotClass, volume)
+    } catch (error) {
+      throw fail(messageOf(error))
+    }
+    const created = await this.#bound.createContent(content, (error) => fail(messageOf(error)), signal)
+    this.#bound.events.event(snapshot, 'Normal', 'CreatingSnapshot', `Waiting for a snapshot ${keyOf(snapshot)} to be created by the CSI driver.`)
+    return created
+  }
+
+  /** The snapshot shows what its content says. */
+  async #follow(snapshot: Snapshot, { metadata, status: said = {} }: Content, signal: AbortSignal): Promise<void> {
+    const old = snapshot.status
+    const creationTime = old?.creationTime ?? (said.creationTime === undefined ? undefined : formatTime(said.creationTime / 1e6))
+    const restoreSize = said.restoreSize === undefined ? old?.restoreSize : formatQuantity(quantityOf(said.restoreSize, 'BinarySI'))
+    const volumeGroupSnapshotName = old?.volumeGroupSnapshotName ?? this.#groupOfHandle(snapshot, said.volumeGroupSnapshotHandle)
+    const next = {
+      boundVolumeSnapshotContentName: old?.boundVolumeSnapshotContentName ?? metadata.name,
+      readyToUse: said.readyToUse ?? false,
+      ...(creationTime === undefined ? {} : { creationTime }),
+      ...(restoreSize === undefined ? {} : { restoreSize }),
+      ...(volumeGroupSnapshotName === undefined ? {} : { volumeGroupSnapshotName }),
+      error: said.error ?? null,
+    }
+    await this.#bound.follow(snapshot, next, 'Snapshot', `Snapshot ${keyOf(snapshot)}`, signal)
+  }
+
+  /** The group of the snapshot's namespace that has the handle now, or had it. @throws StaleCacheError while no content of a group has the handle */
+  #groupOfHandle({ metadata }: Snapshot, handle: string | undefined): string | undefined {
+    if (handle === undefined || !this.#hasGroups) return undefined
+    const { informers } = this.#context
+    const references = informers
+      .of(volumeGroupSnapshotContents)
+      .store.list()
+      .flatMap(({ spec, status }) => (status?.volumeGroupSnapshotHandle === handle ? [spec.volumeGroupSnapshotRef] : []))
+    const groups = informers.of(volumeGroupSnapshots).store
+    const isThere = ({ namespace, name, uid }: (typeof references)[number]) =>
+      namespace === metadata.namespace && groups.get(`${namespace}/${name}`)?.metadata.uid === uid
+    const found = references.find(isThere) ?? references[0]
+    if (!found) throw new StaleCacheError(`no content of a group snapshot has the handle ${handle}`)
+    return found.name
+  }
+
+  async #freeClaim(snapshot: Snapshot, signal: AbortSignal): Promise<void> {
+    const { informers } = this.#context
+    const { namespace } = snapshot.metadata
+    const name = snapshot.spec.source.persistentVolumeClaimName
+    const claim = name === undefined ? undefined : informers.of(persistentVolumeClaims).store.get(`${namespace}/${name}`)
+    if (!claim || !isProtected(claim, finalizers.claim)) return
+    const isUsed = this.#bound
+      .list()
+      .some(({ metadata, spec, status }) => metadata.namespace === namespace && spec.source.persistentVolumeClaimName === name && !status?.readyToUse)
+    if (!isUsed) await setFinalizer(this.#claims, claim, finalizers.claim, false, signal)
+  }
+
+  /** The snapshot stays until its content has gone, unless the content is kept, and as long as its group. */
+  async #delete(snapshot: Snapshot, signal: AbortSignal): Promise<undefined> {
+    const holding = [finalizers.inGroup, finalizers.asSource, finalizers.bound]
+    if (!holding.some((finalizer) => isProtected(snapshot, finalizer))) return
+    const found = this.#bound.content(snapshot.status?.boundVolumeSnapshotContentName ?? contentNameOf(snapshot))
+    const content = found && isOf(found, snapshot) ? found : undefined
+    if (content && isBeingRestored(this.#context, snapshot))
+      this.#refuseDeletion(
+        snapshot,
+        'Snapshot is being used to restore a PVC',
+        `snapshot ${keyOf(snapshot)} is in use (being used to restore a PVC), will retry deletion`,
+      )
+    const group = this.#groupOf(snapshot)
+    if (group) {
+      const whole = 'Deleting the group snapshot will trigger the deletion of all the individual volume snapshots that are part of the group.'
+      const problem = `deletion of the individual volume snapshot ${keyOf(snapshot)} is not allowed as it belongs to group snapshot ${keyOf(group)}. ${whole}`
+      this.#refuseDeletion(snapshot, problem, problem)
+    }
+    const goesAlong = content?.spec.deletionPolicy === 'Delete'
+    if (content) await this.#bound.markDeleted(content, annotations.beingDeleted, signal)
+    const failure = ['SnapshotContentObjectDeleteError', 'Failed to delete snapshot content API object'] as const
+    if (content && goesAlong) await this.#bound.deleteContent(snapshot, content, failure, signal)
+    let freed = snapshot
+    for (const finalizer of holding)
+      if (finalizer !== finalizers.bound || !goesAlong) freed = await setFinalizer(this.#bound.objects, freed, finalizer, false, signal)
+  }
+
+  #refuseDeletion(snapshot: Snapshot, event: string, problem: string): never {
+    this.#bound.events.event(snapshot, 'Warning', 'SnapshotDeletePending', event)
+    throw new Error(problem)
+  }
+}
+
+const hasName = ({ spec }: Content, { metadata }: Snapshot) =>
+  spec.volumeSnapshotRef.name === metadata.name && spec.volumeSnapshotRef.namespace === metadata.namespace
+const isOf = (content: Content, snapshot: Snapshot) => hasName(content, snapshot) && content.spec.volumeSnapshotRef.uid === snapshot.metadata.uid
+
+function contentFor(
+  snapshot: Snapshot,
+  { metadata, driver, deletionPolicy, parameters = {} }: Frozen<VolumeSnapshotClass>,
+  { spec }: Frozen<PersistentVolume>,
+) {
+  const { namespace = '', name = '', uid, resourceVersion } = snapshot.metadata
+  const contentName = contentNameOf(snapshot)
+  const forNamespace = new Map([
+    ['volumesnapshotcontent.name', contentName],
+    ['volumesnapshot.namespace', namespace],
+  ])
+  const tokens = { forNamespace, forName: new Map([...forNamespace, ['volumesnapshot.name', name]]) }
+  const secret = secretReferenceOf(parameters, snapshotSecretKeys.take, snapshotSecretKeys.take, tokens)
+  const ofSecret = secret && { annotations: { [annotations.secretName]: secret.name, [annotations.secretNamespace]: secret.namespace } }
+  return {
+    metadata: { name: contentName, ...ofSecret },
+    spec: {
+      ...{ driver, deletionPolicy },
+      source: { volumeHandle: spec.csi?.volumeHandle },
+      volumeSnapshotClassName: metadata.name,
+      volumeSnapshotRef: { apiVersion: `${snapshotGroup}/v1`, kind: 'VolumeSnapshot', namespace, name, uid, resourceVersion },
+      ...(spec.volumeMode ? { sourceVolumeMode: spec.volumeMode } : {}),
+    },
+  }
+}
