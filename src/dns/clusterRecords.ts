@@ -5,6 +5,7 @@
 import type { Service } from '#api/gen/types/core.v1'
 import type { Endpoint, EndpointSlice } from '#api/gen/types/discovery.v1'
 import { isHeadless } from '#api/helpers/services'
+import { formatIp, parseIp } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 import type { DnsRecord } from './message.ts'
 
@@ -107,15 +108,15 @@ function lookUpHeadless(slices: readonly Frozen<EndpointSlice>[], base: string, 
   return records.length === 0 ? nothing : { exists: true, records, additional }
 }
 
-/** `10-244-0-7.namespace.pod.zone`: any address of an existing namespace, whether a pod has it or not (pods insecure). */
+/** `10-244-0-7.namespace.pod.zone`, or an IPv6 address with dashes for its colons: any address of an existing namespace, whether a pod has it or not (pods insecure). */
 function lookUpPod(view: ClusterView, name: string, labels: readonly string[], type: string): Lookup {
   const [address, namespace] = labels.length === 1 ? [undefined, labels[0]] : labels.length === 2 ? labels : [undefined, undefined]
   if (labels.length === 0) return empty
   if (namespace === undefined || !view.namespaceExists(namespace)) return nothing
   if (address === undefined) return empty
-  const ipv4 = /^\d+-\d+-\d+-\d+$/.test(address) ? address.replaceAll('-', '.') : undefined
-  if (!ipv4 || ipv4.split('.').some((part) => Number(part) > 255)) return nothing
-  return { exists: true, records: addressRecords(name, [ipv4], type) }
+  const isIpv4 = /^\d+-\d+-\d+-\d+$/.test(address)
+  const ip = parseIp(address.replaceAll('-', isIpv4 ? '.' : ':'))
+  return ip ? { exists: true, records: addressRecords(name, [formatIp(ip)], type) } : nothing
 }
 
 /** The names of an address, from in-addr.arpa or ip6.arpa. */
@@ -134,7 +135,10 @@ export function reverseLookUp(view: ClusterView, zone: string, name: string): re
 
 function addressOfReverseName(name: string): string | undefined {
   const ipv4 = /^(\d+)\.(\d+)\.(\d+)\.(\d+)\.in-addr\.arpa$/.exec(name)
-  return ipv4 ? `${ipv4[4]}.${ipv4[3]}.${ipv4[2]}.${ipv4[1]}` : undefined
+  if (ipv4) return `${ipv4[4]}.${ipv4[3]}.${ipv4[2]}.${ipv4[1]}`
+  if (!/^([0-9a-f]\.){32}ip6\.arpa$/.test(name)) return undefined
+  const digits = name.split('.').slice(0, 32).reverse().join('')
+  return formatIp({ family: 6, value: BigInt(`0x${digits}`) })
 }
 
 /** The hostname that the endpoint gives itself, else its address with dashes. */

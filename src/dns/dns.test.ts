@@ -12,7 +12,7 @@ import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import { type ClusterView, lookUp, reverseLookUp } from './clusterRecords.ts'
 import { runDnsServer } from './dnsServer.ts'
-import { readQuestion, writeAnswer } from './message.ts'
+import { type DnsQuestion, readQuestion, writeAnswer } from './message.ts'
 import { createForwardPlugin, upstreamServers } from './plugins/forward.ts'
 import { createKubernetesPlugin } from './plugins/kubernetes.ts'
 
@@ -39,13 +39,21 @@ const dbSlice: EndpointSlice = {
   ],
   ports: [{ name: 'pg', port: 5432, protocol: 'TCP' }],
 }
-const all = [web, db, out]
+const dual = service('dual', { clusterIP: '10.96.0.11', clusterIPs: ['10.96.0.11', 'fd00:96::b'], ports: [{ name: 'http', port: 80 }] })
+const dbSliceIpv6: EndpointSlice = {
+  ...dbSlice,
+  metadata: { name: 'heads-1', namespace: 'd', labels: { 'kubernetes.io/service-name': 'heads' } },
+  addressType: 'IPv6',
+  endpoints: [{ addresses: ['fd00:244::5'], conditions: { ready: true } }],
+}
+const heads = service('heads', { clusterIP: 'None', clusterIPs: ['None'], ports: [{ name: 'pg', port: 5432 }] })
+const all = [web, db, out, dual, heads]
 const view: ClusterView = {
   service: (namespace, name) => all.find((one) => one.metadata.namespace === namespace && one.metadata.name === name),
-  slices: (namespace, name) => (namespace === 'd' && name === 'db' ? [dbSlice] : []),
+  slices: (namespace, name) => [dbSlice, dbSliceIpv6].filter(({ metadata }) => namespace === 'd' && metadata.labels?.['kubernetes.io/service-name'] === name),
   namespaceExists: (name) => name === 'd',
   servicesByIp: (ip) => all.filter((one) => one.spec.clusterIPs?.includes(ip)),
-  slicesByIp: (ip) => (ip === '10.244.0.5' ? [dbSlice] : []),
+  slicesByIp: (ip) => (ip === '10.244.0.5' ? [dbSlice] : ip === 'fd00:244::5' ? [dbSliceIpv6] : []),
 }
 
 /** The interesting part of each record. */
@@ -84,6 +92,31 @@ const cases: { name: string; type: string; want: string[] | 'no such name' }[] =
   { name: 'dns-version.cluster.local', type: 'TXT', want: ['1.1.0'] },
 ]
 for (const c of cases) test(`SVC-12 ${c.type} ${c.name}`, () => assert.deepEqual(short(c.name, c.type), c.want))
+
+const dualStack: typeof cases = [
+  { name: 'dual.d.svc.cluster.local', type: 'A', want: ['10.96.0.11'] },
+  { name: 'dual.d.svc.cluster.local', type: 'AAAA', want: ['fd00:96::b'] },
+  { name: 'heads.d.svc.cluster.local', type: 'AAAA', want: ['fd00:244::5'] },
+  { name: 'heads.d.svc.cluster.local', type: 'A', want: [] },
+  { name: 'fd00-244--5.heads.d.svc.cluster.local', type: 'AAAA', want: ['fd00:244::5'] },
+  { name: 'fd00-244--5.d.pod.cluster.local', type: 'AAAA', want: ['fd00:244::5'] },
+  { name: 'fd00-244--5.d.pod.cluster.local', type: 'A', want: [] },
+  { name: 'fd00-244--5--6.d.pod.cluster.local', type: 'AAAA', want: 'no such name' },
+]
+for (const c of dualStack) test(`NET-08 ${c.type} ${c.name}`, () => assert.deepEqual(short(c.name, c.type), c.want))
+
+test('NET-08 ip6.arpa names lead to Services and endpoints, and names outside the cluster go to the next plugin', async () => {
+  const plugin = createKubernetesPlugin(view, zone)
+  const ask = async (digits: string) => {
+    const name = `${[...digits].reverse().join('.')}.ip6.arpa`
+    const answer = await plugin.resolve({ name, type: 'PTR', nameAsAsked: name } as DnsQuestion, Buffer.alloc(0), 'udp')
+    return answer && 'answers' in answer ? answer.answers.map((record) => ('target' in record ? record.target : '')) : undefined
+  }
+  assert.deepEqual(await ask('fd00009600000000000000000000000b'), ['dual.d.svc.cluster.local'])
+  assert.deepEqual(await ask('fd000244000000000000000000000005'), ['fd00-244--5.heads.d.svc.cluster.local'])
+  assert.equal(await ask('fd000244000000000000000000000006'), undefined)
+  assert.equal(await ask('fd00'), undefined)
+})
 
 test('SVC-12 reverse names of cluster IPs and endpoints', () => {
   const names = (name: string) => reverseLookUp(view, zone, name).map((record) => ('target' in record ? record.target : ''))

@@ -9,7 +9,7 @@ import { LruCache } from '#base/lruCache'
 import { endpointSlices, services } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { type Endpoint, endpointsOf } from './model/endpoints.ts'
-import type { BackendRef } from './model/parsedIngress.ts'
+import type { BackendRef } from './model/route.ts'
 import { Backend } from './proxy/backend.ts'
 
 /** Services whose endpoints are kept; the others are worked out again. */

@@ -6,18 +6,20 @@ import type { SecureContext } from 'node:tls'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import type { Ingress } from '#api/gen/types/networking.v1'
 import { semanticEqual } from '#api/machinery/equality'
-import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+import { type Frozen, keyOf } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import { createWakeUp } from '#base/wakeUp'
 import { endpointSlices, ingressClasses, ingresses, secrets, services } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createBackendPools, serviceKeyOf } from './backendPools.ts'
+import { createPauses, deferred, onEach } from './following.ts'
 import { isOurs, type OwnClasses, ownClasses } from './model/ingressClass.ts'
 import { type ParsedIngress, parseIngress, shortened } from './model/parsedIngress.ts'
+import type { BackendRef, Route } from './model/route.ts'
 import { RoutingTable } from './model/routingTable.ts'
+import type { Backend } from './proxy/backend.ts'
 import { createCertificateReader, tlsSecretType } from './proxy/certificates.ts'
-import type { Router } from './proxy/proxyDeps.ts'
 
 export interface ClusterRoutesDeps {
   readonly informers: SharedInformerFactory
@@ -25,8 +27,10 @@ export interface ClusterRoutesDeps {
   readonly log: Logger
 }
 
-export interface ClusterRoutes extends Router {
+export interface ClusterRoutes {
   readonly table: RoutingTable
+  route(host: string, path: string): Route | undefined
+  backendOf(ref: BackendRef): Backend
   /** The certificate for a server name; undefined: there is none that can be used. */
   certificateOf(serverName: string): SecureContext | undefined
   /** Why parts of the Ingress are not served, its certificates included. Certificates that no client has asked for are read now. */
@@ -38,9 +42,6 @@ export interface ClusterRoutes extends Router {
   readonly ready: Promise<void>
   run(signal: AbortSignal): Promise<void>
 }
-
-/** A turn of the loop ends after this long. */
-const turnMs = 8
 
 export function createClusterRoutes({ informers, clock, log }: ClusterRoutesDeps): ClusterRoutes {
   const sources = sourcesOf(informers)
@@ -87,7 +88,7 @@ export function createClusterRoutes({ informers, clock, log }: ClusterRoutesDeps
     table,
     ready,
     route: (host, path) => table.route(host, path),
-    backendOf: ({ backend }) => pools.backendOf(backend),
+    backendOf: pools.backendOf,
     certificateOf: (serverName) => {
       const secret = sources.secrets.store.get(table.certificate(serverName.toLowerCase()) ?? '')
       return secret && reader.load(secret).context
@@ -147,44 +148,20 @@ interface Notes {
 /** @returns a function that ends it */
 function follow({ ingresses: all, classes, services: ofServices, slices, secrets: ofSecrets }: ReturnType<typeof sourcesOf>, notes: Notes): () => void {
   const noteAll = () => notes.note(all.store.keys())
-  const each = <T extends KubeObject>(take: (object: Frozen<T>) => void) => ({
-    onAdd: take,
-    onUpdate: (_: Frozen<T>, now: Frozen<T>) => take(now),
-    onDelete: take,
-  })
   const registrations = [
     classes.addHandler({ onAdd: noteAll, onUpdate: noteAll, onDelete: noteAll }),
-    all.addHandler(each((ingress) => notes.note([keyOf(ingress)]))),
-    ofServices.addHandler(each((service) => notes.refresh(keyOf(service)))),
+    all.addHandler(onEach((ingress) => notes.note([keyOf(ingress)]))),
+    ofServices.addHandler(onEach((service) => notes.refresh(keyOf(service)))),
     slices.addHandler({
-      ...each<EndpointSlice>((slice) => notes.refresh(serviceKeyOf(slice))),
+      ...onEach<EndpointSlice>((slice) => notes.refresh(serviceKeyOf(slice))),
       onUpdate: (old, now) => {
         notes.refresh(serviceKeyOf(now))
         if (serviceKeyOf(old) !== serviceKeyOf(now)) notes.refresh(serviceKeyOf(old))
       },
     }),
-    ofSecrets.addHandler(each((secret) => notes.noteSecret(keyOf(secret)))),
+    ofSecrets.addHandler(onEach((secret) => notes.noteSecret(keyOf(secret)))),
   ]
   return () => {
     for (const registration of registrations) registration.remove()
   }
-}
-
-/** Gives the event loop back when the turn has become long. */
-function createPauses(clock: Clock): () => Promise<void> | undefined {
-  let since = clock.monotonicMs()
-  return () => {
-    if (clock.monotonicMs() - since < turnMs) return undefined
-    return clock.turn().then(() => {
-      since = clock.monotonicMs()
-    })
-  }
-}
-
-function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve = () => {}
-  const promise = new Promise<void>((done) => {
-    resolve = done
-  })
-  return { promise, resolve }
 }

@@ -19,7 +19,8 @@ export interface ApplyDeps {
 /** Brings the host to the model of one family, touching only what changed. */
 export type ApplyFamily = (model: FamilyModel) => Promise<void>
 
-const retryMs = { initial: 500, max: 30_000 }
+/** The back-off after failures: doubled each time. */
+export const retryMs = { initial: 500, max: 30_000 }
 
 /** Returns when the signal has aborted. */
 export async function applyModels(apply: ApplyFamily, deps: ApplyDeps, models: ProxyModels, signal: AbortSignal): Promise<void> {

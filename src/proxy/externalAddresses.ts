@@ -5,7 +5,7 @@
  * plugin DenyServiceExternalIPs removes.
  */
 import type { Service } from '#api/gen/types/core.v1'
-import { cidrContains, formatIp, isLinkLocalMulticast, isLinkLocalUnicast, isLoopback, isUnspecified, parseCidr, parseIp } from '#api/machinery/ip'
+import { cidrContains, formatIp, isIpv6, isLinkLocalMulticast, isLinkLocalUnicast, isLoopback, isUnspecified, parseCidr, parseIp } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 
 export interface ExternalAddresses {
@@ -38,8 +38,8 @@ export function addressRule(services: readonly Frozen<Service>[], ranges: readon
 }
 
 /** The external addresses of a Service that are served, in the family. */
-export function externalAddresses(service: Frozen<Service>, rule: AddressRule, isIpv6: boolean): ExternalAddresses {
-  const usable = (ips: readonly string[]) => [...new Set(ips)].filter((ip) => ip.includes(':') === isIpv6 && rule(ip) === undefined)
+export function externalAddresses(service: Frozen<Service>, rule: AddressRule, ofIpv6: boolean): ExternalAddresses {
+  const usable = (ips: readonly string[]) => [...new Set(ips)].filter((ip) => isIpv6(ip) === ofIpv6 && rule(ip) === undefined)
   return { externalIps: usable(service.spec.externalIPs ?? []), loadBalancerIps: usable(ingressIps(service)) }
 }
 

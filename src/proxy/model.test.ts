@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import type { Service, ServiceSpec } from '#api/gen/types/core.v1'
 import type { Endpoint, EndpointSlice } from '#api/gen/types/discovery.v1'
 import { renderTable } from '#host/nftables'
-import { buildModel, type Family, type FamilyModel, type ServiceRule } from './model.ts'
-import { renderServices } from './modes/nftables.ts'
+import { buildModel, EarlierRules, type Family, type FamilyModel, type ServiceRule } from './model.ts'
+import { renderServices, renderSteps } from './modes/nftables.ts'
 import { staleFlows } from './staleFlows.ts'
 import type { NodePlace } from './topology.ts'
 
@@ -126,6 +126,49 @@ test('SVC-06 an unchanged model writes nothing, one more endpoint touches only i
     script,
   )
   assert.match(script, /numgen random mod 2 vmap/)
+})
+
+test('SVC-06 one changed Service makes new rules for itself alone, and its rules alone are rendered again', () => {
+  const many = Array.from({ length: 50 }, (_, i) => service({ clusterIP: `10.96.1.${i}`, clusterIPs: [`10.96.1.${i}`] }, `s${i}`))
+  const slices = many.map((_, i) => slice([ready(`10.0.0.${i}`, 'n1')], 8080, `s${i}`))
+  const earlier = new EarlierRules()
+  const next = () => {
+    const sources = { services: many, slices, place: { nodeName: 'n1' }, clusterCidrs: ['10.0.0.0/16'], serviceCidrs: ['10.96.0.0/16'] }
+    return buildModel(sources, ['IPv4'], undefined, earlier)[0] as FamilyModel
+  }
+  const rendered = { IPv4: new WeakMap(), IPv6: new WeakMap() }
+  let steps = 0
+  const render = (one: FamilyModel) => {
+    const work = renderSteps(one, rendered)
+    for (let step = work.next(); ; step = work.next()) {
+      if (step.done) return step.value
+      steps++
+    }
+  }
+  const first = next()
+  const before = render(first)
+  // Between two Services the work can wait for other turns.
+  assert.equal(steps, 50)
+  slices[7] = slice([ready('10.0.9.9', 'n2')], 8080, 's7')
+  const second = next()
+  assert.deepEqual(
+    second.rules.filter((rule, i) => rule !== first.rules[i]).map((rule) => rule.service),
+    ['d/s7'],
+  )
+  const after = render(second)
+  const changed = [...after.chains].filter(([name, lines]) => before.chains.get(name) !== lines).map(([name]) => name)
+  assert.ok(changed.length > 0 && changed.every((name) => name.includes('d/s7/')), changed.join())
+  assert.deepEqual(after, renderServices(second))
+})
+
+test('SVC-06 a Service whose external address another one takes over gets new rules', () => {
+  const earlier = new EarlierRules()
+  const withExternal = service({ externalIPs: ['198.51.100.9'] }, 'a')
+  const rulesWith = (services: Service[]) =>
+    buildModel({ services, slices: [], place: { nodeName: 'n1' }, clusterCidrs: [], serviceCidrs: [] }, ['IPv4'], undefined, earlier)[0]?.rules
+  assert.deepEqual(rulesWith([withExternal])?.[0]?.externalIps, ['198.51.100.9'])
+  const owner = service({ clusterIP: '198.51.100.9', clusterIPs: ['198.51.100.9'] }, 'b')
+  assert.deepEqual(rulesWith([withExternal, owner])?.[0]?.externalIps, [])
 })
 
 test('SVC-06 a service that loses its last endpoint is refused instead of balanced', () => {

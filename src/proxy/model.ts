@@ -5,9 +5,9 @@
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
 import type { EndpointHints, EndpointSlice, Endpoint as SliceEndpoint } from '#api/gen/types/discovery.v1'
 import { externalPolicyLocal, hasClusterIp, internalPolicyLocal, loadBalancerSourceRanges } from '#api/helpers/services'
-import { parseCidr, parseIp } from '#api/machinery/ip'
+import { isIpv6, parseCidr, parseIp } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
-import { type AddressRule, addressRule, externalAddresses, withoutConflicts } from './externalAddresses.ts'
+import { type AddressRule, addressRule, type ExternalAddresses, externalAddresses, withoutConflicts } from './externalAddresses.ts'
 import { type NodePlace, nearest } from './topology.ts'
 
 export type Protocol = 'tcp' | 'udp' | 'sctp'
@@ -78,19 +78,47 @@ export interface ModelSources {
   readonly serviceCidrs: readonly string[]
 }
 
-const inFamily = (family: Family) => (address: string) => address.includes(':') === (family === 'IPv6')
+const inFamily = (family: Family) => (address: string) => isIpv6(address) === (family === 'IPv6')
 
-/** @param rule which external addresses are served */
-export function buildModel(sources: ModelSources, families: readonly Family[], rule: AddressRule = addressRule(sources.services, [])): ProxyModel {
-  return families.map((family) => ({
+/** The rules of each Service in the model before, and what they were made of. */
+export class EarlierRules {
+  #before = new Map<string, { readonly inputs: readonly unknown[]; readonly rules: readonly ServiceRule[] }>()
+  #now = new Map<string, { readonly inputs: readonly unknown[]; readonly rules: readonly ServiceRule[] }>()
+
+  /** Rules of the same inputs are the same objects as before. */
+  take(key: string, inputs: readonly unknown[], make: () => readonly ServiceRule[]): readonly ServiceRule[] {
+    const before = this.#before.get(key)
+    const isSame = before?.inputs.length === inputs.length && before.inputs.every((input, i) => input === inputs[i])
+    const entry = isSame ? before : { inputs, rules: make() }
+    this.#now.set(key, entry)
+    return entry.rules
+  }
+
+  /** Keeps what the model that is complete now took, and nothing older. */
+  turn(): void {
+    this.#before = this.#now
+    this.#now = new Map()
+  }
+}
+
+/** @param rule which external addresses are served @param earlier rules to take over; absent: all are made */
+export function buildModel(
+  sources: ModelSources,
+  families: readonly Family[],
+  rule: AddressRule = addressRule(sources.services, []),
+  earlier = new EarlierRules(),
+): ProxyModel {
+  const model = families.map((family) => ({
     family,
-    rules: buildRules(sources, family, rule),
+    rules: buildRules(sources, family, rule, earlier),
     clusterCidrs: [...new Set(sources.clusterCidrs)].filter(inFamily(family)),
     serviceCidrs: [...new Set(sources.serviceCidrs)].filter(inFamily(family)),
   }))
+  earlier.turn()
+  return model
 }
 
-function buildRules({ services, slices, place }: ModelSources, family: Family, rule: AddressRule): ServiceRule[] {
+function buildRules({ services, slices, place }: ModelSources, family: Family, rule: AddressRule, earlier: EarlierRules): ServiceRule[] {
   const byService = new Map<string, Frozen<EndpointSlice>[]>()
   for (const slice of slices) {
     const name = slice.metadata.labels?.[serviceNameLabel]
@@ -104,8 +132,16 @@ function buildRules({ services, slices, place }: ModelSources, family: Family, r
     .filter((service) => hasClusterIp(service) && service.spec.type !== 'ExternalName')
     .map((service) => ({ service, key: `${service.metadata.namespace}/${service.metadata.name}`, created: service.metadata.creationTimestamp ?? '' }))
     .sort((a, b) => (a.created !== b.created ? (a.created < b.created ? -1 : 1) : a.key < b.key ? -1 : 1))
-  const rules = oldestFirst.flatMap(({ service, key }) => rulesOf(service, byService.get(key) ?? [], place, family, rule))
-  return withoutConflicts(rules).sort((a, b) => (ruleKey(a) < ruleKey(b) ? -1 : 1))
+  const rules = oldestFirst.flatMap(({ service, key }) => {
+    const ofService = byService.get(key) ?? []
+    const external = externalAddresses(service, rule, family === 'IPv6')
+    const inputs = [service, place.zone, external.externalIps.join(), external.loadBalancerIps.join(), ...ofService]
+    return earlier.take(`${family} ${key}`, inputs, () => rulesOf(service, ofService, place, family, external))
+  })
+  return withoutConflicts(rules)
+    .map((one) => ({ key: ruleKey(one), one }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map(({ one }) => one)
 }
 
 /** Unique within a model. */
@@ -113,12 +149,18 @@ export function ruleKey(rule: ServiceRule): string {
   return `${rule.service}/${rule.protocol}/${rule.portName}`
 }
 
-function rulesOf(service: Frozen<Service>, slices: readonly Frozen<EndpointSlice>[], place: NodePlace, family: Family, rule: AddressRule): ServiceRule[] {
+function rulesOf(
+  service: Frozen<Service>,
+  slices: readonly Frozen<EndpointSlice>[],
+  place: NodePlace,
+  family: Family,
+  external: ExternalAddresses,
+): ServiceRule[] {
   const isOfFamily = inFamily(family)
   const { spec } = service
   const clusterIp = [...(spec.clusterIPs ?? []), ...(spec.clusterIP ? [spec.clusterIP] : [])].find((ip) => ip !== 'None' && isOfFamily(ip))
   if (!clusterIp) return []
-  const { externalIps, loadBalancerIps } = externalAddresses(service, rule, family === 'IPv6')
+  const { externalIps, loadBalancerIps } = external
   const sourceRanges = loadBalancerSourceRanges(service)
   return (spec.ports ?? []).map((port) => {
     const endpoints = endpointsOf(port, slices, place.nodeName)

@@ -86,6 +86,14 @@ test('SVC-06 the proxy removes what every other mode left before its own mode ru
   await withProxy([a, b, c], 'b', async () => assert.deepEqual(log, ['a cleans up', 'c cleans up', 'b runs']))
 })
 
+test('SVC-09 the proxy that is turned off removes what every mode left and runs none', async () => {
+  const log: string[] = []
+  await withProxy([new NotingMode('a', log), new NotingMode('b', log)], 'none', async ({ proxy }) => {
+    assert.deepEqual(log, ['a cleans up', 'b cleans up'])
+    assert.deepEqual(await proxy.serviceRules('default/web'), { isStopped: true, note: 'the service proxy is turned off' })
+  })
+})
+
 test('SVC-06 the proxy in mode auto takes the first mode that this host can run', async () => {
   const log: string[] = []
   await withProxy([new NotingMode('a', log, []), new NotingMode('b', log), new NotingMode('c', log)], 'auto', async () =>

@@ -6,6 +6,7 @@ import type { NodeServiceRules } from '#api/debug/nodeNetwork'
 import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { Component } from '#base/component'
+import { aborted } from '#base/orAborted'
 import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import { endpointSlices, nodes, serviceCIDRs, services } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
@@ -13,7 +14,7 @@ import type { EventRecorder } from '#client/eventRecorder'
 import type { Exec } from '#host/exec'
 import { addressRule } from './externalAddresses.ts'
 import { noteIgnoredAddresses } from './ignoredAddressEvents.ts'
-import { buildModel, type Family, type ProxyModel, type ProxyModels } from './model.ts'
+import { buildModel, EarlierRules, type Family, type ProxyModel, type ProxyModels } from './model.ts'
 import { proxyModes } from './modes/index.ts'
 import type { ProxyMode, ProxyModeDeps } from './modes/mode.ts'
 import { createShownRules, type RunningProxy } from './shownRules.ts'
@@ -31,9 +32,12 @@ export interface ProxyConfig {
   /** One range, or one of each family with a comma between. */
   readonly clusterCidr: string
   readonly serviceCidr: string
-  /** A mode's name, or 'auto' for the first that this host can run. */
+  /** A mode's name, or 'auto' for the first that this host can run, or 'none': another program serves Services, and what a mode left is removed. */
   readonly mode: string
 }
+
+/** The mode that leaves Services to another program, such as a network plugin with eBPF. */
+export const noProxyMode = 'none'
 
 const zoneLabel = 'topology.kubernetes.io/zone'
 
@@ -46,6 +50,7 @@ export interface ServiceProxy extends Component {
 }
 
 export function createProxy(deps: ProxyDeps, config: ProxyConfig): ServiceProxy {
+  if (config.mode === noProxyMode) return withoutProxy(deps)
   let running: RunningProxy | undefined
   const rulesIn = createShownRules(deps)
   const onRunning = (now: RunningProxy | undefined) => {
@@ -55,6 +60,17 @@ export function createProxy(deps: ProxyDeps, config: ProxyConfig): ServiceProxy 
     name: 'kube-proxy',
     run: (signal) => runProxy(deps, config, onRunning, signal),
     serviceRules: async (service) => (running ? rulesIn(running, service) : { isStopped: true, note: 'the service proxy does not run' }),
+  }
+}
+
+function withoutProxy(deps: ProxyDeps): ServiceProxy {
+  return {
+    name: 'kube-proxy',
+    run: async (signal) => {
+      await cleanUpOtherModes(deps, undefined)
+      await aborted(signal)
+    },
+    serviceRules: async () => ({ isStopped: true, note: 'the service proxy is turned off' }),
   }
 }
 
@@ -114,6 +130,7 @@ function followCluster(deps: ProxyDeps, config: ProxyConfig, changes: WakeUp) {
     nodeInformer.addHandler({ onAdd: followZone, onUpdate: (_, node) => followZone(node) }),
   ]
   const note = noteIgnoredAddresses(deps.events)
+  const earlier = new EarlierRules()
   return {
     synced: (signal: AbortSignal) => Promise.all(informers.map((informer) => informer.synced(signal))),
     model: (families: readonly Family[]): ProxyModel => {
@@ -123,7 +140,7 @@ function followCluster(deps: ProxyDeps, config: ProxyConfig, changes: WakeUp) {
       note(listed, rule)
       const place = { nodeName: config.nodeName, zone }
       const clusterCidrs = config.clusterCidr.split(',')
-      return buildModel({ services: listed, slices: sliceInformer.store.list(), place, clusterCidrs, serviceCidrs }, families, rule)
+      return buildModel({ services: listed, slices: sliceInformer.store.list(), place, clusterCidrs, serviceCidrs }, families, rule, earlier)
     },
     stop: () => {
       for (const registration of registrations) registration.remove()
@@ -161,7 +178,7 @@ async function usableFamilies(mode: ProxyMode, exec: Exec, obstacles: string[]):
 }
 
 /** Rules of two modes at once would send a connection through both. Upstream: platformCleanup; a failure stops nothing there either. */
-async function cleanUpOtherModes({ exec, log, modes = proxyModes }: ProxyDeps, chosen: ProxyMode): Promise<void> {
+async function cleanUpOtherModes({ exec, log, modes = proxyModes }: ProxyDeps, chosen: ProxyMode | undefined): Promise<void> {
   for (const mode of modes) {
     if (mode === chosen) continue
     await mode.cleanUp(exec).catch((error) => log.error(error, 'Failed to remove the rules of another proxy mode', { mode: mode.name }))

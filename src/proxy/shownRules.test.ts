@@ -15,7 +15,7 @@ function asking(rulesOf: NonNullable<ProxyMode['rulesOf']>, exec: Partial<Exec> 
   return { time, ask: () => shown({ mode: { name: 'a', rulesOf } as ProxyMode, model }, 'd/web') }
 }
 
-test('SVC-06 the proxy shows the rules of two Services at once, and refuses a third request with the reason', async () => {
+test('LRN-06 the proxy shows the rules of two Services at once, and refuses a third request with the reason', async () => {
   const ends: (() => void)[] = []
   const { ask } = asking(() => new Promise((resolve) => ends.push(() => resolve([]))))
   const running = [ask(), ask()]
@@ -27,7 +27,7 @@ test('SVC-06 the proxy shows the rules of two Services at once, and refuses a th
   assert.deepEqual(await again, { mode: 'a', rules: [] })
 })
 
-test('SVC-06 the programs that show the rules of a Service have four seconds together, and bounded output', async () => {
+test('LRN-06 the programs that show the rules of a Service have four seconds together, and bounded output', async () => {
   const given: ExecOptions[] = []
   const run: Exec['run'] = async (_command, _args, options = {}) => {
     given.push(options)
@@ -49,7 +49,7 @@ test('SVC-06 the programs that show the rules of a Service have four seconds tog
   assert.ok(given.every(({ maxOutputBytes = Number.POSITIVE_INFINITY }) => maxOutputBytes <= 2 ** 26))
 })
 
-test('SVC-06 the proxy cuts rules with many or long lines, and all together to less than a view may hold', async () => {
+test('LRN-06 the proxy cuts rules with many or long lines, and all together to less than a view may hold', async () => {
   const many = { place: 'many', lines: Array.from({ length: 5000 }, (_, i) => `line ${i}`) }
   const long = { place: 'long', lines: ['x'.repeat(100_000)] }
   const big = Array.from({ length: 64 }, (): ServiceRuleText => ({ place: 'big', lines: Array.from({ length: 64 }, () => 'y'.repeat(1024)) }))

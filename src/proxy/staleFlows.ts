@@ -4,6 +4,7 @@
  * two minutes long. Upstream: pkg/proxy/conntrack/cleanup.go, which leaves TCP alone and reads the whole table after each change. Here one change makes a
  * bounded number of filters: beyond it, wider ones, which also delete flows to endpoints that are left. Their clients get an endpoint again with the next packet.
  */
+import { isIpv6 } from '#api/machinery/ip'
 import type { ConntrackFilter } from '#host/conntrack'
 import { type ProxyEndpoint, ruleKey, type ServiceRule } from './model.ts'
 
@@ -12,12 +13,12 @@ export const maxFilters = 64
 
 /** What to delete after a change of one family's rules. */
 export function staleFlows(before: readonly ServiceRule[], now: readonly ServiceRule[]): ConntrackFilter[] {
-  const isIpv6 = [...before, ...now].some(({ clusterIp }) => clusterIp.includes(':'))
-  return [...flowsToRemovedEndpoints(before, now, isIpv6), ...flowsOfNewlyServed(before, now, isIpv6), ...unansweredTcpFlows(before, now, isIpv6)]
+  const ofIpv6 = [...before, ...now].some(({ clusterIp }) => isIpv6(clusterIp))
+  return [...flowsToRemovedEndpoints(before, now, ofIpv6), ...flowsOfNewlyServed(before, now, ofIpv6), ...unansweredTcpFlows(before, now, ofIpv6)]
 }
 
 /** UDP flows. */
-function flowsToRemovedEndpoints(before: readonly ServiceRule[], now: readonly ServiceRule[], isIpv6: boolean): readonly ConntrackFilter[] {
+function flowsToRemovedEndpoints(before: readonly ServiceRule[], now: readonly ServiceRule[], ofIpv6: boolean): readonly ConntrackFilter[] {
   const current = new Map(now.map((rule) => [ruleKey(rule), rule]))
   const exact: ConntrackFilter[] = []
   const addresses = new Set<string>()
@@ -33,20 +34,20 @@ function flowsToRemovedEndpoints(before: readonly ServiceRule[], now: readonly S
   return narrowest(
     exact,
     [...addresses].map((dstNat) => ({ protocol: 'udp', dstNat })),
-    { protocol: 'udp', isIpv6, dstNat: 'any' },
+    { protocol: 'udp', isIpv6: ofIpv6, dstNat: 'any' },
   )
 }
 
 /** UDP flows of Services that had no endpoint before. */
-function flowsOfNewlyServed(before: readonly ServiceRule[], now: readonly ServiceRule[], isIpv6: boolean): readonly ConntrackFilter[] {
+function flowsOfNewlyServed(before: readonly ServiceRule[], now: readonly ServiceRule[], ofIpv6: boolean): readonly ConntrackFilter[] {
   const earlier = new Map(before.map((rule) => [ruleKey(rule), rule]))
   const appeared = now.filter((rule) => isUdp(rule) && rule.clusterEndpoints.length > 0 && earlier.get(ruleKey(rule))?.clusterEndpoints.length === 0)
   const exact = appeared.flatMap(frontends)
   const ports = new Set(exact.map(({ origPortDst }) => origPortDst))
   return narrowest(
     exact,
-    [...ports].map((origPortDst) => ({ protocol: 'udp', isIpv6, origPortDst })),
-    { protocol: 'udp', isIpv6 },
+    [...ports].map((origPortDst) => ({ protocol: 'udp', isIpv6: ofIpv6, origPortDst })),
+    { protocol: 'udp', isIpv6: ofIpv6 },
   )
 }
 
@@ -61,16 +62,16 @@ const placeOf = ({ ip, port }: ProxyEndpoint) => `${ip} ${port}`
 /** All flows that clients have to the Service's port, by each of its addresses and its node port. */
 function frontends({ clusterIp, externalIps, port, nodePort }: ServiceRule): ConntrackFilter[] {
   const addresses = [clusterIp, ...externalIps].map((origDst) => ({ protocol: 'udp' as const, origDst, origPortDst: port }))
-  const ofNodePort = { protocol: 'udp' as const, ...(clusterIp.includes(':') ? { isIpv6: true } : {}), origPortDst: nodePort }
+  const ofNodePort = { protocol: 'udp' as const, ...(isIpv6(clusterIp) ? { isIpv6: true } : {}), origPortDst: nodePort }
   return nodePort === undefined ? addresses : [...addresses, ofNodePort]
 }
 
 /** By the endpoint's address alone: it serves no Service any more. */
-function unansweredTcpFlows(before: readonly ServiceRule[], now: readonly ServiceRule[], isIpv6: boolean): readonly ConntrackFilter[] {
+function unansweredTcpFlows(before: readonly ServiceRule[], now: readonly ServiceRule[], ofIpv6: boolean): readonly ConntrackFilter[] {
   const kept = tcpAddresses(now)
   const gone = [...tcpAddresses(before)].filter((ip) => !kept.has(ip))
   const unanswered = { protocol: 'tcp', state: 'SYN_SENT' } as const
-  return gone.length <= maxFilters ? gone.map((dstNat) => ({ ...unanswered, dstNat })) : [{ ...unanswered, isIpv6, dstNat: 'any' }]
+  return gone.length <= maxFilters ? gone.map((dstNat) => ({ ...unanswered, dstNat })) : [{ ...unanswered, isIpv6: ofIpv6, dstNat: 'any' }]
 }
 
 function tcpAddresses(rules: readonly ServiceRule[]): ReadonlySet<string> {

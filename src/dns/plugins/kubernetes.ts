@@ -11,7 +11,7 @@ export function createKubernetesPlugin(view: ClusterView, zone: string): DnsPlug
     name: 'kubernetes',
     resolve: (question) => {
       const { name, type } = question
-      if (name.endsWith('.in-addr.arpa')) {
+      if (name.endsWith('.in-addr.arpa') || name.endsWith('.ip6.arpa')) {
         const answers = reverseLookUp(view, zone, name)
         // The next plugin forwards addresses outside the cluster.
         return answers.length > 0 ? { code: 'NOERROR', authoritative: true, answers: type === 'PTR' ? answers : [] } : undefined

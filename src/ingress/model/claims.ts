@@ -1,8 +1,11 @@
-/** The Ingresses that claim one path, certificate or default backend (L3, pure), the oldest first: it has what it claims. */
+/**
+ * The Ingresses that claim one path, certificate or default backend (L3, pure), the oldest first: it has what it claims. Matches of routes share a path: the
+ * first that accepts a request has it.
+ */
 
 export interface Claimant {
   readonly key: string
-  /** Orders Ingresses from the oldest to the newest. */
+  /** Orders Ingresses from the oldest to the newest, and matches of routes by precedence. */
   readonly age: string
 }
 
@@ -19,6 +22,11 @@ export class Claims<T> {
 
   get value(): T | undefined {
     return this.#claims[0]?.value
+  }
+
+  /** The first value that is accepted. */
+  find(accepts: (value: T) => boolean): T | undefined {
+    return this.#claims.find(({ value }) => accepts(value))?.value
   }
 
   isHeldBy(key: string): boolean {

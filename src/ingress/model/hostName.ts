@@ -18,3 +18,19 @@ export function wildcardOf(host: string): string | undefined {
   const dot = host.indexOf('.')
   return dot > 0 ? `*${host.slice(dot)}` : undefined
 }
+
+/** The names that cover a host, the most specific first: itself, wildcards of one or more labels, and the empty one of all hosts. */
+export function* coveringNames(host: string): Generator<string> {
+  yield host
+  for (let dot = host.indexOf('.'); dot > 0; dot = host.indexOf('.', dot + 1)) yield `*${host.slice(dot)}`
+  if (host !== '') yield ''
+}
+
+/** There is a host that both cover. Wildcards cover one or more labels; the empty name covers all hosts. */
+export function namesIntersect(a: string, b: string): boolean {
+  return covers(a, b) || covers(b, a)
+}
+
+function covers(general: string, name: string): boolean {
+  return general === '' || general === name || (general.startsWith('*') && name.endsWith(general.slice(1)))
+}

@@ -14,6 +14,8 @@ export interface PathPattern {
 /** The most elements of a prefix. */
 export const maxElements = 64
 
+const acceptsAll = () => true
+
 export class HostRoutes<T> {
   // Many hosts have no paths of one kind, or of any.
   #exact: Map<string, Claims<T>> | undefined
@@ -25,21 +27,21 @@ export class HostRoutes<T> {
   /** The Ingresses that name the host. */
   readonly claimants = new Set<string>()
 
-  /** @param path in the form of comparablePath() */
-  match(path: string): T | undefined {
-    return this.#exact?.get(path)?.value ?? this.#longestPrefix(path) ?? this.fallback.value
+  /** @param path in the form of comparablePath() @param accepts default: every value */
+  match(path: string, accepts: (value: T) => boolean = acceptsAll): T | undefined {
+    return this.#exact?.get(path)?.find(accepts) ?? this.#longestPrefix(path, accepts) ?? this.fallback.value
   }
 
-  #longestPrefix(path: string): T | undefined {
+  #longestPrefix(path: string, accepts: (value: T) => boolean): T | undefined {
     const prefixes = this.#prefixes
     if (!prefixes) return undefined
-    let found = prefixes.get('')?.value
+    let found = prefixes.get('')?.find(accepts)
     let end = 0
     for (let elements = 1; elements <= maxElements && end < path.length; elements++) {
       const slash = path.indexOf('/', end + 1)
       end = slash < 0 ? path.length : slash
       if (end > this.#longest) break
-      found = prefixes.get(path.slice(0, end))?.value ?? found
+      found = prefixes.get(path.slice(0, end))?.find(accepts) ?? found
     }
     return found
   }

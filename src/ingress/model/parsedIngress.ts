@@ -7,13 +7,7 @@ import { type Frozen, keyOf } from '#api/machinery/meta'
 import { wildcardOf } from './hostName.ts'
 import { maxElements, type PathPattern } from './hostRoutes.ts'
 import { comparablePath } from './requestPath.ts'
-
-/** A port of a Service, by its number or its name. */
-export interface BackendRef {
-  /** `namespace/name` of the Service. */
-  readonly service: string
-  readonly port: number | string
-}
+import type { BackendRef } from './route.ts'
 
 export interface PathRule extends PathPattern {
   readonly backend: BackendRef
@@ -85,7 +79,8 @@ export function parseIngress(ingress: Frozen<Ingress>): ParsedIngress {
   }
 }
 
-function patternOf(path: Frozen<HTTPIngressPath> | undefined): PathPattern | undefined {
+/** Undefined when no path matches it. */
+export function patternOf(path: Pick<Frozen<HTTPIngressPath>, 'path' | 'pathType'> | undefined): PathPattern | undefined {
   const comparable = comparablePath(text(path?.path) || '/')
   if (comparable === undefined) return undefined
   if (path?.pathType === 'Exact') return { isExact: true, path: comparable }

@@ -7,9 +7,10 @@
 import { Claims } from './claims.ts'
 import { wildcardOf } from './hostName.ts'
 import { getOrMake, HostRoutes } from './hostRoutes.ts'
-import { type BackendRef, type CertificateOf, type ParsedIngress, shortened, shownPath } from './parsedIngress.ts'
+import { type CertificateOf, type ParsedIngress, shortened, shownPath } from './parsedIngress.ts'
+import type { BackendRef, Route } from './route.ts'
 
-export interface Route {
+export interface IngressRoute extends Route {
   /** `namespace/name`. */
   readonly ingress: string
   readonly backend: BackendRef
@@ -20,15 +21,15 @@ const stride = 200
 
 export class RoutingTable {
   readonly #ingresses = new Map<string, ParsedIngress>()
-  readonly #hosts = new Map<string, HostRoutes<Route>>()
+  readonly #hosts = new Map<string, HostRoutes<IngressRoute>>()
   readonly #certificates = new Map<string, Claims<CertificateOf>>()
   /** By Secret, the keys of the Ingresses that name it. */
   readonly #naming = new Map<string, Set<string>>()
   /** Default backends of Ingresses without rules: for all that no rule matches. */
-  readonly #catchAll = new Claims<Route>()
+  readonly #catchAll = new Claims<IngressRoute>()
 
   /** @param host as hostOf() reads it @param path as comparablePath() gives it */
-  route(host: string, path: string): Route | undefined {
+  route(host: string, path: string): IngressRoute | undefined {
     const routes = this.#hosts.get(host) ?? this.#hosts.get(wildcardOf(host) ?? '') ?? this.#hosts.get('')
     return routes?.match(path) ?? this.#catchAll.value
   }
@@ -93,7 +94,7 @@ export class RoutingTable {
   *#claim(ingress: ParsedIngress, touched: Set<string>): Generator<void> {
     const { key, defaultBackend } = ingress
     for (const [host, rules] of ingress.hosts) {
-      const routes = getOrMake(this.#hosts, host, () => new HostRoutes<Route>())
+      const routes = getOrMake(this.#hosts, host, () => new HostRoutes<IngressRoute>())
       routes.claimants.add(key)
       if (defaultBackend) routes.fallback.set(ingress, { ingress: key, backend: defaultBackend }, touched)
       for (const rule of rules) {

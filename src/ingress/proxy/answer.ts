@@ -8,18 +8,25 @@ export type ClientResponse = ServerResponse | Http2ServerResponse
 /** As the default backend of ingress-nginx answers. */
 const texts: Readonly<Record<number, string>> = { 404: 'default backend - 404' }
 
+const noContent = 204
+
 export function bodyOf(status: number): string {
   return texts[status] ?? `${status} ${STATUS_CODES[status] ?? ''}\n`
 }
 
-/** @param close the connection serves no other request afterwards */
-export function answer(response: ClientResponse, status: number, close = false): void {
+/** @param close the connection serves no other request afterwards @param headers in addition */
+export function answer(response: ClientResponse, status: number, close = false, headers: RawHeaders = []): void {
   if (response.headersSent || response.destroyed) {
     cut(response)
     return
   }
+  if (status === noContent) {
+    start(response, status, undefined, headers, close)
+    response.end()
+    return
+  }
   const body = bodyOf(status)
-  start(response, status, undefined, ['Content-Type', 'text/plain; charset=utf-8', 'Content-Length', String(Buffer.byteLength(body))], close)
+  start(response, status, undefined, ['Content-Type', 'text/plain; charset=utf-8', 'Content-Length', String(Buffer.byteLength(body)), ...headers], close)
   response.end(body)
 }
 

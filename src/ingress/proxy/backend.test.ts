@@ -46,7 +46,7 @@ test('ING-02 a request fails when its endpoint is not connected in time', async 
 })
 
 test('ING-02 each pass through a proxy adds one loop token, and all are counted', () => {
-  const origin = { remoteAddress: '1.2.3.4', authority: 'a.test', scheme: 'http', port: 80 } as const
+  const origin = { remoteAddress: '1.2.3.4', authority: 'a.test', askedAuthority: 'a.test', scheme: 'http', port: 80 } as const
   let raw: string[] = ['CDN-Loop', 'other; x']
   for (let i = 0; i < 3; i++) raw = requestHeaders(raw, origin, 'none')
   const at = raw.indexOf('CDN-Loop')

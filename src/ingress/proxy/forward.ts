@@ -8,7 +8,9 @@ import type { Socket } from 'node:net'
 import type { Timer } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
 import { answer, type ClientResponse, cut, start } from './answer.ts'
+import { forwardH2c } from './forwardH2c.ts'
 import { type Framing, requestHeaders, responseHeaders } from './headers.ts'
+import { type Mirrors, startMirrors } from './mirror.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
 import { type ClientRequest, type Destination, destinationOf } from './target.ts'
 
@@ -37,15 +39,19 @@ export function serve(deps: ProxyDeps, entrance: Entrance, request: ClientReques
   })
   request.on('error', () => {})
   response.on('error', () => {})
-  const destination = destinationOf(request, deps)
+  const destination = destinationOf(request, entrance, deps)
   response.once('finish', () => linger(deps, request))
-  if (typeof destination === 'number') {
-    answer(response, destination, deps.isDraining())
+  if (!('backend' in destination)) {
+    answer(response, destination.status, deps.isDraining(), destination.headers)
     return
   }
-  new Forwarding(deps, entrance, request, response, destination).attempt((chosen) => {
+  const onChosen = (chosen: Endpoint) => {
     endpoint = chosen
-  })
+  }
+  if (destination.route.backend?.protocol === 'h2c') {
+    const origin = originOf(entrance, request, destination)
+    forwardH2c({ deps, request, response, destination, origin, hasBody: framingOf(request) !== 'none' }, onChosen)
+  } else new Forwarding(deps, entrance, request, response, destination).attempt(onChosen)
 }
 
 class Forwarding {
@@ -57,6 +63,7 @@ class Forwarding {
   readonly #framing: Framing
   readonly #tried: Endpoint[] = []
   #outgoing: BackendRequest | undefined
+  #mirrors: Mirrors | undefined
   #isOver = false
 
   constructor(deps: ProxyDeps, entrance: Entrance, request: ClientRequest, response: ClientResponse, destination: Destination) {
@@ -66,9 +73,12 @@ class Forwarding {
     this.#response = response
     this.#destination = destination
     this.#framing = framingOf(request)
-    const { backend } = destination
+    const { backend, route } = destination
     backend.inFlight++
+    const limit = route.timeoutMs === undefined ? undefined : deps.clock.timer(route.timeoutMs, () => this.#expire())
     response.once('close', () => {
+      limit?.cancel()
+      this.#mirrors?.abandon()
       this.#isOver = true
       backend.inFlight--
       // Either all has been read, or the client is gone.
@@ -77,7 +87,7 @@ class Forwarding {
   }
 
   attempt(onChosen: (endpoint: Endpoint) => void): void {
-    const { backend, target } = this.#destination
+    const { backend, target, route } = this.#destination
     const { limits } = this.#deps
     const isTooLarge = typeof this.#framing === 'object' && Number(this.#framing.length) > limits.maxBodyBytes
     const endpoint = isTooLarge ? undefined : backend.pick(this.#tried)
@@ -95,7 +105,7 @@ class Forwarding {
         port: endpoint.port,
         method: this.#request.method,
         path: target.url,
-        headers: requestHeaders(this.#request.rawHeaders, originOf(this.#entrance, this.#request, this.#destination), this.#framing),
+        headers: requestHeaders(this.#request.rawHeaders, originOf(this.#entrance, this.#request, this.#destination), this.#framing, route.requestHeaders),
         agent: isFirst ? this.#deps.agent : this.#deps.freshAgent,
         maxHeaderSize: maxAnswerHeaderBytes,
         setHost: false,
@@ -106,6 +116,8 @@ class Forwarding {
       return
     }
     this.#outgoing = outgoing
+    const limit = route.backendTimeoutMs === undefined ? undefined : this.#deps.clock.timer(route.backendTimeoutMs, () => outgoing.destroy(new TimedOut()))
+    outgoing.once('close', () => limit?.cancel())
     let connected = false
     outgoing.once('socket', (socket) => {
       whenConnected(this.#deps, socket, outgoing, () => {
@@ -143,8 +155,21 @@ class Forwarding {
     return wasClosed && this.#framing === 'none' && idempotent.has(this.#request.method ?? '')
   }
 
+  #expire(): void {
+    this.#isOver = true
+    this.#outgoing?.destroy()
+    this.#refuse(504)
+  }
+
   /** Not before the connection is made: what is not sent yet can go to another endpoint. */
   #sendBody(outgoing: BackendRequest): void {
+    const { target, route } = this.#destination
+    if (route.mirrors?.length && !this.#mirrors) {
+      const { rawHeaders, method } = this.#request
+      const headers = requestHeaders(rawHeaders, originOf(this.#entrance, this.#request, this.#destination), this.#framing, route.requestHeaders)
+      this.#mirrors = startMirrors(this.#deps, route.mirrors, { method, path: target.url, headers })
+      this.#mirrors.send(this.#framing === 'none' ? undefined : this.#request)
+    }
     if (this.#framing === 'none') return
     const { maxBodyBytes } = this.#deps.limits
     let bytes = 0
@@ -170,7 +195,7 @@ class Forwarding {
     if (this.#isOver || response.destroyed) return
     try {
       if (statusCode < leastStatus) throw new Error(`the status ${statusCode} is none of a final answer`)
-      start(response, statusCode, statusMessage, responseHeaders(rawHeaders), this.#deps.isDraining())
+      start(response, statusCode, statusMessage, responseHeaders(rawHeaders, this.#destination.route.responseHeaders), this.#deps.isDraining())
     } catch {
       this.#refuse(502)
       this.#outgoing?.destroy()
@@ -235,8 +260,8 @@ export function whenConnected({ clock, limits }: ProxyDeps, socket: Socket, outg
 }
 
 export function originOf(entrance: Entrance, request: ClientRequest, { target }: Destination) {
-  const authority = target.authority === '' ? 'localhost' : target.authority
-  return { ...entrance, authority, remoteAddress: addressOf(request) }
+  const orLocalhost = (authority: string) => (authority === '' ? 'localhost' : authority)
+  return { ...entrance, authority: orLocalhost(target.authority), askedAuthority: orLocalhost(target.askedAuthority), remoteAddress: addressOf(request) }
 }
 
 function addressOf(request: ClientRequest): string {

@@ -4,6 +4,7 @@
  */
 
 import { namedByConnection, ofOneHop } from '#http/hopByHop'
+import type { HeaderChanges } from '../model/route.ts'
 
 /** Names and values in turn, as node:http has them. */
 export type RawHeaders = readonly string[]
@@ -34,8 +35,10 @@ export const maxPasses = 4
 
 export interface Origin {
   readonly remoteAddress: string
-  /** As the client wrote it, perhaps with a port. */
+  /** Perhaps with a port. */
   readonly authority: string
+  /** As the client wrote it. */
+  readonly askedAuthority: string
   readonly scheme: 'http' | 'https'
   /** The port that clients connect to, which is not the one that the proxy listens on. */
   readonly port: number
@@ -44,7 +47,7 @@ export interface Origin {
 /** How the body is framed towards the backend. */
 export type Framing = { readonly length: string } | 'chunked' | 'none'
 
-export function requestHeaders(raw: RawHeaders, origin: Origin, framing: Framing): string[] {
+export function requestHeaders(raw: RawHeaders, origin: Origin, framing: Framing, changes: readonly HeaderChanges[] = []): string[] {
   const named = namedIn(raw)
   const headers = ['Host', origin.authority]
   const cookies: string[] = []
@@ -63,16 +66,17 @@ export function requestHeaders(raw: RawHeaders, origin: Origin, framing: Framing
     else headers.push(name, value)
   }
   if (cookies.length > 0) headers.push('Cookie', cookies.join('; '))
-  if (framing === 'chunked') headers.push('Transfer-Encoding', 'chunked')
-  else if (framing !== 'none') headers.push('Content-Length', framing.length)
-  const { remoteAddress, authority, scheme, port } = origin
-  headers.push('X-Real-IP', remoteAddress, 'X-Forwarded-For', remoteAddress, 'X-Forwarded-Host', authority)
-  headers.push('X-Forwarded-Port', String(port), 'X-Forwarded-Proto', scheme, 'CDN-Loop', `${loops}${loopToken}`)
-  return headers
+  const changed = withChanges(headers, changes)
+  if (framing === 'chunked') changed.push('Transfer-Encoding', 'chunked')
+  else if (framing !== 'none') changed.push('Content-Length', framing.length)
+  const { remoteAddress, askedAuthority, scheme, port } = origin
+  changed.push('X-Real-IP', remoteAddress, 'X-Forwarded-For', remoteAddress, 'X-Forwarded-Host', askedAuthority)
+  changed.push('X-Forwarded-Port', String(port), 'X-Forwarded-Proto', scheme, 'CDN-Loop', `${loops}${loopToken}`)
+  return changed
 }
 
 /** The headers of a backend's answer that the client gets. */
-export function responseHeaders(raw: RawHeaders): string[] {
+export function responseHeaders(raw: RawHeaders, changes: readonly HeaderChanges[] = []): string[] {
   const named = namedIn(raw)
   const headers: string[] = []
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -80,7 +84,34 @@ export function responseHeaders(raw: RawHeaders): string[] {
     const lower = name.toLowerCase()
     if (!ofOneHop.has(lower) && !named?.has(lower)) headers.push(name, raw[i + 1] as string)
   }
-  return headers
+  return withChanges(headers, changes)
+}
+
+/** What a route sets, adds and removes. Headers that frame the message or belong to one hop stay as they are, and so do those of the proxy. */
+function withChanges(headers: string[], changes: readonly HeaderChanges[]): string[] {
+  let changed = headers
+  for (const { set, add, remove } of changes) {
+    const mayChange = (name: string) => !ofOneHop.has(name) && !ours.has(name)
+    const replaced = new Set([...remove, ...set.map(([name]) => name.toLowerCase())].filter(mayChange))
+    const kept: string[] = []
+    for (let i = 0; i + 1 < changed.length; i += 2) {
+      if (!replaced.has((changed[i] as string).toLowerCase())) kept.push(changed[i] as string, changed[i + 1] as string)
+    }
+    for (const [name, value] of set) if (mayChange(name.toLowerCase())) kept.push(name, value)
+    for (const [name, value] of add) if (mayChange(name.toLowerCase())) append(kept, name, value)
+    changed = kept
+  }
+  return changed
+}
+
+/** A value of a header that is there already is appended to it. */
+function append(headers: string[], name: string, value: string): void {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    if ((headers[i] as string).toLowerCase() !== name.toLowerCase()) continue
+    headers[i + 1] = `${headers[i + 1]},${value}`
+    return
+  }
+  headers.push(name, value)
 }
 
 /** How often a request has come through proxies like this one. */

@@ -1,5 +1,5 @@
 /**
- * The proxy's two ports (L3): HTTP/1.1 in clear text, and TLS with HTTP/2 or HTTP/1.1 by ALPN. Each protocol has its own server behind the TLS one. Closing
+ * The proxy's ports (L3): HTTP/1.1 in clear text, and TLS with HTTP/2 or HTTP/1.1 by ALPN. Each protocol has its own server behind the TLS one. Closing
  * drains: no new connections, then the end of each connection with its last answer.
  */
 import { X509Certificate } from 'node:crypto'
@@ -18,6 +18,8 @@ export interface ListenerOptions {
   readonly port: number
   /** The port that clients connect to. */
   readonly publicPort: number
+  /** `namespace/name` of the Gateway whose routes answer; default: Ingresses do. */
+  readonly gateway?: string | undefined
 }
 
 export interface TlsOfListener {
@@ -35,15 +37,16 @@ export interface Listener {
 }
 
 const looksPerTimeout = 4
+const h2Word = Buffer.from('PRI ')
 const maxStreams = 128
 /** MB that one HTTP/2 connection may use. */
 const sessionMemory = 10
 
 export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: TlsOfListener): Promise<Listener> {
-  const entrance: Entrance = { scheme: tls ? 'https' : 'http', port: options.publicPort }
+  const entrance: Entrance = { scheme: tls ? 'https' : 'http', port: options.publicPort, gateway: options.gateway }
   const sockets = new Set<Socket>()
   const http1 = http1Servers(deps, entrance)
-  const http2 = tls && http2Server(deps, entrance)
+  const http2 = tls || options.gateway !== undefined ? http2Server(deps, entrance) : undefined
   const keep = (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
@@ -69,7 +72,8 @@ export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: Tl
       ).on('tlsClientError', (_error, socket) => socket.destroy())
     : createTcp((socket) => {
         keep(socket)
-        http1.accept(socket)
+        if (http2) acceptEither(deps, socket, http1.accept, http2.accept)
+        else http1.accept(socket)
       })
   server.maxConnections = deps.limits.maxConnections
   await new Promise<void>((resolve, reject) => {
@@ -92,6 +96,20 @@ export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: Tl
       late.cancel()
     },
   }
+}
+
+/** Gives a connection in clear text to the server of its protocol: HTTP/2 begins with a word that is no method of HTTP/1.1. */
+function acceptEither({ clock, limits }: ProxyDeps, socket: Socket, http1: (socket: Socket) => void, http2: (socket: Socket) => void): void {
+  const late = clock.timer(limits.headersTimeoutMs, () => socket.destroy())
+  socket.once('close', () => late.cancel())
+  socket.once('data', (first: Buffer) => {
+    late.cancel()
+    socket.pause()
+    socket.unshift(first)
+    if (first.subarray(0, h2Word.length).equals(h2Word)) http2(socket)
+    else http1(socket)
+    process.nextTick(() => socket.resume())
+  })
 }
 
 /** One server for upgrades and requests; another one, which knows no upgrades, reads those again whose upgrade is ignored: with their bodies. */
@@ -157,7 +175,7 @@ function http2Server(deps: ProxyDeps, entrance: Entrance) {
     })
   })
   return {
-    accept: (socket: TLSSocket) => server.emit('connection', socket),
+    accept: (socket: Socket) => server.emit('connection', socket),
     endGracefully: () => {
       for (const session of sessions) session.close()
     },

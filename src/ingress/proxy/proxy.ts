@@ -1,10 +1,11 @@
-/** The proxy as a whole (L3): its two listeners with what they share. */
+/** The proxy as a whole (L3): its listeners with what they share. */
 import { Agent } from 'node:http'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { defaultLimits, type ProxyLimits } from './config.ts'
-import { type ListenerOptions, listen, type TlsOfListener } from './listeners.ts'
+import { createH2Sessions } from './h2Sessions.ts'
+import { type Listener, type ListenerOptions, listen, type TlsOfListener } from './listeners.ts'
 import type { Router } from './proxyDeps.ts'
 import { createProxyMetrics } from './proxyMetrics.ts'
 
@@ -18,6 +19,8 @@ export interface ProxyOptions {
 export interface RunningProxy {
   readonly httpPort: number
   readonly httpsPort: number
+  /** Opens one more port, which its caller closes. @param tls undefined: in clear text */
+  open(options: ListenerOptions, tls?: TlsOfListener): Promise<Listener>
   /** Ends connections with their last answers. */
   close(): Promise<void>
 }
@@ -33,11 +36,14 @@ export async function startProxy(
 ): Promise<RunningProxy> {
   let draining = false
   const agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdle, timeout: idleMs, noDelay: true })
+  const limits = { ...defaultLimits, ...options.limits }
+  const h2Sessions = createH2Sessions(deps.clock, limits.connectTimeoutMs)
   const shared = {
     ...deps,
     metrics: createProxyMetrics(deps.metrics),
-    limits: { ...defaultLimits, ...options.limits },
+    limits,
     agent,
+    h2Sessions,
     freshAgent: new Agent({ keepAlive: false }),
     isDraining: () => draining,
   }
@@ -49,10 +55,12 @@ export async function startProxy(
   return {
     httpPort: http.port,
     httpsPort: https.port,
+    open: (more, tls) => listen(shared, more, tls),
     async close() {
       draining = true
       await Promise.all([http.close(), https.close()])
       agent.destroy()
+      h2Sessions.close()
     },
   }
 }

@@ -2,15 +2,17 @@
 import type { Agent } from 'node:http'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Route } from '../model/routingTable.ts'
+import type { Asked, BackendRef, Route } from '../model/route.ts'
 import type { Backend } from './backend.ts'
 import type { ProxyLimits } from './config.ts'
+import type { H2Sessions } from './h2Sessions.ts'
 import type { ProxyMetrics } from './proxyMetrics.ts'
 
 /** What the proxy asks about each request. */
 export interface Router {
-  route(host: string, path: string): Route | undefined
-  backendOf(route: Route): Backend
+  /** A status code: the request is answered with it. @param serverName of the TLS connection */
+  route(asked: Asked, entrance: Entrance, serverName: string | undefined): Route | number
+  backendOf(ref: BackendRef): Backend
 }
 
 export interface ProxyDeps {
@@ -23,6 +25,8 @@ export interface ProxyDeps {
   readonly agent: Agent
   /** Makes a connection for each request. */
   readonly freshAgent: Agent
+  /** Connections to endpoints that speak HTTP/2 in clear text. */
+  readonly h2Sessions: H2Sessions
   readonly isDraining: () => boolean
 }
 
@@ -31,4 +35,6 @@ export interface Entrance {
   readonly scheme: 'http' | 'https'
   /** The port that clients connect to. */
   readonly port: number
+  /** `namespace/name` of the Gateway whose routes answer; undefined: Ingresses do. */
+  readonly gateway?: string | undefined
 }

@@ -1,23 +1,16 @@
 /** Reads where a request wants to go (L3): the host and the path that routes are compared with. Ambiguous requests are refused, not guessed at. */
 import type { IncomingMessage } from 'node:http'
 import type { Http2ServerRequest } from 'node:http2'
+import { corsChanges, preflightOf } from '../model/cors.ts'
 import { hostOf } from '../model/hostName.ts'
 import { comparablePath } from '../model/requestPath.ts'
-import type { Route } from '../model/routingTable.ts'
+import type { Asked, Route } from '../model/route.ts'
 import type { Backend } from './backend.ts'
-import { countOf, maxPasses, passesOf } from './headers.ts'
-import type { ProxyDeps } from './proxyDeps.ts'
+import { countOf, maxPasses, passesOf, type RawHeaders } from './headers.ts'
+import type { Entrance, ProxyDeps } from './proxyDeps.ts'
+import { locationOf, rewritten, type Target } from './rewrite.ts'
 
 export type ClientRequest = IncomingMessage | Http2ServerRequest
-
-export interface Target {
-  /** As the client wrote it. */
-  readonly authority: string
-  readonly host: string
-  /** With the query, as the client wrote it. */
-  readonly url: string
-  readonly path: string
-}
 
 export interface Destination {
   readonly target: Target
@@ -25,24 +18,38 @@ export interface Destination {
   readonly backend: Backend
 }
 
-/** A status code: the request is answered with it. */
-export type Refusal = number
+/** The proxy's own answer. */
+export interface Refusal {
+  readonly status: number
+  readonly headers?: RawHeaders | undefined
+}
 
 const refusedMethods: ReadonlySet<string> = new Set(['CONNECT', 'TRACE'])
 
-export function destinationOf(request: ClientRequest, { router, limits }: ProxyDeps): Destination | Refusal {
-  if (refusedMethods.has(request.method ?? '')) return 405
-  if (passesOf(request.headers['cdn-loop']) >= maxPasses) return 508
-  const target = targetOf(request)
-  if (!target) return 400
-  const route = router.route(target.host, target.path)
-  if (!route) return 404
-  const backend = router.backendOf(route)
-  if (backend.size === 0 || backend.inFlight >= limits.maxInFlight) return 503
-  return { target, route, backend }
+export function destinationOf(request: ClientRequest, entrance: Entrance, { router, limits }: ProxyDeps): Destination | Refusal {
+  if (refusedMethods.has(request.method ?? '')) return { status: 405 }
+  if (passesOf(request.headers['cdn-loop']) >= maxPasses) return { status: 508 }
+  const asked = askedOf(request)
+  if (!asked) return { status: 400 }
+  const route = router.route(asked, entrance, serverNameOf(request))
+  if (typeof route === 'number') return { status: route }
+  const preflight = route.cors && preflightOf(route.cors, asked)
+  if (preflight) return { status: 204, headers: preflight.flat() }
+  if (route.redirect) return { status: route.redirect.status, headers: ['Location', locationOf(route.redirect, route.pattern, asked, entrance)] }
+  if (!route.backend) return { status: 500 }
+  const backend = router.backendOf(route.backend)
+  if (backend.size === 0 || backend.inFlight >= limits.maxInFlight) return { status: 503 }
+  const responseHeaders = route.cors ? [...(route.responseHeaders ?? []), corsChanges(route.cors, asked)] : route.responseHeaders
+  return { target: rewritten(route, asked), route: { ...route, responseHeaders }, backend }
 }
 
-function targetOf(request: ClientRequest): Target | undefined {
+function serverNameOf(request: ClientRequest): string | undefined {
+  const socket = 'stream' in request ? request.stream.session?.socket : request.socket
+  const name = (socket as { servername?: string | false } | undefined)?.servername
+  return typeof name === 'string' ? name.toLowerCase() : undefined
+}
+
+function askedOf(request: ClientRequest): (Asked & { readonly authority: string }) | undefined {
   const authorities = authoritiesOf(request)
   let url = request.url ?? ''
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url)
@@ -57,7 +64,8 @@ function targetOf(request: ClientRequest): Target | undefined {
   const host = authority === '' ? '' : hostOf(authority)
   const query = url.indexOf('?')
   const path = comparablePath(query < 0 ? url : url.slice(0, query))
-  return host === undefined || path === undefined || url.includes('#') ? undefined : { authority, host, url, path }
+  if (host === undefined || path === undefined || url.includes('#')) return undefined
+  return { authority, host, url, path, method: request.method ?? '', headers: request.headers }
 }
 
 function authoritiesOf(request: ClientRequest): string[] {

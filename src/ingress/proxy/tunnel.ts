@@ -28,21 +28,27 @@ export function serveUpgrade(deps: ProxyDeps, upgrade: UpgradeRequest, ignore: (
   if (/h2c|http/i.test(request.headers.upgrade ?? '') || request.method !== 'GET') ignore(socket, Buffer.concat([headOf(request), head]))
   else if (hasBody(request)) refuse(socket, 400)
   else {
-    const destination = destinationOf(request, deps)
-    if (typeof destination === 'number') refuse(socket, destination)
+    const destination = destinationOf(request, upgrade.entrance, deps)
+    if (!('backend' in destination)) refuse(socket, destination.status, destination.headers)
     else openTunnel(deps, upgrade, destination)
   }
 }
 
 function openTunnel(deps: ProxyDeps, { entrance, request, socket, head }: UpgradeRequest, destination: Destination): void {
-  const { backend, target } = destination
+  const { backend, target, route } = destination
   const protocols = request.headers.upgrade ?? ''
   const endpoint = backend.pick()
   if (!endpoint) {
     refuse(socket, 503)
     return
   }
-  const headers = [...requestHeaders(request.rawHeaders, originOf(entrance, request, destination), 'none'), 'Connection', 'Upgrade', 'Upgrade', protocols]
+  const headers = [
+    ...requestHeaders(request.rawHeaders, originOf(entrance, request, destination), 'none', route.requestHeaders),
+    'Connection',
+    'Upgrade',
+    'Upgrade',
+    protocols,
+  ]
   const outgoing = httpRequest({
     host: endpoint.ip,
     port: endpoint.port,
@@ -68,13 +74,19 @@ function openTunnel(deps: ProxyDeps, { entrance, request, socket, head }: Upgrad
   })
   outgoing.once('response', (incoming) => {
     early.end()
-    writeHead(socket, incoming, [...responseHeaders(incoming.rawHeaders), 'Connection', 'close'])
+    writeHead(socket, incoming, [...responseHeaders(incoming.rawHeaders, route.responseHeaders), 'Connection', 'close'])
     incoming.on('error', () => socket.destroy())
     incoming.pipe(socket)
   })
   outgoing.once('upgrade', (incoming, connection, rest) => {
     deps.metrics.requests(101).inc()
-    writeHead(socket, incoming, [...responseHeaders(incoming.rawHeaders), 'Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? protocols])
+    writeHead(socket, incoming, [
+      ...responseHeaders(incoming.rawHeaders, route.responseHeaders),
+      'Connection',
+      'Upgrade',
+      'Upgrade',
+      incoming.headers.upgrade ?? protocols,
+    ])
     join(socket, connection as Socket, deps.limits.tunnelIdleMs)
     if (rest.length > 0) socket.write(rest)
     const first = Buffer.concat([head, early.end()])
@@ -119,14 +131,14 @@ function headBytes(first: string, headers: readonly string[]): Buffer {
 }
 
 /** Answers what has no response object; the connection ends. */
-export function refuse(socket: Duplex, status: number): void {
+export function refuse(socket: Duplex, status: number, more: readonly string[] = []): void {
   if (!socket.writable) {
     socket.destroy()
     return
   }
   const body = bodyOf(status)
   const head = ['content-type: text/plain; charset=utf-8', `content-length: ${Buffer.byteLength(body)}`, 'connection: close']
-  const headers = head.flatMap((line) => line.split(': '))
+  const headers = [...head.flatMap((line) => line.split(': ')), ...more]
   writeHead(socket, { statusCode: status }, headers)
   socket.end(body)
 }

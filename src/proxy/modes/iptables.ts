@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { ServiceRuleText } from '#api/debug/nodeNetwork'
+import { hostPort } from '#api/machinery/ip'
 import { base32 } from '#base/base32'
 import type { Exec } from '#host/exec'
 import {
@@ -277,7 +278,7 @@ function plan(rule: ServiceRule): Plan {
     ...{ rule, name, hasEndpoints },
     endpoints: new Map(
       reachableEndpoints(rule).map((endpoint) => {
-        const address = addressOf(endpoint)
+        const address = hostPort(endpoint.ip, endpoint.port)
         return [address, { ip: endpoint.ip, chain: `KUBE-SEP-${hashOf(name + rule.protocol + address)}` }]
       }),
     ),
@@ -315,10 +316,6 @@ const usesLocal = (rule: ServiceRule) => rule.internalPolicyLocal || (rule.exter
 /** The endpoints that this node's traffic may use; some may be in it twice. */
 function reachableEndpoints(rule: ServiceRule): ProxyEndpoint[] {
   return [...(usesCluster(rule) ? rule.clusterEndpoints : []), ...(usesLocal(rule) ? rule.localEndpoints : [])]
-}
-
-function addressOf({ ip, port }: ProxyEndpoint): string {
-  return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
 }
 
 /** The rules that recognize the service's addresses: jumps to its chains, and refusals where no endpoint can serve. */
@@ -382,7 +379,7 @@ function addFirewall({ rule, name, external, firewall }: Plan, { nat }: Target):
 /** Rules that pick an endpoint: the one the client had before, else one at random. */
 function addBalance({ rule, name, endpoints }: Plan, chain: string, chosen: readonly ProxyEndpoint[], { nat, isCommented }: Target): void {
   const choices = chosen.map((endpoint) => {
-    const address = addressOf(endpoint)
+    const address = hostPort(endpoint.ip, endpoint.port)
     return { to: endpoints.get(address)?.chain, comment: isCommented ? `-m comment --comment "${name} -> ${address}" ` : '' }
   })
   if (rule.affinitySeconds !== undefined)

@@ -1,4 +1,4 @@
-/** What every proxy mode must do, on a host that records commands. The same modes against a kernel: test/e2e/proxyModes.test.ts. */
+/** What every mode with rules in the kernel must do, on a host that records commands. The same modes against a kernel: test/e2e/proxyModes.test.ts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noLog } from '#base/log'
@@ -8,7 +8,7 @@ import { createWakeUp } from '#base/wakeUp'
 import type { ConntrackFilter } from '#host/conntrack'
 import type { Exec, ExecOptions, ExecResult } from '#host/exec'
 import type { FamilyModel, ProxyModel, ServiceRule } from '../model.ts'
-import { proxyModes } from './index.ts'
+import { kernelModes } from './index.ts'
 import { iptables } from './iptables.ts'
 import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 import { nftables } from './nftables.ts'
@@ -151,7 +151,7 @@ test('SVC-05 iptables writes every rule again within half a minute of a flush, a
   })
 })
 
-for (const mode of proxyModes) {
+for (const mode of kernelModes) {
   const row = mode === iptables ? 'SVC-05' : 'SVC-06'
   test(`${row} ${mode.name} renders both address families, and writes nothing for an unchanged model`, async () => {
     await withMode(mode, async ({ give, newChanges }) => {

@@ -3,8 +3,10 @@
  * One table per address family. Names and structure follow upstream's, so that knowledge of them applies here. Upstream: pkg/proxy/nftables (v1.36).
  */
 import type { ServiceRuleText } from '#api/debug/nodeNetwork'
+import { hostPort } from '#api/machinery/ip'
 import { check, type Exec, ExecError } from '#host/exec'
 import { createNftTable, nftHash, nftName, nftObstacle, type TableContents } from '#host/nftables'
+import { atOnce, inTimeSlices } from '#host/timeSlices'
 import { applyModels } from '../applyModels.ts'
 import { type Family, type FamilyModel, type ProxyEndpoint, ruleKey, type ServiceRule } from '../model.ts'
 import type { ProxyMode } from './mode.ts'
@@ -16,8 +18,11 @@ export const nftables: ProxyMode = {
   name: 'nftables',
   obstacle: (exec, family) => nftObstacle(exec, tableFamilies[family]),
   run: (deps, models, signal) => {
-    const tables = { IPv4: createNftTable(deps.exec, 'ip', tableName), IPv6: createNftTable(deps.exec, 'ip6', tableName) }
-    return applyModels((model) => tables[model.family].apply(renderServices(model)), deps, models, signal)
+    const turns = { next: () => deps.clock.turn() }
+    const tables = { IPv4: createNftTable(deps.exec, 'ip', tableName, turns), IPv6: createNftTable(deps.exec, 'ip6', tableName, turns) }
+    const rendered: RenderedRules = { IPv4: new WeakMap(), IPv6: new WeakMap() }
+    const apply = async (model: FamilyModel) => tables[model.family].apply(await inTimeSlices(renderSteps(model, rendered), turns))
+    return applyModels(apply, deps, models, signal)
   },
   rulesOf,
   cleanUp: async (exec) => {
@@ -71,7 +76,6 @@ interface Syntax {
   readonly addressType: 'ipv4_addr' | 'ipv6_addr'
   /** Precedes a match of node ports. */
   readonly nodePortAddresses: string
-  endpoint(endpoint: ProxyEndpoint): string
 }
 
 const syntaxes: Readonly<Record<Family, Syntax>> = {
@@ -79,24 +83,19 @@ const syntaxes: Readonly<Record<Family, Syntax>> = {
     ip: 'ip',
     addressType: 'ipv4_addr',
     nodePortAddresses: 'fib daddr type local',
-    endpoint: ({ ip, port }) => `${ip}:${port}`,
   },
   IPv6: {
     ip: 'ip6',
     addressType: 'ipv6_addr',
     // The kernel drops a packet from ::1 that leaves the node, and IPv6 has no route_localnet to allow it.
     nodePortAddresses: 'fib daddr type local ip6 daddr != ::1',
-    endpoint: ({ ip, port }) => `[${ip}]:${port}`,
   },
 }
 
 const masqueradeMark = '0x4000'
 
-/** The contents of a family's table, while they grow rule by rule. */
-interface Tables {
-  readonly syntax: Syntax
-  /** Ranges of pods: traffic from elsewhere to a cluster address is masqueraded, traffic between pods is not. */
-  readonly clusterCidrs: readonly string[]
+/** What rules add to a family's table. */
+interface Contents {
   readonly chains: Map<string, string[]>
   readonly sets: Map<string, string>
   readonly serviceIps: Map<string, string>
@@ -107,25 +106,42 @@ interface Tables {
   readonly firewallIps: Map<string, string>
 }
 
+/** The contents that one rule adds, while they grow. */
+interface Tables extends Contents {
+  readonly syntax: Syntax
+  /** Ranges of pods: traffic from elsewhere to a cluster address is masqueraded, traffic between pods is not. */
+  readonly clusterCidrs: readonly string[]
+}
+
+/** What each rule added last time. The rule of a Service that has not changed is the same object from model to model. */
+type RenderedRules = Readonly<Record<Family, WeakMap<ServiceRule, { readonly clusterCidrs: string; readonly contents: Contents }>>>
+
+const emptyContents = (): Contents => ({
+  chains: new Map(),
+  sets: new Map(),
+  serviceIps: new Map(),
+  nodePorts: new Map(),
+  noEndpointServices: new Map(),
+  noEndpointNodePorts: new Map(),
+  clusterIps: new Map(),
+  firewallIps: new Map(),
+})
+
 /** The table's contents for the model of one family. */
-export function renderServices({ family, rules, clusterCidrs, serviceCidrs }: FamilyModel): TableContents {
-  const target: Tables = {
-    syntax: syntaxes[family],
-    clusterCidrs,
-    chains: new Map(),
-    sets: new Map(),
-    serviceIps: new Map(),
-    nodePorts: new Map(),
-    noEndpointServices: new Map(),
-    noEndpointNodePorts: new Map(),
-    clusterIps: new Map(),
-    firewallIps: new Map(),
-  }
+export function renderServices(model: FamilyModel): TableContents {
+  return atOnce(renderSteps(model, { IPv4: new WeakMap(), IPv6: new WeakMap() }))
+}
+
+/** A step for each rule. */
+export function* renderSteps({ family, rules, clusterCidrs, serviceCidrs }: FamilyModel, rendered: RenderedRules): Generator<undefined, TableContents> {
+  const target = emptyContents()
+  const known = rendered[family]
   for (const rule of rules) {
-    target.clusterIps.set(rule.clusterIp, '')
-    addInternal(rule, target)
-    addExternal(rule, target)
-    addFirewall(rule, target)
+    const before = known.get(rule)
+    const contents = before?.clusterCidrs === clusterCidrs.join() ? before.contents : renderRule(rule, syntaxes[family], clusterCidrs)
+    if (contents !== before?.contents) known.set(rule, { clusterCidrs: clusterCidrs.join(), contents })
+    addAll(contents, target)
+    yield
   }
   return {
     chains: target.chains,
@@ -138,8 +154,23 @@ export function renderServices({ family, rules, clusterCidrs, serviceCidrs }: Fa
       ['cluster-ips', target.clusterIps],
       ['firewall-ips', target.firewallIps],
     ]),
-    frame: frame(target.syntax, serviceCidrs),
+    frame: frame(syntaxes[family], serviceCidrs),
   }
+}
+
+function renderRule(rule: ServiceRule, syntax: Syntax, clusterCidrs: readonly string[]): Contents {
+  const target: Tables = { ...emptyContents(), syntax, clusterCidrs }
+  target.clusterIps.set(rule.clusterIp, '')
+  addInternal(rule, target)
+  addExternal(rule, target)
+  addFirewall(rule, target)
+  return target
+}
+
+function addAll(contents: Contents, target: Contents): void {
+  for (const [name, rules] of contents.chains) target.chains.set(name, rules)
+  for (const kind of ['sets', 'serviceIps', 'nodePorts', 'noEndpointServices', 'noEndpointNodePorts', 'clusterIps', 'firewallIps'] as const)
+    for (const [key, value] of contents[kind]) target[kind].set(key, value)
 }
 
 const addressKey = (ip: string, rule: ServiceRule) => `${ip} . ${rule.protocol} . ${rule.port}`
@@ -218,7 +249,7 @@ function addEndpoint(rule: ServiceRule, endpoint: ProxyEndpoint, { syntax, chain
     sets.set(set, `{ type ${syntax.addressType}; flags dynamic,timeout; timeout ${rule.affinitySeconds}s; }`)
     lines.push(`update @${set} { ${syntax.ip} saddr }`)
   }
-  lines.push(`meta l4proto ${rule.protocol} counter dnat to ${syntax.endpoint(endpoint)}`)
+  lines.push(`meta l4proto ${rule.protocol} counter dnat to ${hostPort(endpoint.ip, endpoint.port)}`)
   chains.set(name, lines)
   return name
 }

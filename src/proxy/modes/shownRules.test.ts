@@ -43,7 +43,7 @@ async function shown(answer: (args: readonly string[]) => string | undefined) {
   return nftables.rulesOf?.({ run } as unknown as Exec, model)
 }
 
-test('SVC-06 nftables shows the element of the map, the chains behind it, and how many connections each endpoint got', async () => {
+test('LRN-06 nftables shows the element of the map, the chains behind it, and how many connections each endpoint got', async () => {
   const found = await shown((args) => {
     const name = args[4] ?? ''
     if (args[0] === 'get') return printed('map', 'service-ips', ['type ipv4_addr . inet_proto . inet_service : verdict', `elements = ${args[5]}`])
@@ -81,7 +81,7 @@ COMMIT
   filter: '*filter\nCOMMIT\n',
 }
 
-test('SVC-05 iptables shows each rule of a Service in the chains of all Services, and which of them the kernel lacks, from two tables only', async () => {
+test('LRN-06 iptables shows each rule of a Service in the chains of all Services, and which of them the kernel lacks, from two tables only', async () => {
   const tables: string[] = []
   const run = async (_: string, args: readonly string[]) => {
     tables.push(args.at(-1) ?? '')

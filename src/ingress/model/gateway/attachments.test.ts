@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { attachmentsOf } from './attachments.ts'
+
+const route = { kind: 'HTTPRoute', namespace: 'd', hosts: [''] }
+const service = { group: '', kind: 'Service', name: 'web', port: 80 }
+
+test('MSH-04 a Service as the parent of a route is left to a mesh: the controller neither serves it nor writes a status for it', () => {
+  const asked: string[] = []
+  const listenersOf = (gateway: string) => {
+    asked.push(gateway)
+    return []
+  }
+  assert.deepEqual(attachmentsOf(route, [service], listenersOf), [])
+  const both = attachmentsOf(route, [service, { name: 'web' }], listenersOf)
+  assert.deepEqual(
+    both.map(({ parentRef, accepted }) => [parentRef.name, accepted.reason]),
+    [['web', 'NoMatchingParent']],
+  )
+  assert.deepEqual(asked, ['d/web'])
+})
