@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Column, cellText, keyOfRow, type Row, selectRows, shownColumns } from './tables.ts'
+
+const columns: Column[] = [
+  { name: 'Name', type: 'string' },
+  { name: 'Restarts', type: 'integer' },
+  { name: 'Age', type: 'string' },
+  { name: 'Node', type: 'string', priority: 1 },
+]
+const row = (name: string, restarts: number, created: string, namespace = 'a', labels: Record<string, string> = {}): Row => ({
+  cells: [name, restarts, '5m', `node-${name}`],
+  object: { metadata: { name, namespace, uid: `${namespace}-${name}`, creationTimestamp: created, labels } },
+})
+const rows = new Map(
+  [
+    row('web-10', 2, '2026-01-01T00:00:00Z', 'b', { app: 'web' }),
+    row('web-9', 10, '2026-01-02T00:00:00Z', 'b', { app: 'web' }),
+    row('db-1', 0, '2026-01-03T00:00:00Z'),
+  ].map((one) => [keyOfRow(one), one]),
+)
+
+const cases: readonly {
+  readonly name: string
+  readonly text?: string
+  readonly by?: string
+  readonly descending?: boolean
+  readonly want: readonly string[]
+}[] = [
+  { name: 'by namespace and name, numbers in names as numbers', want: ['db-1', 'web-9', 'web-10'] },
+  { name: 'by a column of numbers', by: 'Restarts', want: ['db-1', 'web-10', 'web-9'] },
+  { name: 'by a column, the greatest first', by: 'Restarts', descending: true, want: ['web-9', 'web-10', 'db-1'] },
+  { name: 'by age, the youngest first', by: 'Age', want: ['db-1', 'web-9', 'web-10'] },
+  { name: 'with a word in the name', text: 'WEB', want: ['web-9', 'web-10'] },
+  { name: 'with two words, one of them a namespace', text: 'b 9', want: ['web-9'] },
+  { name: 'without a word', text: '!web', want: ['db-1'] },
+  { name: 'with a label', text: 'app=web !web-10', want: ['web-9'] },
+  { name: 'with a label that no object has', text: 'app=db', want: [] },
+]
+for (const { name, text = '', by = '', descending = false, want } of cases) {
+  test(`ARC-16 the page selects rows ${name}`, () => {
+    assert.deepEqual(
+      selectRows(rows, { text, by, descending, columns }).map(({ object }) => object.metadata.name),
+      want,
+    )
+  })
+}
+
+test('ARC-16 columns of the wide form are shown when they are wanted, with their place in the cells', () => {
+  assert.deepEqual(
+    shownColumns(columns, false).map(({ name }) => name),
+    ['Name', 'Restarts', 'Age'],
+  )
+  assert.equal(shownColumns(columns, true).at(-1)?.index, 3)
+  assert.deepEqual([null, undefined, 3, true, { a: 1 }].map(cellText), ['', '', '3', 'true', '{"a":1}'])
+})

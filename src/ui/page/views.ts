@@ -1,0 +1,21 @@
+/** The page's views other than lists of kinds (L4), in the order of the sidebar. Each is one line here and one in app.tsx. */
+import type { IconName } from './parts/basics.tsx'
+
+export interface View {
+  readonly path: readonly string[]
+  readonly title: string
+  readonly icon: IconName
+}
+
+export const views: readonly View[] = [
+  { path: ['overview'], title: 'Overview', icon: 'heart' },
+  { path: ['scheduling'], title: 'Scheduling', icon: 'grid' },
+  { path: ['live'], title: 'Live', icon: 'pulse' },
+  { path: ['controllers'], title: 'Controllers', icon: 'turn' },
+  { path: ['store'], title: 'Store', icon: 'drum' },
+  { path: ['past'], title: 'Time travel', icon: 'clock' },
+  { path: ['capacity'], title: 'Capacity', icon: 'bars' },
+  { path: ['usage'], title: 'Usage', icon: 'chart' },
+  { path: ['helm'], title: 'Helm releases', icon: 'box' },
+  { path: ['access'], title: 'Access', icon: 'key' },
+]
