@@ -1,8 +1,13 @@
 /** What the commands ask of local clusters (L4). main/localCluster implements it: commands know flags and output, it knows processes and files. */
+import type { BackupOptions } from './backupOptions.ts'
 import type { KubeconfigEntry } from './kubeconfigFile.ts'
+import type { NodeLike } from './nodeLike.ts'
 import type { Progress } from './progress.ts'
 
 /** What the user asked for. Undefined: nothing, so that a new cluster gets the default and one that is there stays as it is. */
+export const podNetworks = ['host-gw', 'vxlan', 'none'] as const
+export type PodNetwork = (typeof podNetworks)[number]
+
 export interface UpOptions {
   /** Default 1. */
   readonly nodes: number | undefined
@@ -12,10 +17,12 @@ export interface UpOptions {
   readonly runtime: 'auto' | 'containerd' | 'simulated' | undefined
   /** 0, the default: the cluster's own, chosen once and kept. */
   readonly port: number | undefined
-  /** The range of pods' addresses, a /24 of which each node gets. Default: one that nothing on this host uses. */
+  /** The range of pods' addresses, a /24 of which each node gets, or one of each family with a comma between. Default: one that nothing on this host uses. */
   readonly podCidr: string | undefined
   /** The range of Services' addresses, likewise. */
   readonly serviceCidr: string | undefined
+  /** Addresses of both families. Default: as the ranges have them, else IPv4 alone. */
+  readonly isDualStack: boolean | undefined
   /** An address of this host on which other machines reach the API. Default: none, it is for this host. */
   readonly advertiseAddress: string | undefined
   /** HOST or HOST:PORT that machines use to join. Default: the address. */
@@ -32,14 +39,21 @@ export interface UpOptions {
   readonly history: string | undefined
   /** The most that they may take, such as 400Mi, likewise. */
   readonly historySize: string | undefined
+  /** Scheduled backups. Undefined: as they were; a new cluster has none. */
+  readonly backup: BackupOptions | undefined
   /** Start the cluster when the host boots. Undefined: as it was. */
   readonly autostart: boolean | undefined
   /** Serve Ingresses on the real nodes. Undefined: as it was. */
   readonly ingress: boolean | undefined
   /** How real nodes serve Services: auto, the default, or the name of a mode. For a cluster that is there: from its next start on. */
   readonly proxyMode: string | undefined
-  /** Members of an etcd of the cluster's own. Undefined: none, its objects are in a file, or where kube-apiserver's flags say. */
-  readonly etcd: number | undefined
+  /** How packets get from pod to pod: host-gw, vxlan, or none. Default: host-gw. */
+  readonly podNetwork: PodNetwork | undefined
+  /**
+   * Members of an etcd of the cluster's own; `embedded`: one process with the embedded store behind etcd's API. Undefined: none, its objects are in a file, or
+   * where kube-apiserver's flags say.
+   */
+  readonly etcd: number | 'embedded' | undefined
   /** Servers behind one endpoint, over one etcd. Default 1. */
   readonly controlPlanes: number | undefined
   /** kube-apiserver's flags, `--name=value` each. For a cluster that is there: from the next start of its server on. */
@@ -53,10 +67,10 @@ export interface UpOptions {
 export interface ProcessStatus {
   /**
    * `supervisor` starts the others again; `balancer` spreads connections over several servers; `server` holds the API; `dialer` makes its connections to
-   * pods; `forwarder` serves ports on localhost; `node` is a node's agent and `ingress` its ingress; `containerd` and `init` belong to a real node; `etcd`
+   * pods; `forwarder` serves ports on localhost; `node` is a node's agent, `ingress` its ingress and `csi` its host path driver; `containerd` and `init` belong to a real node; `etcd`
    * is a member of the cluster's own etcd.
    */
-  readonly role: 'supervisor' | 'balancer' | 'server' | 'dialer' | 'forwarder' | 'node' | 'ingress' | 'containerd' | 'init' | 'etcd'
+  readonly role: 'supervisor' | 'balancer' | 'server' | 'dialer' | 'forwarder' | 'node' | 'ingress' | 'csi' | 'containerd' | 'init' | 'etcd'
   readonly pid: number
   /** Or the name of the member of etcd, or of one of several servers. */
   readonly node?: string
@@ -98,6 +112,17 @@ export interface RestartStatus {
   readonly ending: string
 }
 
+/** Scheduled backups. Times are milliseconds since the epoch. */
+export interface BackupStatus {
+  readonly schedule: string
+  readonly place: string
+  /** The newest one. */
+  readonly last?: { readonly name: string; readonly bytes: number; readonly atMs: number } | undefined
+  /** The last attempt, if it failed. */
+  readonly failure?: { readonly atMs: number; readonly reason: string } | undefined
+  readonly nextMs?: number | undefined
+}
+
 export interface ClusterStatus {
   readonly name: string
   readonly server: string
@@ -114,6 +139,7 @@ export interface ClusterStatus {
   readonly restarts: readonly RestartStatus[]
   /** Since when its history can be read (milliseconds since the epoch), and what that takes; absent while the server does not answer. */
   readonly history?: { readonly sinceMs: number; readonly bytes: number } | undefined
+  readonly backups?: BackupStatus | undefined
   readonly directory: string
   /** A snapshot was restored into it, and it was not started since: nothing else of it is there. */
   readonly restored?: boolean
@@ -134,7 +160,7 @@ export interface EtcdMemberDetails {
 }
 
 /** Parts of a local cluster that are off unless asked for. */
-export const addonNames = ['ingress'] as const
+export const addonNames = ['ingress', 'csi-hostpath'] as const
 export type Addon = (typeof addonNames)[number]
 
 export interface LoadedImage {
@@ -175,6 +201,16 @@ export interface ClusterManager {
   /** Removes what clusters left on the host whose directory is gone. */
   prune(progress: Progress, dryRun: boolean): Promise<Removal>
   status(name: string): Promise<ClusterStatus>
+  /** Adds simulated nodes to a running cluster and waits until they are ready. @throws CommandError before anything is changed */
+  addNodes(name: string, count: number, like: NodeLike, progress: Progress): Promise<void>
+  /** Removes the newest of those. */
+  removeNodes(name: string, count: number, progress: Progress): Promise<void>
+  /** The text of the unit of systemd that would run the cluster. */
+  unit(name: string): Promise<string>
+  /** Runs the cluster by a unit of systemd from now on. @returns its name. @throws CommandError unmetPrerequisite where this host cannot have one */
+  installUnit(name: string): Promise<string>
+  /** Stops the cluster if its unit runs it. @returns false when it has no unit. @throws CommandError likewise */
+  removeUnit(name: string): Promise<boolean>
   /** Asks its API server as its administrator: a GET, or a POST with a body; undefined when nothing answers. */
   ask(name: string, path: string, body?: unknown, method?: 'DELETE'): Promise<{ readonly status: number; readonly body: string } | undefined>
   /** Log files, by what writes them: the one that is written, then those moved aside, the newest first. */

@@ -4,6 +4,7 @@ import type { ExplainPolicies } from '#api/debug/networkPolicy'
 import type { Clock } from '#base/clock'
 import type { PluginRunner } from '#client/execCredential'
 import type { Exec } from '#host/exec'
+import type { Bundles } from './bundles.ts'
 import type { ClusterManager } from './clusterManager.ts'
 import { CommandError } from './exitCodes.ts'
 import type { ComponentFlags } from './kubeadm/upFlags.ts'
@@ -18,10 +19,12 @@ export interface LocalPrograms {
   readonly plugins: PluginRunner
   /** A new certificate for 127.0.0.1 and the authority that signed it, as PEM. */
   certificate(): Promise<{ readonly cert: string; readonly key: string; readonly ca: string }>
+  /** The folder of the built page of `skiff ui`. */
+  readonly pageFolder: string
   /** An empty directory of the user alone, which is removed when this process ends. */
   directory(): string
   /** Writes data to standard output as it is. Resolves when the reader has taken it, or more of it can wait. */
-  print(data: string): Promise<void>
+  print(data: string | Uint8Array): Promise<void>
   /** The exit code of this command when nothing fails. */
   exitWith(code: number): void
 }
@@ -29,6 +32,7 @@ export interface LocalPrograms {
 export interface CommandContext {
   readonly clusters: ClusterManager
   readonly snapshots: Snapshots
+  readonly bundles: Bundles
   readonly explainPolicies: ExplainPolicies
   /** The flags that the components of a local cluster take. */
   componentFlags(): Promise<ComponentFlags>

@@ -19,12 +19,15 @@ export class CommandError extends Error {
   readonly hint: string | undefined
   /** Such as lines of logs. */
   readonly details: readonly string[]
+  /** The cluster is incomplete, but its API can be used. */
+  readonly serves: boolean
 
-  constructor(exit: ExitCode, message: string, options: { hint?: string; details?: readonly string[]; cause?: unknown } = {}) {
+  constructor(exit: ExitCode, message: string, options: { hint?: string; details?: readonly string[]; serves?: boolean; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'CommandError'
     this.exit = exit
     this.hint = options.hint
     this.details = options.details ?? []
+    this.serves = options.serves ?? false
   }
 }

@@ -29,3 +29,23 @@ test('the line of a running step is cut to the width of the terminal, so that it
   assert.ok(running.length < 20)
   assert.ok(ended?.includes(title))
 })
+
+test('a step that reports its state shows it on a terminal, and elsewhere as a line each ten seconds', async () => {
+  const shown = async (env: Readonly<Record<string, string>>) => {
+    const parts: string[] = []
+    const clock = new VirtualClock()
+    const stderr = { write: (text: string) => void parts.push(text), isTTY: true }
+    await progressFor({ env, stderr, clock } as unknown as CommandContext, false).step('Nodes ready', async (report) => {
+      for (const count of [1, 2, 3]) {
+        await clock.advance(6_000)
+        report(`${count} of 3`)
+      }
+    })
+    return parts.join('')
+  }
+  assert.equal(
+    await shown({ TERM: 'xterm', NO_COLOR: '1' }),
+    ` • Nodes ready …${[1, 2, 3].map((count) => `\r\u001b[K • Nodes ready: ${count} of 3 …`).join('')}\r\u001b[K ✓ Nodes ready (18.0s)\n`,
+  )
+  assert.equal(await shown({}), ' … Nodes ready: 2 of 3\n ✓ Nodes ready (18.0s)\n')
+})

@@ -3,8 +3,8 @@ import type { Clock } from '#base/clock'
 import { printable, printableLines } from '#base/printable'
 
 export interface Progress {
-  /** Runs a step under a title and prints a tick or cross when it ends. */
-  step<T>(title: string, work: () => Promise<T>): Promise<T>
+  /** Runs a step under a title and prints a tick or cross when it ends. `report` shows how far it is, such as `120 of 2000`. */
+  step<T>(title: string, work: (report: (state: string) => void) => Promise<T>): Promise<T>
   /** A line between the steps. */
   note(text: string): void
 }
@@ -29,13 +29,22 @@ export function createProgress(options: ProgressOptions): Progress {
     step: async (given, work) => {
       const title = printable(given)
       const started = clock.monotonicMs()
-      if (terminal && !quiet) write(` ${paint(36, '•')} ${cut(title, options.columns)} …`)
+      const running = (state = '') => ` ${paint(36, '•')} ${cut(`${title}${state}`, options.columns)} …`
+      if (terminal && !quiet) write(running())
+      let reportedMs = started
+      const report = (text: string) => {
+        const state = `: ${printable(text)}`
+        const nowMs = clock.monotonicMs()
+        if (quiet || nowMs - reportedMs < (terminal ? redrawMs : lineMs)) return
+        reportedMs = nowMs
+        write(terminal ? `\r\u001b[K${running(state)}` : ` … ${title}${state}\n`)
+      }
       const end = (mark: string) => {
         const took = `(${formatSeconds(clock.monotonicMs() - started)})`
         if (!quiet) write(`${terminal ? '\r\u001b[K' : ''} ${mark} ${title} ${paint(2, took)}\n`)
       }
       try {
-        const result = await work()
+        const result = await work(report)
         end(paint(32, '✓'))
         return result
       } catch (error) {
@@ -45,6 +54,10 @@ export function createProgress(options: ProgressOptions): Progress {
     },
   }
 }
+
+/** How often the state of a step is shown: on a terminal, and as a line. */
+const redrawMs = 200
+const lineMs = 10_000
 
 /** The line that is overwritten later must not wrap: only its last part would be. */
 function cut(title: string, columns: number | undefined): string {

@@ -14,7 +14,7 @@ interface Flags {
 export const addon: CliCommand = {
   name: 'addon',
   register: (program, context) => {
-    const addons = program.command('addon').description('parts of a cluster that are off unless asked for: ingress')
+    const addons = program.command('addon').description(`parts of a cluster that are off unless asked for: ${addonNames.join(', ')}`)
     for (const [verb, enabled] of [
       ['enable', true],
       ['disable', false],

@@ -2,13 +2,12 @@
  * `skiff at WHEN [COMMAND...]`: a read-only API of the past on localhost (L4), for one command of kubectl, for another program, or until Ctrl-C for all that
  * read the kubeconfig whose path is printed.
  */
-import fs from 'node:fs/promises'
 import path from 'node:path'
-import { toYaml } from '#api/machinery/yaml'
 import type { CliCommand, CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { type ConnectionFlags, keepMore, type PastConnection, pointOf, withConnection, withConnectionFlags } from '../past/connection.ts'
-import { type PastServer, servePast } from '../past/pastServer.ts'
+import { servePast } from '../past/pastServer.ts'
+import { writeKubeconfigOf } from '../past/servedKubeconfig.ts'
 
 export const at: CliCommand = {
   name: 'at',
@@ -47,8 +46,9 @@ async function travel(context: CommandContext, connection: PastConnection, when:
   const server = await servePast({ transport: connection.transport, revision: point.revision, certificate })
   try {
     const directory = context.local.directory()
-    const kubeconfig = path.join(directory, 'kubeconfig')
-    await fs.writeFile(kubeconfig, kubeconfigText(server, certificate.ca, connection.namespace, point.revision), { mode: 0o600 })
+    const { url, token } = server
+    const place = { name: `revision-${point.revision}`, namespace: connection.namespace }
+    const kubeconfig = await writeKubeconfigOf(directory, { url, token, ca: certificate.ca }, place)
     if (words.length === 0) return await serveUntilInterrupted(context, kubeconfig, point.revision)
     const [program = '', ...args] = words[0] === '--' ? words.slice(1) : ['kubectl', ...words]
     if (program === '') throw new CommandError('usage', 'at WHEN --: expected a program')
@@ -67,16 +67,4 @@ async function serveUntilInterrupted({ stdout, stderr }: CommandContext, kubecon
   stdout.write(`${kubeconfig}\n`)
   // The signal ends the process.
   return new Promise<never>(() => {})
-}
-
-function kubeconfigText({ url, token }: PastServer, ca: string, namespace: string, revision: number): string {
-  const name = `revision-${revision}`
-  return toYaml({
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name, cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name, user: { token } }],
-    contexts: [{ name, context: { cluster: name, user: name, namespace } }],
-    'current-context': name,
-  })
 }

@@ -87,6 +87,24 @@ test('HA-05 up --config names the file and the path of a fault in a file of kube
   assert.deepEqual(calls, [])
 })
 
+test('SVC-09 up --disable-kube-proxy asks for no service proxy, and goes with no other mode', async () => {
+  assert.deepEqual((await run(['up', 'b', '--no-kubeconfig', '--disable-kube-proxy'])).calls, ['up b {"proxyMode":"none"}'])
+  const { error } = await run(['up', 'b', '--disable-kube-proxy', '--proxy-mode', 'iptables'])
+  assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
+})
+
+test('NET-08 up takes the address families and the pod network, and names the possible values for another one', async () => {
+  const { calls } = await run(['up', 'b', '--no-kubeconfig', '--ip-families', 'IPv4, IPv6', '--pod-network', 'vxlan'])
+  assert.deepEqual(calls, ['up b {"isDualStack":true,"podNetwork":"vxlan"}'])
+  for (const [flag, wrong, expected] of [
+    ['--ip-families', 'ipv6', /expected ipv4 or ipv4,ipv6$/],
+    ['--pod-network', 'flannel', /expected host-gw, vxlan, none$/],
+  ] as const) {
+    const { error } = await run(['up', 'b', flag, wrong])
+    assert.match(String((error as Error).message), expected)
+  }
+})
+
 test('HA-01 up takes the address that other machines use, and refuses loopback', async () => {
   const flags = [
     '--apiserver-advertise-address',
@@ -207,8 +225,9 @@ const refusals: { words: string[]; names?: string[]; exit: CommandError['exit'];
   { words: ['net', 'policy', 'web', '-o', 'yaml'], exit: 'usage', text: /expected json/ },
   { words: ['net', 'policy', 'web'], exit: 'unmetPrerequisite', text: /the cluster does not answer/ },
   { words: ['net', 'route', '-o', 'xml'], exit: 'usage', text: /-o xml: expected json or yaml/ },
+  { words: ['calls', 'pod/web', '-o', 'xml'], exit: 'usage', text: /-o xml: expected json or yaml/ },
   { words: ['net', 'svc', 'web', '--context', 'x'], exit: 'usage', text: /--context needs --kubeconfig/ },
-  { words: ['why', 'deploy/web'], exit: 'usage', text: /"deploy\/web" is no pod: only pods are scheduled/ },
+  { words: ['why', 'deploy/a/b'], exit: 'usage', text: /deploy\/a\/b: expected KIND\/NAME, or the name of a pod/ },
   { words: ['stop'], names: ['a', 'b'], exit: 'usage', text: /several clusters: a, b/ },
   { words: ['status'], names: [], exit: 'notFound', text: /there is no cluster/ },
   { words: ['image', 'load', '/nonexistent.tar'], exit: 'notFound', text: /is no file/ },
@@ -362,7 +381,7 @@ test('--etcd asks for an etcd of the cluster, --etcd-servers for one that is the
   ])
   assert.deepEqual(calls, ['up b {"apiServerArgs":["--etcd-servers=https://e:2379","--etcd-cafile=/ca.crt","--v=2"]}'])
   for (const [words, want] of [
-    [['--etcd', '2'], '--etcd 2: expected 1, 3 or 5'],
+    [['--etcd', '2'], '--etcd 2: expected 1, 3, 5 or embedded'],
     [['--etcd', '3', '--etcd-servers', 'https://e:2379'], '--etcd makes an etcd, --etcd-servers names one that is there: give one of them'],
     [['--etcd', '3', '--kube-apiserver-arg', 'etcd-servers=https://e:2379'], '--etcd makes an etcd, --etcd-servers names one that is there: give one of them'],
     [['--etcd-cafile', 'ca.crt'], '--etcd-cafile needs --etcd-servers'],
@@ -470,4 +489,12 @@ test('HA-01 a certificate key that comes from a file, and a new one, reach the p
   assert.match(ofUpload.stdout, throughInput(key))
   const ofFlag = await run(['token', 'create', '--print-join-command', '--certificate-key', 'k'], joinable)
   assert.match(ofFlag.stdout, new RegExp(`^${printedJoin} --control-plane --certificate-key k\n$`))
+})
+
+test('ARC-13 nodes add reads the nodes to make from a file, nodes remove counts them, and nodes ls lists all', async () => {
+  const text = 'kind: Node\nmetadata: {name: "w-{n}"}\nstatus: {capacity: {cpu: 4}}\n'
+  const added = await inFile(text, (file) => run(['nodes', 'add', 'a', '--simulated', '50', '--like', file, '-q']))
+  assert.deepEqual(added.calls, ['add 50 to a {"name":"w-{n}","labels":{},"taints":[],"capacity":{"cpu":4}}'])
+  assert.deepEqual((await run(['nodes', 'remove', '--simulated', '5', '-q'])).calls, ['remove 5 of a'])
+  assert.match((await run(['nodes', 'ls'])).stdout, /^NODE +STATE +RUNTIME +ADDRESS\na-node-1 +Ready +containerd +10\.88\.1\.10\n$/)
 })

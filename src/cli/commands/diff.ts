@@ -1,9 +1,10 @@
 /** `skiff diff FROM [TO] [KIND...]`: which objects were created, changed and deleted between two points in the past (L4). */
+
+import { describeChanges } from '#api/debug/fieldChanges'
 import { printable, printableData } from '#base/printable'
 import type { CliCommand, CommandContext } from '../command.ts'
 import { type ConnectionFlags, type PastConnection, pointOf, withConnection, withConnectionFlags } from '../past/connection.ts'
 import { type Difference, differences } from '../past/differences.ts'
-import { describeChanges } from '../past/fieldChanges.ts'
 import { isUnreadable, type Kind, kindNamed, listableKinds, nameOf } from '../past/objects.ts'
 import { parseWhen, wordsOf } from '../past/when.ts'
 

@@ -24,16 +24,27 @@ export const fork: CliCommand = {
       .allowUnknownOption()
       .action((_when: string, _name: string, flags: ConnectionFlags & { quiet?: boolean }, { args }: { readonly args: readonly string[] }) => {
         const [when = '', name = ''] = wordsOf(args)
-        return withConnection(context, flags, (connection) => make(context, connection, when, checkName(name), flags.quiet ?? false))
+        const nowMs = context.clock.now()
+        return withConnection(context, flags, (connection) =>
+          makeFork(context, connection, { when, nowMs, name: checkName(name), quiet: flags.quiet ?? false }),
+        )
       })
   },
 }
 
-async function make(context: CommandContext, connection: PastConnection, when: string, name: string, quiet: boolean): Promise<void> {
+export interface ForkOptions {
+  readonly when: string
+  /** What `when` is relative to. */
+  readonly nowMs: number
+  readonly name: string
+  readonly quiet: boolean
+}
+
+export async function makeFork(context: CommandContext, connection: PastConnection, { when, nowMs, name, quiet }: ForkOptions): Promise<void> {
   const { clock, env, home } = context
   if (await context.clusters.exists(name))
     throw new CommandError('alreadyExists', `cluster "${name}" is there`, { hint: `remove it first: skiff delete ${name}` })
-  const { revision } = await pointOf(connection, when, clock.now())
+  const { revision } = await pointOf(connection, when, nowMs)
   const progress = progressFor(context, quiet)
   const file = await kubeconfigPath({ variable: env.KUBECONFIG, home })
   await checkKubeconfig(file, clock)

@@ -1,12 +1,11 @@
 /** `skiff history KIND NAME`: the versions of one object that the store still has, with the time, the manager and the changed fields of each (L4). */
-import { isStatus } from '#api/machinery/status'
+import { describeChanges } from '#api/debug/fieldChanges'
 import type { CliCommand, CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
 import { type ConnectionFlags, keepMore, type PastConnection, revisionsOf, withConnection, withConnectionFlags } from '../past/connection.ts'
-import { describeChanges, type FieldChange, fieldChanges } from '../past/fieldChanges.ts'
 import { type Kind, kindNamed, listableKinds, nameOf } from '../past/objects.ts'
-import { managerOf, type Version, versionsOf } from '../past/versions.ts'
+import { type ShownVersion, shownHistory } from '../past/shownHistory.ts'
 
 interface Flags extends ConnectionFlags {
   readonly namespace?: string
@@ -31,14 +30,6 @@ export const history: CliCommand = {
   },
 }
 
-interface Shown {
-  readonly revision: number
-  readonly time: string | null
-  readonly type: 'created' | 'updated' | 'deleted' | 'oldest'
-  readonly by?: string | undefined
-  readonly changes: readonly FieldChange[]
-}
-
 async function show(context: CommandContext, connection: PastConnection, first: string, second: string | undefined, flags: Flags): Promise<void> {
   const [kindText = '', name = ''] = second === undefined ? first.split('/', 2) : [first, second]
   if (name === '') throw new CommandError('usage', 'history: expected KIND NAME or KIND/NAME')
@@ -46,19 +37,13 @@ async function show(context: CommandContext, connection: PastConnection, first: 
   const limit = Number(flags.limit)
   if (!Number.isInteger(limit) || limit < 1 || limit > mostVersions) throw new CommandError('usage', `--limit ${flags.limit}: expected 1 to ${mostVersions}`)
   const { transport } = connection
-  const [{ revision: newest, oldestRevision: oldest }, kinds] = await Promise.all([revisionsOf(transport), listableKinds(transport)])
+  const [revisions, kinds] = await Promise.all([revisionsOf(transport), listableKinds(transport)])
   const kind = kindNamed(kinds, kindText)
   const namespace = flags.namespace ?? connection.namespace
-  const found = await versionsOf(transport, { kind, namespace, name, oldest, newest, limit })
-  if (found.versions.length === 0) throw missing(connection, kind, name, oldest)
-  const times = await timesOf(connection, found.versions)
-  const shown = found.versions.map((version): Shown => {
-    const type = typeOf(version, oldest)
-    const changes = type === 'updated' ? fieldChanges(version.before, version.object, { showSecrets: flags.showSecrets ?? false }) : []
-    return { revision: version.revision, time: times[version.revision] ?? null, type, by: managerOf(version), changes }
-  })
+  const { shown, isCut } = await shownHistory(transport, { kind, namespace, name, limit, showSecrets: flags.showSecrets ?? false }, revisions)
+  if (shown.length === 0) throw missing(connection, kind, name, revisions.oldestRevision)
   printFound(context, flags.output === 'json' ? 'json' : 'text', shown, describe)
-  if (found.isCut && flags.output !== 'json') context.stderr.write(`${olderVersions(connection, found.versions.length === limit)}\n`)
+  if (isCut && flags.output !== 'json') context.stderr.write(`${olderVersions(connection, shown.length === limit)}\n`)
 }
 
 function olderVersions({ cluster }: PastConnection, isLimited: boolean): string {
@@ -69,25 +54,14 @@ function missing({ cluster }: PastConnection, kind: Kind, name: string, oldest: 
   return new CommandError('notFound', `${nameOf(kind)} "${name}" is not in the history, which begins at revision ${oldest}`, { hint: keepMore(cluster) })
 }
 
-async function timesOf({ transport }: PastConnection, versions: readonly Version[]): Promise<Readonly<Record<string, string | null>>> {
-  try {
-    return (await revisionsOf(transport, { revisions: versions.map(({ revision }) => revision).join(',') })).times ?? {}
-  } catch (error) {
-    if (isStatus(error, 'Forbidden')) return {}
-    throw error
-  }
+const words: Readonly<Record<ShownVersion['type'], string>> = {
+  created: 'created',
+  updated: 'updated',
+  deleted: 'deleted',
+  oldest: 'the oldest version there is',
 }
 
-/** `oldest`: the state before it is compacted, so that it may have been created or updated. */
-function typeOf({ revision, object, before }: Version, oldest: number): Shown['type'] {
-  if (!object) return 'deleted'
-  if (before) return 'updated'
-  return revision > oldest ? 'created' : 'oldest'
-}
-
-const words: Readonly<Record<Shown['type'], string>> = { created: 'created', updated: 'updated', deleted: 'deleted', oldest: 'the oldest version there is' }
-
-function describe(shown: readonly Shown[]): string {
+function describe(shown: readonly ShownVersion[]): string {
   return shown
     .map(({ revision, time, type, by, changes }) =>
       [

@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 import { type ConnectionVerdict, type PolicyCheck, type PolicyDirection, type PolicyExplanation, policyDirections } from '#api/debug/networkPolicy'
 import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError, exitCodes } from '../exitCodes.ts'
+import { defaultSslDirectory, describeNginx, findNginx } from '../net/nginx.ts'
 import { type PolicyFlags, policyQuestion } from '../net/policyQuestion.ts'
 import { createReader, namedObject, type Reader } from '../net/reader.ts'
 import { describeRoutes, findRoutes } from '../net/route.ts'
@@ -47,6 +48,15 @@ export const net: CliCommand = {
         const { namespace: of, name } = namedObject(text, /^(?:svc|services?)\//, namespace)
         return findService(reader, of, name)
       }),
+    )
+    withShownFlags(
+      command
+        .command('nginx [ingress]')
+        .description('show an Ingress (NAME or NAMESPACE/NAME), or all, as a configuration of nginx')
+        .option('-n, --namespace <namespace>', 'of the Ingress (default: default)')
+        .option('--ssl-dir <directory>', `where nginx finds HOST.crt and HOST.key (default: ${defaultSslDirectory})`),
+    ).action((ingress: string | undefined, flags: ShownFlags & { readonly sslDir?: string }) =>
+      print(context, flags, describeNginx, (reader, namespace) => findNginx(reader, namespace, ingress, flags.sslDir ?? defaultSslDirectory)),
     )
     withShownFlags(
       command

@@ -67,7 +67,7 @@ function describe(found: ClusterStatus): string {
   const nodes = found.nodes.map((node) => [node.name, node.ready ? 'Ready' : 'NotReady', node.runtime, node.address])
   const processes = found.pids.map((one) => [one.role, String(one.pid), one.node ?? ''])
   return [
-    `name:      ${found.name}\nstate:     ${stateOf(found)}\nserver:    ${found.server}\ndirectory: ${found.directory}\n${historyLine(found)}`,
+    `name:      ${found.name}\nstate:     ${stateOf(found)}\nserver:    ${found.server}\ndirectory: ${found.directory}\n${historyLine(found)}${backupLines(found)}`,
     ...(found.freeBytes < shortOfSpaceBytes ? [shortOfSpace(found)] : []),
     ...(found.running && !found.supervised
       ? [`The supervisor does not run: nothing starts the server again when it ends. Bring it back with: skiff start ${found.name}\n`]
@@ -95,6 +95,15 @@ const serverRow = ({ name, running, ready, url, leads }: ServerStatus) => [name,
 
 function historyLine({ history }: ClusterStatus): string {
   return history ? `history:   since ${formatTime(history.sinceMs)}, ${formatMebibytes(history.bytes)}\n` : ''
+}
+
+function backupLines({ backups }: ClusterStatus): string {
+  if (!backups) return ''
+  const { schedule, place, last, failure, nextMs } = backups
+  const newest = last ? `newest ${last.name}, ${formatMebibytes(last.bytes)}` : 'none yet'
+  const next = nextMs === undefined ? '' : `, next ${formatTime(nextMs)}`
+  const line = `backups:   "${schedule}" to ${place}, ${newest}${next}\n`
+  return failure ? `${line}The backup of ${formatTime(failure.atMs)} failed: ${printable(failure.reason)}\n` : line
 }
 
 const formatMebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(bytes < 10 * 2 ** 20 ? 1 : 0)} MiB`

@@ -4,16 +4,19 @@ import path from 'node:path'
 import type { Command } from 'commander'
 import { expectedHistory, expectedHistorySize, isHistory, isHistorySize } from '#api/debug/revisions'
 import { isDns1123Subdomain, isWildcardDns1123Subdomain } from '#api/machinery/names'
-import type { UpOptions } from '../clusterManager.ts'
+import { type BackupFlags, backupOptions } from '../backupOptions.ts'
+import { podNetworks, type UpOptions } from '../clusterManager.ts'
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { isAdvertisable, isEndpoint } from '../kubeadm/endpoint.ts'
 import { checkKubeconfig, kubeconfigPath, mergeKubeconfig } from '../kubeconfigFile.ts'
 import { nextSteps } from '../nextSteps.ts'
+import { maxSimulatedNodes } from '../nodeLike.ts'
 import { formatSeconds, type Progress } from '../progress.ts'
 import { applyConfigFile } from '../upConfig.ts'
+import { wholeNumber } from '../wholeNumber.ts'
 
-interface UpFlags {
+interface UpFlags extends BackupFlags {
   nodes?: string
   simulatedNodes?: string
   runtime?: string
@@ -27,6 +30,7 @@ interface UpFlags {
   etcdKeyfile?: string
   etcdPrefix?: string
   serviceCidr?: string
+  ipFamilies?: string
   apiserverAdvertiseAddress?: string
   controlPlaneEndpoint?: string
   apiserverCertExtraSans?: string
@@ -41,6 +45,8 @@ interface UpFlags {
   autostart?: boolean
   ingress?: boolean
   proxyMode?: string
+  disableKubeProxy?: boolean
+  podNetwork?: string
   kubeconfig?: string | boolean
   quiet?: boolean
   output?: string
@@ -75,13 +81,17 @@ function withUpFlags(command: Command): Command {
     .option('--simulated-nodes <n>', 'simulated nodes, in addition (default: 0)')
     .option('--runtime <name>', 'auto, containerd or simulated (default: auto)')
     .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
-    .option('--pod-cidr <range>', 'range of the addresses of pods (default: one that nothing on this host uses)')
+    .option('--ip-families <names>', 'ipv4, or ipv4,ipv6 for pods, nodes and Services with addresses of both (default: ipv4)')
+    .option('--pod-cidr <range>', 'range of the addresses of pods, or one of each family with a comma between (default: one that nothing on this host uses)')
     .option('--service-cidr <range>', 'range of the addresses of Services (default: likewise)')
     .option('--apiserver-advertise-address <ip>', 'an address of this host on which other machines reach the API (default: none)')
     .option('--control-plane-endpoint <host[:port]>', 'the address that machines use to join, such as that of a load balancer (default: the former)')
     .option('--apiserver-cert-extra-sans <names>', 'more names and addresses for the serving certificate, separated by commas')
     .option('--control-planes <n>', 'API servers behind one endpoint, which elect who runs controllers and scheduler; over an etcd (default: 1)')
-    .option('--etcd <members>', 'store objects in an etcd of the cluster, with 1, 3 or 5 members (default: none, they are in a file)')
+    .option(
+      '--etcd <members>',
+      'store objects in an etcd of the cluster, with 1, 3 or 5 members, or embedded: in one process with the store of Skiff (default: none, they are in a file)',
+    )
     .option('--etcd-servers <urls>', 'store objects in an etcd that is there: https://HOST:PORT,…')
     .option('--etcd-cafile <file>', 'the authority that signed its certificate')
     .option('--etcd-certfile <file>', 'the client certificate that it asks for')
@@ -94,9 +104,18 @@ function withUpFlags(command: Command): Command {
     .option('--log-max-files <n>', 'number of files moved aside that are kept of each log (default: 3)')
     .option('--history <duration>', 'how long changes can be looked up by skiff at, history and diff, such as 24h (default: 5 to 10 minutes)')
     .option('--history-size <bytes>', 'the most that this history takes; beyond, its oldest part is given up (default: 400Mi with --history)')
+    .option('--backup-schedule <cron>', "when to save a snapshot of the cluster, in UTC, such as '0 */6 * * *'; off ends it (default: never)")
+    .option('--backup-dir <place>', 'where they go: a directory, or s3://BUCKET/PREFIX?endpoint=https://HOST&region=NAME')
+    .option('--backup-keep <n>', 'number of backups that are kept, the newest (default: 10)')
+    .option('--backup-credentials <file>', "the keys for the bucket, in the form of AWS's credentials file")
     .option('--autostart', 'start the cluster when the host boots, by a unit of systemd; delete removes it')
     .option('--ingress', 'serve Ingresses on the real nodes; skiff addon disable ingress turns it off')
-    .option('--proxy-mode <name>', 'how real nodes serve Services: nftables, iptables, or auto for the first that the host can run (default: auto)')
+    .option(
+      '--proxy-mode <name>',
+      'how real nodes serve Services: nftables, iptables, userspace, ipvs, none, or auto for the first that the host can run (default: auto)',
+    )
+    .option('--disable-kube-proxy', 'start no service proxy: another program serves Services; the same as --proxy-mode none')
+    .option('--pod-network <name>', 'how packets get from pod to pod: host-gw, vxlan, or none for another CNI plugin (default: host-gw)')
     .option('--kubeconfig <file>', 'the kubeconfig to merge into')
     .option('--no-kubeconfig', 'leave every kubeconfig alone')
     .option('-v, --v <n>', 'verbosity of the logs (default: 2)')
@@ -128,12 +147,19 @@ async function run(context: CommandContext, name: string, flags: UpFlags): Promi
 /** Starts the cluster, and merges its entry into the kubeconfig `file`; undefined: into none. */
 export async function bringUp(context: CommandContext, name: string, options: UpOptions, file: string | undefined, progress: Progress) {
   context.ifInterrupted(`cluster "${name}" may have been started in part: skiff up ${name} continues, skiff delete ${name} removes what was made`)
-  const result = await context.clusters.up(name, options, progress)
-  if (file !== undefined) {
+  const merge = async () => {
+    if (file === undefined) return
     const { previous } = await mergeKubeconfig(file, await context.clusters.kubeconfig(name), context.clock)
     await context.clusters.rememberKubeconfig(name, file, previous)
   }
-  return result
+  try {
+    const result = await context.clusters.up(name, options, progress)
+    await merge()
+    return result
+  } catch (error) {
+    if (error instanceof CommandError && error.serves) await merge()
+    throw error
+  }
 }
 
 /** The kubeconfig to merge into; undefined with --no-kubeconfig. */
@@ -144,33 +170,53 @@ async function kubeconfigOf({ env, home }: CommandContext, { kubeconfig }: UpFla
 
 /** What the flags ask for; without flags, a cluster with the defaults. */
 export function parseOptions(flags: UpFlags): UpOptions {
-  const runtime = flags.runtime === undefined ? undefined : runtimes.find((known) => known === flags.runtime)
-  if (flags.runtime !== undefined && !runtime) throw new CommandError('usage', `--runtime ${flags.runtime}: expected ${runtimes.join(', ')}`)
   if (flags.output !== undefined && flags.output !== 'json') throw new CommandError('usage', `-o ${flags.output}: expected json`)
   return {
-    runtime,
-    nodes: wholeNumber('--nodes', flags.nodes, 0, 20),
-    simulatedNodes: wholeNumber('--simulated-nodes', flags.simulatedNodes, 0, 10_000),
-    port: wholeNumber('--port', flags.port, 0, 65_535),
+    runtime: oneOf('--runtime', flags.runtime, runtimes),
+    nodes: number('--nodes', flags.nodes, 0, 20),
+    simulatedNodes: number('--simulated-nodes', flags.simulatedNodes, 0, maxSimulatedNodes),
+    port: number('--port', flags.port, 0, 65_535),
     podCidr: flags.podCidr,
     serviceCidr: flags.serviceCidr,
+    isDualStack: isDualStack(flags.ipFamilies),
     advertiseAddress: checked('--apiserver-advertise-address', flags.apiserverAdvertiseAddress, isAdvertisable, 'an IP address other machines can use'),
     controlPlaneEndpoint: checked('--control-plane-endpoint', flags.controlPlaneEndpoint, isEndpoint, 'HOST or HOST:PORT'),
     certNames: flags.apiserverCertExtraSans?.split(',').map(certName),
-    verbosity: wholeNumber('-v', flags.v, 0, 10),
-    logMaxSize: wholeNumber('--log-max-size', flags.logMaxSize, 1, 10_000),
-    logMaxFiles: wholeNumber('--log-max-files', flags.logMaxFiles, 1, 1000),
+    verbosity: number('-v', flags.v, 0, 10),
+    logMaxSize: number('--log-max-size', flags.logMaxSize, 1, 10_000),
+    logMaxFiles: number('--log-max-files', flags.logMaxFiles, 1, 1000),
     history: checked('--history', flags.history, isHistory, `0, or ${expectedHistory}`),
     historySize: checked('--history-size', flags.historySize, isHistorySize, expectedHistorySize),
+    backup: backupOptions(flags),
     autostart: flags.autostart,
     ingress: flags.ingress,
-    proxyMode: flags.proxyMode,
+    proxyMode: proxyMode(flags),
+    podNetwork: oneOf('--pod-network', flags.podNetwork, podNetworks),
     etcd: etcdMembers(flags),
-    controlPlanes: wholeNumber('--control-planes', flags.controlPlanes, 1, 5),
+    controlPlanes: number('--control-planes', flags.controlPlanes, 1, 5),
     apiServerArgs: apiServerArgs(flags),
     controllerManagerArgs: flags.kubeControllerManagerArg?.map(asFlag),
     schedulerArgs: flags.kubeSchedulerArg?.map(asFlag),
   }
+}
+
+function proxyMode({ proxyMode, disableKubeProxy }: UpFlags): string | undefined {
+  if (!disableKubeProxy) return proxyMode
+  if (proxyMode !== undefined && proxyMode !== 'none') throw new CommandError('usage', `--disable-kube-proxy and --proxy-mode ${proxyMode} exclude each other`)
+  return 'none'
+}
+
+function oneOf<T extends string>(flag: string, text: string | undefined, names: readonly T[]): T | undefined {
+  const found = names.find((name) => name === text)
+  if (text !== undefined && !found) throw new CommandError('usage', `${flag} ${text}: expected ${names.join(', ')}`)
+  return found
+}
+
+function isDualStack(families: string | undefined): boolean | undefined {
+  if (families === undefined) return undefined
+  const names = families.split(',').map((name) => name.trim().toLowerCase())
+  if (names.join() !== 'ipv4' && names.join() !== 'ipv4,ipv6') throw new CommandError('usage', `--ip-families ${families}: expected ipv4 or ipv4,ipv6`)
+  return names.length === 2
 }
 
 const ofEtcd = ['etcdServers', 'etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'etcdPrefix'] as const
@@ -186,11 +232,12 @@ function apiServerArgs(flags: UpFlags): string[] | undefined {
   return own.length > 0 ? [...own, ...(flags.kubeApiserverArg ?? []).map(asFlag)] : flags.kubeApiserverArg?.map(asFlag)
 }
 
-function etcdMembers({ etcd, etcdServers, kubeApiserverArg = [] }: UpFlags): number | undefined {
+function etcdMembers({ etcd, etcdServers, kubeApiserverArg = [] }: UpFlags): UpOptions['etcd'] {
   if (etcd === undefined) return undefined
   if (etcdServers !== undefined || kubeApiserverArg.some((flag) => /^(--)?etcd-servers\b/.test(flag)))
     throw new CommandError('usage', '--etcd makes an etcd, --etcd-servers names one that is there: give one of them')
-  if (!['1', '3', '5'].includes(etcd)) throw new CommandError('usage', `--etcd ${etcd}: expected 1, 3 or 5`)
+  if (etcd === 'embedded') return etcd
+  if (!['1', '3', '5'].includes(etcd)) throw new CommandError('usage', `--etcd ${etcd}: expected 1, 3, 5 or embedded`)
   return Number(etcd)
 }
 
@@ -210,9 +257,4 @@ function checked(flag: string, text: string | undefined, isRight: (text: string)
   return text
 }
 
-function wholeNumber(flag: string, text: string | undefined, min: number, max: number): number | undefined {
-  if (text === undefined) return undefined
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || value < min || value > max) throw new CommandError('usage', `${flag} ${text}: expected a whole number from ${min} to ${max}`)
-  return value
-}
+const number = (flag: string, text: string | undefined, min: number, max: number) => (text === undefined ? undefined : wholeNumber(flag, text, min, max))

@@ -84,7 +84,7 @@ test('SVC-06 skiff net service and route print what a tenant or a node sends as 
     printableData({
       found: [
         { node: 'n1', note: evil },
-        { node: 'n2', mode: 'host-gateway', routes: [{ cidr: evil, state: 'foreign' as const }] },
+        { node: 'n2', mode: 'host-gw', routes: [{ cidr: evil, state: 'foreign' as const }] },
       ],
     }),
   )

@@ -2,21 +2,13 @@
 import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { Transport } from '#client/transport'
+import type { ObjectReader, Query, Seen } from '#why/reader'
 import { CommandError } from '../exitCodes.ts'
 import type { Ask } from '../why/questions.ts'
 
-/** The object, or why it is not shown; neither: there is no such object. */
-export interface Seen<T> {
-  readonly found?: Frozen<T> | undefined
-  readonly notShown?: string | undefined
-}
+export type { Seen }
 
-type Query = Readonly<Record<string, string | readonly string[]>>
-
-export interface Reader {
-  get<T>(path: string, query?: Query): Promise<Seen<T>>
-  /** The items of a list. */
-  list<T>(path: string, query?: Query): Promise<Seen<readonly T[]>>
+export interface Reader extends ObjectReader {
   /** For questions that need every answer. */
   readonly ask: Ask
 }
@@ -72,12 +64,15 @@ const segment = encodeURIComponent
 export const paths = {
   pods: (namespace: string) => `/api/v1/namespaces/${segment(namespace)}/pods`,
   pod: (namespace: string, name: string) => `/api/v1/namespaces/${segment(namespace)}/pods/${segment(name)}`,
+  claim: (namespace: string, name: string) => `/api/v1/namespaces/${segment(namespace)}/persistentvolumeclaims/${segment(name)}`,
+  volume: (name: string) => `/api/v1/persistentvolumes/${segment(name)}`,
   service: (namespace: string, name: string) => `/api/v1/namespaces/${segment(namespace)}/services/${segment(name)}`,
   slices: (namespace: string) => `/apis/discovery.k8s.io/v1/namespaces/${segment(namespace)}/endpointslices`,
   nodes: '/api/v1/nodes',
   node: (name: string) => `/api/v1/nodes/${segment(name)}`,
-  view: (resource: 'servicerules' | 'noderoutes' | 'networkprobes', node?: string) =>
+  view: (resource: 'servicerules' | 'noderoutes' | 'networkprobes' | 'nodecalls', node?: string) =>
     `/apis/node.skiff.dev/v1alpha1/${resource}${node === undefined ? '' : `/${segment(node)}`}`,
+  ingress: (namespace: string, name: string) => `/apis/networking.k8s.io/v1/namespaces/${segment(namespace)}/ingresses/${segment(name)}`,
   ingresses: '/apis/networking.k8s.io/v1/ingresses',
   ingressClasses: '/apis/networking.k8s.io/v1/ingressclasses',
 }

@@ -3,6 +3,7 @@ import type { DnsAnswer, NetworkProbes, NodeServiceRules } from '#api/debug/node
 import type { Node, Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
 import { loadBalancerAddresses } from '#api/helpers/services'
+import { hostPort } from '#api/machinery/ip'
 import { formatLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { table } from '../commands/status.ts'
@@ -104,7 +105,7 @@ function section<T>(title: string, { found, notShown }: Seen<readonly T[]>, text
 function endpointTable(endpoints: readonly Frozen<ShownEndpoint>[]): string {
   const word = (value: boolean) => (value ? 'yes' : 'no')
   const rows = endpoints.map((one) => [
-    `${one.address}:${one.port}`,
+    hostPort(one.address, one.port),
     word(one.ready),
     word(one.serving),
     word(one.terminating),

@@ -5,8 +5,8 @@ import type { RevisionHistory } from '#api/debug/revisions'
 import { isStatus } from '#api/machinery/status'
 import { messageOf } from '#base/messageOf'
 import { formatTime } from '#base/time'
-import { ConnectionError } from '#client/httpConnection'
-import { createHttpTransport, type HttpTransport } from '#client/httpTransport'
+import { ConnectionError, type TlsOptions } from '#client/httpConnection'
+import { createHttpTransport, type HttpTransport, type HttpTransportOptions } from '#client/httpTransport'
 import { resolveKubeconfig } from '#client/kubeconfig'
 import { findKubeconfig } from '#client/kubeconfigFiles'
 import type { Transport } from '#client/transport'
@@ -36,6 +36,8 @@ export interface PastConnection {
   readonly namespace: string
   /** For hints: the local cluster. */
   readonly cluster: string | undefined
+  /** Calls back at each TLS handshake from now on: how long it took, and its result. */
+  onHandshake?(listener: NonNullable<TlsOptions['onHandshake']>): void
 }
 
 /** Runs work with a connection, closed afterwards; failures of the connection become errors of the command. */
@@ -50,30 +52,48 @@ export async function withConnection<T>(context: CommandContext, flags: Connecti
   }
 }
 
-async function connect(context: CommandContext, { cluster: name, kubeconfig, context: contextName }: ConnectionFlags): Promise<PastConnection> {
+async function connect(context: CommandContext, flags: ConnectionFlags): Promise<PastConnection> {
+  const { options, namespace, cluster } = await chosenConnection(context, flags)
+  const handshakes: NonNullable<TlsOptions['onHandshake']>[] = []
+  const onHandshake: TlsOptions['onHandshake'] = (...told) => {
+    for (const listener of handshakes) listener(...told)
+  }
+  const transport = createHttpTransport({ ...options, tls: { ...options.tls, onHandshake }, exactIntegers: true })
+  return { transport, namespace, cluster, onHandshake: (listener) => void handshakes.push(listener) }
+}
+
+export interface ChosenConnection extends Pick<PastConnection, 'namespace' | 'cluster'> {
+  readonly options: HttpTransportOptions
+}
+
+/** What the flags choose. @throws CommandError */
+export async function chosenConnection(
+  context: CommandContext,
+  { cluster: name, kubeconfig, context: contextName, user }: ConnectionFlags & { readonly user?: string },
+): Promise<ChosenConnection> {
   const { clock, local } = context
   if (kubeconfig === undefined) {
     if (contextName !== undefined) throw new CommandError('usage', '--context needs --kubeconfig')
     const cluster = await resolveCluster(context, name)
     const { server, ca, clientCert: cert, clientKey: key } = await context.clusters.kubeconfig(cluster)
-    return { transport: createHttpTransport({ server, tls: { ca, cert, key }, clock, userAgent: 'skiff', exactIntegers: true }), namespace: 'default', cluster }
+    return { options: { server, tls: { ca, cert, key }, clock, userAgent: 'skiff' }, namespace: 'default', cluster }
   }
-  if (name !== undefined) throw new CommandError('usage', 'give --cluster or --kubeconfig, not both')
+  if (name !== undefined) throw new CommandError('usage', 'give the cluster or --kubeconfig, not both')
   try {
     const config = await findKubeconfig(kubeconfigPlace(context), kubeconfig)
     const { transport, namespace } = await resolveKubeconfig(
       config,
       { clock, readFile: fs.readFile, plugins: local.plugins },
-      { context: contextName, userAgent: 'skiff' },
+      { context: contextName, user, userAgent: 'skiff' },
     )
-    return { transport: createHttpTransport({ ...transport, exactIntegers: true }), namespace, cluster: undefined }
+    return { options: transport, namespace, cluster: undefined }
   } catch (error) {
     throw new CommandError('usage', messageOf(error), { cause: error })
   }
 }
 
 /** The error of a command for the failure of a connection. */
-export function connectionError(error: unknown, { cluster }: PastConnection): unknown {
+export function connectionError(error: unknown, { cluster }: Pick<PastConnection, 'cluster'>): unknown {
   if (error instanceof ConnectionError) {
     return new CommandError('unmetPrerequisite', `the cluster does not answer: ${error.message}`, {
       cause: error,

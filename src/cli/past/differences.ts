@@ -1,6 +1,7 @@
 /** The objects of a kind that differ between two revisions (L4): both lists are read by pages in the order of their keys, side by side. */
+
+import { type FieldChange, fieldChanges } from '#api/debug/fieldChanges'
 import type { Transport } from '#client/transport'
-import { type FieldChange, fieldChanges } from './fieldChanges.ts'
 import { type Kind, keyOf, objectsAt, type PastObject } from './objects.ts'
 
 export interface Difference {

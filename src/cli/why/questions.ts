@@ -1,9 +1,25 @@
-/** The requests that `skiff why` and `skiff net` send, with the administrator's credentials (L4). A refusal becomes an error with the server's message. */
+/** The requests that `skiff why` and `skiff net` send, with the credentials of the administrator or of a kubeconfig (L4). A refusal becomes an error with the server's message. */
 import type { APIResource, APIResourceList, Status } from '#api/gen/types/meta.v1'
+import { isStatus } from '#api/machinery/status'
+import type { Transport } from '#client/transport'
 import { CommandError } from '../exitCodes.ts'
 
 /** One question: a GET, or with a body a POST. */
 export type Ask = (path: string, body?: unknown) => Promise<{ readonly status: number; readonly body: string } | undefined>
+
+/** Asks as the user of a transport. */
+export function askOver(transport: Transport): Ask {
+  return async (path, body) => {
+    try {
+      const { pathname, searchParams } = new URL(path, 'http://cluster')
+      const answer = await transport.request({ method: body === undefined ? 'GET' : 'POST', path: pathname, query: Object.fromEntries(searchParams), body })
+      return { status: answer.status, body: JSON.stringify(answer.body) }
+    } catch (error) {
+      if (!isStatus(error)) throw error
+      return { status: error.code, body: JSON.stringify(error.toStatus()) }
+    }
+  }
+}
 
 /** @throws CommandError when the server does not answer or answers with an error status */
 export async function askFor<T>(ask: Ask, path: string, body?: unknown): Promise<T> {

@@ -16,7 +16,7 @@ const ingress = { metadata: { namespace: 'd', name: 'web' }, spec: { ingressClas
 const classes = [{ metadata: { name: 'skiff' }, spec: { controller: 'skiff.dev/ingress' } }] as IngressClass[]
 const expired = { certificateSubject: 'web', certificateNotBefore: '2025-01-01T00:00:00.000Z', certificateNotAfter: '2026-01-01T00:00:00.000Z' }
 const routesOf = (...routes: NonNullable<NonNullable<ReturnType<TraceFacts['routes']['get']>>['found']>['routes'] & object) =>
-  new Map([...good.routes, ['n1', { found: { mode: 'host-gateway', routes } }] as const])
+  new Map([...good.routes, ['n1', { found: { mode: 'host-gw', routes } }] as const])
 
 const setUps: readonly (readonly [name: string, broken: Partial<TraceFacts>, cause: Cause, text: RegExp])[] = [
   [
@@ -197,4 +197,18 @@ for (const [name, more] of healthy) {
 test('SVC-13 skiff net trace calls a load balancer that is a host name untested, although its endpoints answer', () => {
   const named = { ...balanced, status: { loadBalancer: { ingress: [{ hostname: 'lb.example.org' }] } } }
   assert.equal(diagnose({ ...good, front: undefined, service: withService({ service: { found: named }, isExternal: true }) }).passes, undefined)
+})
+
+test('SVC-13 skiff net trace prints an IPv6 address that has a port in brackets', () => {
+  const address = 'fd00:10:244:1::2'
+  const facts: TraceFacts = {
+    ...good,
+    destinations: [{ ...destination, address }],
+    front: result('fd00:10:96::5', 80),
+    direct: [result(address, 8080)],
+  }
+  const text = describeTrace(diagnose(facts))
+  assert.match(text, /\[fd00:10:96::5\]:80 accepts connections of the pod/)
+  assert.match(text, /\[fd00:10:244:1::2\]:8080/)
+  assert.doesNotMatch(text, /::5:80|::2:8080/)
 })

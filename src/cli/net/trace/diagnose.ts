@@ -3,6 +3,7 @@
  * it, so that the first fault is the culprit: endpoints.ts has the hops behind a Service.
  */
 import { hasClusterIp, loadBalancerAddresses } from '#api/helpers/services'
+import { hostPort } from '#api/machinery/ip'
 import { parseTime } from '#base/time'
 import { endpointHops } from './endpoints.ts'
 import type { Hop, IngressFacts, ServiceFacts, Trace, TraceFacts } from './facts.ts'
@@ -153,7 +154,7 @@ function frontHops({ front, notProbed, nowMs, direct }: TraceFacts): Hop[] {
   if (notProbed !== undefined) return [unknown('connection', `not probed: ${notProbed}`)]
   const hops: Hop[] = []
   if (front) {
-    const where = `${front.address}:${front.port}`
+    const where = hostPort(front.address, front.port)
     hops.push(
       front.outcome === 'connected'
         ? ok('connection', `${where} accepts connections of the pod`)

@@ -3,7 +3,7 @@
 import type { ConnectionVerdict, PolicyCheck } from '#api/debug/networkPolicy'
 import type { Pod } from '#api/gen/types/core.v1'
 import { podCondition } from '#api/helpers/pods'
-import { cidrContains, parseCidr, parseIp } from '#api/machinery/ip'
+import { cidrContains, hostPort, parseCidr, parseIp } from '#api/machinery/ip'
 import { formatLabelSelector } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { ownValue } from '#base/bareMap'
@@ -18,7 +18,7 @@ export function endpointHops(facts: TraceFacts): Hop[] {
   if (service.endpoints.notShown !== undefined) return [unknown('endpoints', `not shown: ${service.endpoints.notShown}`)]
   if (destinations.length === 0) return [withoutEndpoints(service)]
   const all = service.endpoints.found ?? []
-  const shown = destinations.map(({ address, port }) => `${address}:${port}`).join(', ')
+  const shown = destinations.map(({ address, port }) => hostPort(address, port)).join(', ')
   const more = all.length > destinations.length ? ` and ${all.length - destinations.length} more` : ''
   const count = ok('endpoints', `${all.filter((one) => one.ready).length} of ${all.length} ready: ${shown}${more}`)
   // Those that are not ready get no connection while others are.
@@ -93,7 +93,7 @@ function destinationHops(to: Destination, facts: TraceFacts): Hop[] {
   return [...hops, refusedHop(to, name, result.outcome)]
 }
 
-const nameOf = ({ address, port, pod }: Destination) => `${pod ? `${pod.metadata.namespace}/${pod.metadata.name} ` : ''}${address}:${port}`
+const nameOf = ({ address, port, pod }: Destination) => `${pod ? `${pod.metadata.namespace}/${pod.metadata.name} ` : ''}${hostPort(address, port)}`
 
 function policyHop({ verdict: { found, notShown } }: Destination, name: string): Hop {
   if (!found) return unknown('policies', `${name}: not shown: ${notShown ?? 'the pod is unknown'}`)

@@ -66,8 +66,8 @@ export const good: TraceFacts = {
     ['n2', { found: node('n2') }],
   ]),
   routes: new Map([
-    ['n1', { found: { mode: 'host-gateway', routes: [{ cidr: '10.244.1.0/24', via: '10.88.0.11', device: 'eth0', state: 'present' }] } }],
-    ['n2', { found: { mode: 'host-gateway', routes: [{ cidr: '10.244.0.0/24', via: '10.88.0.10', device: 'eth0', state: 'present' }] } }],
+    ['n1', { found: { mode: 'host-gw', routes: [{ cidr: '10.244.1.0/24', via: '10.88.0.11', device: 'eth0', state: 'present' }] } }],
+    ['n2', { found: { mode: 'host-gw', routes: [{ cidr: '10.244.0.0/24', via: '10.88.0.10', device: 'eth0', state: 'present' }] } }],
   ]),
   resolver: { found: { servers: ['10.96.0.10'], searches: ['d.svc.cluster.local'], options: ['ndots:5'] } },
   answers: [{ name: 'web.d.svc.cluster.local', type: 'A', server: '10.96.0.10', code: 'NOERROR', records: ['10.96.0.5'] }],

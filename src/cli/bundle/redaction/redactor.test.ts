@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PastObject } from '../../past/objects.ts'
+import { KnownValues } from './knownValues.ts'
+import { createRedactor } from './redactor.ts'
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const object = (kind: string, members: Record<string, unknown>): PastObject =>
+  ({ apiVersion: 'v1', kind, metadata: { name: 'one', namespace: 'shop' }, ...members }) as unknown as PastObject
+const secret = (data: Readonly<Record<string, string>>, metadata = {}) =>
+  object('Secret', {
+    metadata: { name: 'door', namespace: 'shop', ...metadata },
+    data: Object.fromEntries(Object.entries(data).map(([key, value]) => [key, base64(value)])),
+  })
+
+function redactorThatKnows(...secrets: readonly PastObject[]) {
+  const redactor = createRedactor()
+  for (const one of secrets) redactor.learn(one)
+  return redactor
+}
+
+test('X18 a Secret keeps its keys, and neither values nor the last applied configuration', () => {
+  const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{"data":{"code":"b3BlbiBzZXNhbWU="}}', note: 'open sesame' }
+  const given = { ...secret({ code: 'open sesame', pin: '1' }, { annotations }), stringData: { more: 'x' } }
+  assert.deepEqual(createRedactor().object(given), {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'door', namespace: 'shop', annotations: { note: '***' } },
+    data: { code: 'Kioq', pin: 'Kioq' },
+    stringData: { more: '***' },
+  })
+})
+
+const pem = '-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq\nqq0uNxYVzRbXW0yZ\n-----END RSA PRIVATE KEY-----\n'
+const token = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW06c2EifQ.c2lnbmF0dXJl'
+
+for (const [what, value, text, want] of [
+  ['as it is', 'hunter2hunter2', 'login with hunter2hunter2 failed', 'login with *** failed'],
+  ['in base64', 'hunter2hunter2', `got ${base64('hunter2hunter2')}!`, 'got ***!'],
+  ['encoded for a URL', 'a b&c/d=e', 'GET /?x=a%20b%26c%2Fd%3De', 'GET /?x=***'],
+  ['escaped for JSON', 'say "hi" now', String.raw`{"m":"say \"hi\" now"}`, '{"m":"***"}'],
+  ['without the newline at its end', 'hunter2hunter2\n', 'x hunter2hunter2 y', 'x *** y'],
+  ['as a setting of a file', 'db:\n  password: s3cr3t-value\n  host: db.shop\n', 'connecting with s3cr3t-value to db.shop', 'connecting with *** to db.shop'],
+  ['as a line of a key', pem, 'dump: MIIEpAIBAAKCAQEA7bq', 'dump: ***'],
+] as const) {
+  test(`X18 a value of a Secret is replaced in texts ${what}`, () => assert.equal(redactorThatKnows(secret({ value })).text(text), want))
+}
+
+for (const [what, text, want] of [
+  ['a token of a service account', `got ${token} here`, 'got *** here'],
+  ['a private key', `key:\n${pem}rest`, 'key:\n***\nrest'],
+  ['a private key in base64', `client: ${base64(pem)}`, 'client: ***'],
+  ['a bootstrap token', 'join with abcdef.0123456789abcdef', 'join with ***'],
+  ['a header', 'Authorization: Bearer abc.def-ghi', 'Authorization: Bearer ***'],
+  ['a password in a URL', 'postgres://app:s3cr3t@db:5432/x', 'postgres://app:***@db:5432/x'],
+  ['a password by its name', 'DB_PASSWORD=s3cr3t user=app', 'DB_PASSWORD=*** user=app'],
+  ['a password in JSON within JSON', String.raw`{"m":"{\"password\": \"s3cr3t\"}"}`, String.raw`{"m":"{\"password\": \"***\"}"}`],
+  ['a key in a kubeconfig', 'client-key-data: LS0tAAAA', 'client-key-data: ***'],
+] as const) {
+  test(`X18 ${what} is replaced without being known`, () => assert.equal(createRedactor().text(text), want))
+}
+
+for (const text of [
+  'secretName: web-tls, tokenExpirationSeconds: 3607',
+  `certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJ${'A'.repeat(60)}`,
+  'Started container web in pod shop/web-7887448d46-kwvjd on node lab-node-1',
+  'image: registry.k8s.io/coredns/coredns:v1.11.1',
+]) {
+  test(`X18 a text without secrets stays as it is: ${text.slice(0, 40)}`, () => assert.equal(createRedactor().text(text), text))
+}
+
+test('X18 other objects lose known values and variables that are named like secrets; names stay', () => {
+  const redactor = redactorThatKnows(secret({ value: 'hunter2hunter2' }))
+  const env = [
+    { name: 'API_TOKEN', value: 'plain' },
+    { name: 'COLOR', value: 'blue' },
+    { name: 'URL', value: 'http://x/?k=hunter2hunter2' },
+    { name: 'FROM', valueFrom: { secretKeyRef: { name: 'door', key: 'password' } } },
+  ]
+  const given = object('Pod', {
+    metadata: { name: 'hunter2hunter2', annotations: { password: 'x', note: 'plain' } },
+    spec: { containers: [{ name: 'main', env, args: ['--p', 'hunter2hunter2'] }] },
+  })
+  assert.deepEqual(redactor.object(given), {
+    ...given,
+    metadata: { name: 'hunter2hunter2', annotations: { password: '***', note: 'plain' } },
+    spec: {
+      containers: [
+        { name: 'main', env: [{ name: 'API_TOKEN', value: '***' }, env[1], { name: 'URL', value: 'http://x/?k=***' }, env[3]], args: ['--p', '***'] },
+      ],
+    },
+  })
+})
+
+test('X18 an object without secrets is the same object', () => {
+  const given = object('ConfigMap', { data: { color: 'blue' } })
+  assert.equal(redactorThatKnows(secret({ value: 'hunter2hunter2' })).object(given), given)
+})
+
+test('X18 public parts of Secrets and short words are not searched', () => {
+  const redactor = redactorThatKnows(secret({ 'ca.crt': 'certificate', namespace: 'kube-system', mode: 'on' }))
+  assert.equal(redactor.text('certificate of kube-system is on'), 'certificate of kube-system is on')
+})
+
+test('X18 many known values are found, the longest first', () => {
+  const known = new KnownValues()
+  for (let at = 0; at < 5_000; at++) known.add(`value-${at}-of-many`)
+  known.add('value-17-of-many-more')
+  assert.equal(known.replace('a value-4999-of-many b value-17-of-many-more c value-5000-of-many'), 'a *** b *** c value-5000-of-many')
+})
