@@ -3,18 +3,17 @@ import os from 'node:os'
 import { Command, CommanderError } from 'commander'
 import { printable, printableError, printableLines } from '#base/printable'
 import { kubernetesRelease, kubernetesVersion, skiffVersion } from '#base/version'
-import type { CommandContext } from '#cli/command'
+import type { Bundles } from '#cli/bundles'
+import type { CommandContext, LocalPrograms } from '#cli/command'
 import { CommandError, exitCodes } from '#cli/exitCodes'
 import { registerCommands } from '#cli/program'
 import type { Snapshots } from '#cli/snapshots'
 import { asCommandError } from '#cli/systemErrors'
-import { createExec } from '#host/exec'
 import { endsUp } from './localCluster/clusterLock.ts'
-import { skiffHome } from './localCluster/clusterState.ts'
 import type { LocalClusterDeps } from './localCluster/deps.ts'
 import { createLocalClusterManager } from './localCluster/localClusterManager.ts'
+import { localClusterDeps } from './localClusterDeps.ts'
 import { createLocalPrograms } from './localPrograms.ts'
-import { createRealClock } from './realClock.ts'
 
 /** The entry starts these itself, before the command line is read (skiff.ts). */
 const componentHelp = `
@@ -77,23 +76,22 @@ function report(thrown: unknown, context: CommandContext): number {
 }
 
 function realContext(argv: readonly string[], interruption: { remains: string }): CommandContext {
-  const clock = createRealClock()
-  const exec = createExec()
-  const isRoot = process.getuid?.() === 0
-  const home = os.homedir()
-  const deps = { clock, exec, isRoot, platform: process.platform, home: skiffHome(process.env, isRoot, home), self: [process.execPath, argv[1] ?? ''] }
+  const deps = localClusterDeps(argv)
+  const { clock, exec, isRoot, platform } = deps
+  const local = createLocalPrograms(clock)
   return {
     clusters: createLocalClusterManager(deps),
     snapshots: lazySnapshots(deps),
+    bundles: lazyBundles(deps, local),
     explainPolicies: async (question) => (await import('#network/policy/explain')).explainPolicies(question),
     componentFlags: async () => (await import('./localCluster/componentArgs.ts')).componentFlags(),
     clock,
     exec,
     env: process.env,
-    home,
+    home: os.homedir(),
     isRoot,
-    platform: process.platform,
-    local: createLocalPrograms(clock),
+    platform,
+    local,
     ifInterrupted: (remains) => {
       interruption.remains = remains
     },
@@ -111,5 +109,14 @@ function lazySnapshots(deps: LocalClusterDeps): Snapshots {
     status: async (file) => (await load()).status(file),
     diff: async (first, second) => (await load()).diff(first, second),
     restore: async (...args) => (await load()).restore(...args),
+  }
+}
+
+function lazyBundles(deps: LocalClusterDeps, local: LocalPrograms): Bundles {
+  const load = async () => (await import('./bundle/bundles.ts')).createBundles(deps, local)
+  return {
+    objectFile: async (directory) => (await load()).objectFile(directory),
+    serve: async (file) => (await load()).serve(file),
+    serveStopped: async (name) => (await load()).serveStopped(name),
   }
 }

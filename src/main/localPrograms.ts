@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Clock } from '#base/clock'
 import type { LocalPrograms } from '#cli/command'
 import { plugins } from './credentialPlugins.ts'
@@ -12,6 +13,7 @@ const validDays = 30
 export function createLocalPrograms(clock: Clock): LocalPrograms {
   return {
     plugins,
+    pageFolder: fileURLToPath(new URL('./ui', import.meta.url)),
     run: (command, args, env) =>
       new Promise((resolve, reject) => {
         const child = spawn(command, [...args], { stdio: 'inherit', env: { ...process.env, ...env } })

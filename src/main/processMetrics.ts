@@ -60,17 +60,19 @@ export function withProcessMetrics(metrics: PrometheusMetrics, facts: () => Proc
     ['process_virtual_memory_bytes', 'Address space of the process, in bytes.', 'virtualBytes'],
     ['process_virtual_memory_max_bytes', 'How much address space the process may have, in bytes.', 'maxVirtualBytes'],
   ] as const
-  const set = gauges.map(([name, help, fact]) => ({ gauge: metrics.gauge({ name, help }), fact }))
   let counted = 0
   return {
     ...metrics,
+    get isDescribed() {
+      return metrics.isDescribed
+    },
     render() {
       const now = facts()
       cpu.inc({}, now.cpuSeconds - counted)
       counted = now.cpuSeconds
-      for (const { gauge, fact } of set) {
+      for (const [name, help, fact] of gauges) {
         const value = now[fact]
-        if (value !== undefined && !Number.isNaN(value)) gauge.set(Number.isFinite(value) ? value : maxUint64)
+        if (value !== undefined && !Number.isNaN(value)) metrics.gauge({ name, help }).set(Number.isFinite(value) ? value : maxUint64)
       }
       return metrics.render()
     },

@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { createPrometheusMetrics } from './prometheus.ts'
 
 test('OBS-01 a metric that is turned off is neither recorded nor exposed, others are', () => {
-  const metrics = createPrometheusMetrics(['off_total', 'off_seconds'])
+  const metrics = createPrometheusMetrics()
+  metrics.restrict({ disabled: ['off_total', 'off_seconds'] })
   metrics
     .counter({ name: 'off_total', help: 'Off.', labels: ['a'] })
     .series({ a: 'b' })
@@ -67,4 +68,52 @@ test('a metric without series is not shown, and a removed series is gone', () =>
   gauge.set(2, { queue: 'b' })
   gauge.remove({ queue: 'a' })
   assert.deepEqual(metrics.render().match(/^depth.*/gm), ['depth{queue="b"} 2'])
+})
+
+const documented = new Map([
+  ['stable_total', { stability: 'STABLE' }],
+  ['old', { stability: 'STABLE', deprecatedVersion: '1.34.0' }],
+  ['gone', { stability: 'BETA', deprecatedVersion: '1.34.0' }],
+] as const)
+
+test('OBS-02 a component’s help texts name the stability, and the metrics are counted by it', () => {
+  const metrics = createPrometheusMetrics(documented)
+  for (const name of ['stable_total', 'other_total', 'process_x']) metrics.counter({ name, help: 'H.' })
+  metrics.gauge({ name: 'old', help: 'O.' })
+  const text = metrics.render()
+  assert.match(text, /^# HELP stable_total \[STABLE\] H\.$/m)
+  assert.match(text, /^# HELP other_total \[ALPHA\] H\.$/m)
+  assert.match(text, /^# HELP process_x H\.$/m)
+  assert.match(text, /^# HELP old \[STABLE\] \(Deprecated since 1\.34\.0\) O\.$/m)
+  assert.match(text, /^registered_metrics_total\{stability_level="STABLE",deprecated_version="1\.34\.0"\} 1$/m)
+})
+
+test('OBS-02 a deprecated metric is hidden when its period is over, and shown by --show-hidden-metrics-for-version', () => {
+  const metrics = createPrometheusMetrics(documented)
+  metrics.gauge({ name: 'gone', help: 'G.' }).set(1)
+  metrics.gauge({ name: 'old', help: 'O.' }).set(1)
+  const shown = () => metrics.render().match(/^(gone|old) 1$/gm)
+  assert.deepEqual(shown(), ['old 1'])
+  assert.match(metrics.render(), /^hidden_metrics_total 1$/m)
+  metrics.restrict({ showHidden: true })
+  assert.deepEqual(shown(), ['gone 1', 'old 1'])
+})
+
+test('OBS-02 label values outside of the allow list are recorded as unexpected and counted', () => {
+  const metrics = createPrometheusMetrics(documented)
+  metrics.restrict({ allowedLabels: new Map([['a_total', new Map([['code', new Set(['200'])]])]]) })
+  const counter = metrics.counter({ name: 'a_total', help: 'A.', labels: ['code', 'verb'] })
+  for (const code of [200, 500, 503]) counter.inc({ code, verb: 'GET' })
+  counter.series({ code: '404', verb: 'GET' }).inc()
+  assert.deepEqual(metrics.render().match(/^a_total.*$/gm), ['a_total{code="200",verb="GET"} 1', 'a_total{code="unexpected",verb="GET"} 3'])
+  assert.match(metrics.render(), /^cardinality_enforcement_unexpected_categorizations_total 3$/m)
+})
+
+test('OBS-02 a metric keeps a bounded number of series, however many label values a client makes up', () => {
+  const metrics = createPrometheusMetrics()
+  const counter = metrics.counter({ name: 'a_total', help: 'A.', labels: ['path'] })
+  for (let at = 0; at < 30_000; at++) counter.inc({ path: `/${at}` })
+  const text = metrics.render()
+  assert.equal(text.match(/^a_total/gm)?.length, 20_000)
+  assert.match(text, /^skiff_metric_series_dropped_total\{metric="a_total"\} 10000$/m)
 })

@@ -5,11 +5,42 @@
  */
 import { type Labels, type MetricOptions, type Metrics, noMetrics } from '#base/metrics'
 import { familyText, labelPair, numberText, sampleLine } from '#base/prometheusText'
+import { kubernetesMinor } from '#base/version'
 
 export interface PrometheusMetrics extends Metrics {
   /** The exposition text. */
   render(): string
   readonly contentType: string
+  /** The metrics that exist by name, with samples or without. */
+  readonly registered: ReadonlyMap<string, Pick<Family, 'options' | 'type'>>
+  /**
+   * Names the stability of metrics in their help, and counts them by it; before, help texts name none. A metric that is not in the list is ALPHA, as
+   * upstream has it.
+   */
+  describe(documented: ReadonlyMap<string, MetricStability>): void
+  readonly isDescribed: boolean
+  /** Sets the rules of this process, once its flags are read. */
+  restrict(rules: MetricRules): void
+}
+
+/** What the flags of a component say about its metrics. */
+export interface MetricRules {
+  /** Metrics that are neither counted nor rendered, by their whole names. */
+  readonly disabled?: readonly string[] | undefined
+  /** Shows metrics whose deprecation period is over. */
+  readonly showHidden?: boolean | undefined
+  /** Metric → label → the values it may have; others become `unexpected`. */
+  readonly allowedLabels?: AllowedLabels | undefined
+  /** More text, made of the rendered metrics. */
+  readonly extend?: ((text: string) => string) | undefined
+}
+
+export type AllowedLabels = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>
+
+/** How stable a metric is, and since which version it is deprecated. */
+export interface MetricStability {
+  readonly stability: 'STABLE' | 'BETA'
+  readonly deprecatedVersion?: string | undefined
 }
 
 /** One metric name with its series. */
@@ -22,30 +53,142 @@ interface Family {
 /** client_golang's DefBuckets. */
 const defaultBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const noLabels: Labels = {}
+/** A metric keeps no more series: labels whose values clients choose must not fill the memory. */
+const mostSeries = 20_000
 
-/** @param disabled names of metrics that are neither counted nor rendered */
-export function createPrometheusMetrics(disabled: readonly string[] = []): PrometheusMetrics {
+/** @param given as `describe` takes it; absent: not yet */
+export function createPrometheusMetrics(given?: ReadonlyMap<string, MetricStability>): PrometheusMetrics {
   const families = new Map<string, Family>()
-  const once = <F extends Family>(options: MetricOptions, make: () => F): F => {
+  let off: ReadonlySet<string> = new Set()
+  let rules: MetricRules = {}
+  let documented: ReadonlyMap<string, MetricStability> | undefined
+  let meta: ReturnType<typeof metaMetrics> | undefined
+  let unexpected = 0
+  const constrain = labelConstraint(
+    () => rules.allowedLabels,
+    () => {
+      unexpected++
+      meta?.unexpected.inc()
+    },
+  )
+  const dropped = (metric: string) => metrics.counter(droppedSeries).inc({ metric })
+  const once = <F extends Family>(options: MetricOptions, make: (limits: SeriesLimits) => F): F => {
     const found = families.get(options.name) as F | undefined
     if (found) return found
-    const made = make()
+    const made = make({ constrain: (labels) => constrain(options.name, labels), dropped: () => dropped(options.name) })
     families.set(options.name, made)
+    meta?.count(options.name)
     return made
   }
-  const off = new Set(disabled)
   const orNothing =
     <O extends MetricOptions, M>(made: (options: O) => M, nothing: (options: O) => M) =>
     (options: O) =>
       (off.has(options.name) ? nothing : made)(options)
-  return {
-    counter: orNothing((options) => once(options, () => counterFamily(options)), noMetrics.counter),
-    gauge: orNothing((options) => once(options, () => gaugeFamily(options)), noMetrics.gauge),
-    histogram: orNothing((options) => once(options, () => histogramFamily(options, options.buckets ?? defaultBuckets)), noMetrics.histogram),
-    summary: orNothing((options) => once(options, () => summaryFamily(options)), noMetrics.summary),
-    render: () => [...families.values()].map(({ options, type, lines }) => familyText({ ...options, type }, [...lines()])).join(''),
+  const metrics: PrometheusMetrics = {
+    counter: orNothing((options) => once(options, (limits) => counterFamily(options, limits)), noMetrics.counter),
+    gauge: orNothing((options) => once(options, (limits) => gaugeFamily(options, limits)), noMetrics.gauge),
+    histogram: orNothing((options) => once(options, (limits) => histogramFamily(options, options.buckets ?? defaultBuckets, limits)), noMetrics.histogram),
+    summary: orNothing((options) => once(options, (limits) => summaryFamily(options, limits)), noMetrics.summary),
+    registered: families,
+    get isDescribed() {
+      return documented !== undefined
+    },
+    describe(list) {
+      documented = list
+      const names = [...families.keys()]
+      meta = metaMetrics(metrics, stabilityOf)
+      for (const name of names) meta.count(name)
+      meta.unexpected.inc({}, unexpected)
+      meta.disabled(off.size)
+    },
+    restrict(wanted) {
+      rules = wanted
+      off = new Set(wanted.disabled)
+      // A part that is older than the flags may have asked for one.
+      for (const name of off) families.delete(name)
+      meta?.disabled(off.size)
+    },
+    render() {
+      const text = [...families.values()].filter(isShown).map(textOf).join('')
+      return rules.extend ? text + rules.extend(text) : text
+    },
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
   }
+  const stabilityOf = (name: string) => (documented && isOfKubernetes(name) ? (documented.get(name) ?? alpha) : undefined)
+  const isShown = ({ options }: Family) => (rules.showHidden ?? false) || !isHidden(stabilityOf(options.name))
+  const textOf = ({ options, type, lines }: Family) =>
+    familyText({ name: options.name, type, help: helpOf(options.help, stabilityOf(options.name)) }, [...lines()])
+  if (given) metrics.describe(given)
+  return metrics
+}
+
+const alpha = { stability: 'ALPHA', deprecatedVersion: undefined } as const
+type Stability = MetricStability | typeof alpha
+
+const droppedSeries = {
+  name: 'skiff_metric_series_dropped_total',
+  help: `Recordings with new labels that a metric of ${mostSeries} series did not take.`,
+  labels: ['metric'],
+}
+
+/** Those of the process, of its runtime and of Skiff alone have no stability. */
+function isOfKubernetes(name: string): boolean {
+  return !/^(process|nodejs|skiff)_/.test(name)
+}
+
+function helpOf(help: string, of: Stability | undefined): string {
+  if (!of) return help
+  return `[${of.stability}] ${of.deprecatedVersion === undefined ? '' : `(Deprecated since ${of.deprecatedVersion}) `}${help}`
+}
+
+/** Minor versions for which a deprecated metric is still shown. Upstream: shouldHide of component-base/metrics/registry.go. */
+const shownFor = { STABLE: 3, BETA: 1, ALPHA: 0 }
+
+function isHidden(of: Stability | undefined): boolean {
+  if (of?.deprecatedVersion === undefined) return false
+  return Number(of.deprecatedVersion.split('.')[1]) + shownFor[of.stability] <= Number(kubernetesMinor)
+}
+
+/** Counts the metrics themselves. Upstream: component-base/metrics/registry.go and options.go. */
+function metaMetrics(metrics: Metrics, stabilityOf: (name: string) => Stability | undefined) {
+  const registered = metrics.counter({
+    name: 'registered_metrics_total',
+    help: 'Metrics that are registered, by stability and the version that deprecated them.',
+    labels: ['stability_level', 'deprecated_version'],
+  })
+  const hidden = metrics.counter({ name: 'hidden_metrics_total', help: 'Metrics that are hidden.' })
+  const disabled = metrics.counter({ name: 'disabled_metrics_total', help: 'Metrics that are turned off.' })
+  const unexpected = metrics.counter({
+    name: 'cardinality_enforcement_unexpected_categorizations_total',
+    help: "Values of labels outside of the metric's allow list.",
+  })
+  return {
+    unexpected,
+    disabled: (count: number) => disabled.inc({}, count),
+    count(name: string) {
+      const of = stabilityOf(name)
+      if (isHidden(of)) hidden.inc()
+      else if (of) registered.inc({ stability_level: of.stability, deprecated_version: of.deprecatedVersion ?? '' })
+    },
+  }
+}
+
+function labelConstraint(allowed: () => AllowedLabels | undefined, onUnexpected: () => void) {
+  return (metric: string, labels: Labels): Labels => {
+    const lists = allowed()?.get(metric)
+    if (!lists) return labels
+    const isUnexpected = ([name, value]: [string, string | number]) => !(lists.get(name)?.has(String(value)) ?? true)
+    const others = Object.entries(labels).filter(isUnexpected)
+    for (const _ of others) onUnexpected()
+    return { ...labels, ...Object.fromEntries(others.map(([name]) => [name, 'unexpected'])) }
+  }
+}
+
+interface SeriesLimits {
+  /** The labels as they are recorded. */
+  constrain(labels: Labels): Labels
+  /** A recording did not find room. */
+  dropped(): void
 }
 
 interface Cell {
@@ -56,16 +199,25 @@ interface Cell {
 class SeriesTable<C> {
   readonly #names: readonly string[]
   readonly #make: () => C
+  readonly #limits: SeriesLimits
   readonly #cells = new Map<string, { readonly cell: C; readonly labels: readonly string[] }>()
 
-  constructor(names: readonly string[] = [], make: () => C) {
+  constructor(names: readonly string[] = [], make: () => C, limits: SeriesLimits) {
     this.#names = names
     this.#make = make
+    this.#limits = limits
+    // A metric without labels is shown before its first recording.
+    if (names.length === 0) this.cell(noLabels)
   }
 
-  cell(labels: Labels): C {
+  cell(given: Labels): C {
+    const labels = this.#limits.constrain(given)
     const key = this.#keyOf(labels)
     let series = this.#cells.get(key)
+    if (!series && this.#cells.size >= mostSeries) {
+      this.#limits.dropped()
+      return this.#make()
+    }
     if (!series) {
       series = { cell: this.#make(), labels: this.#names.flatMap((name) => (labels[name] === undefined ? [] : [labelPair(name, labels[name])])) }
       this.#cells.set(key, series)
@@ -88,8 +240,8 @@ class SeriesTable<C> {
   }
 }
 
-function counterFamily(options: MetricOptions) {
-  const table = new SeriesTable<Cell>(options.labels, () => ({ value: 0 }))
+function counterFamily(options: MetricOptions, limits: SeriesLimits) {
+  const table = new SeriesTable<Cell>(options.labels, () => ({ value: 0 }), limits)
   return {
     options,
     type: 'counter' as const,
@@ -108,8 +260,8 @@ function counterFamily(options: MetricOptions) {
   }
 }
 
-function gaugeFamily(options: MetricOptions) {
-  const table = new SeriesTable<Cell>(options.labels, () => ({ value: 0 }))
+function gaugeFamily(options: MetricOptions, limits: SeriesLimits) {
+  const table = new SeriesTable<Cell>(options.labels, () => ({ value: 0 }), limits)
   return {
     options,
     type: 'gauge' as const,
@@ -148,8 +300,8 @@ interface HistogramCell {
   sum: number
 }
 
-function histogramFamily(options: MetricOptions, bounds: readonly number[]) {
-  const table = new SeriesTable<HistogramCell>(options.labels, () => ({ counts: new Array(bounds.length + 1).fill(0), sum: 0 }))
+function histogramFamily(options: MetricOptions, bounds: readonly number[], limits: SeriesLimits) {
+  const table = new SeriesTable<HistogramCell>(options.labels, () => ({ counts: new Array(bounds.length + 1).fill(0), sum: 0 }), limits)
   const observe = (cell: HistogramCell, value: number, weight = 1) => {
     let bucket = 0
     while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++
@@ -178,8 +330,8 @@ function histogramFamily(options: MetricOptions, bounds: readonly number[]) {
   }
 }
 
-function summaryFamily(options: MetricOptions) {
-  const table = new SeriesTable(options.labels, () => ({ count: 0, sum: 0 }))
+function summaryFamily(options: MetricOptions, limits: SeriesLimits) {
+  const table = new SeriesTable(options.labels, () => ({ count: 0, sum: 0 }), limits)
   const observe = (cell: { count: number; sum: number }, value: number) => {
     cell.count++
     cell.sum += value

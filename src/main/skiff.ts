@@ -25,21 +25,34 @@ const components = {
   scheduler: async (args: string[], signal: AbortSignal) => (await import('./layouts/scheduler.ts')).runSchedulerProcess(args, signal),
   kubelet: async (args: string[], signal: AbortSignal) => (await import('./layouts/kubelet.ts')).runKubeletProcess(args, signal),
   join: async (args: string[], signal: AbortSignal) => (await import('./layouts/join.ts')).runJoin(args, signal),
-  'csi-hostpath': async (args: string[], signal: AbortSignal) => (await import('./layouts/csiHostPath.ts')).runCsiHostPath(args, signal),
+  'csi-hostpath': async (args: string[], signal: AbortSignal) => (await import('./layouts/csiHostPath/csiHostPath.ts')).runCsiHostPath(args, signal),
+  'csi-controller': async (args: string[], signal: AbortSignal) => (await import('./layouts/csiController.ts')).runCsiController(args, signal),
+  'server run': async (args: string[], signal: AbortSignal) => {
+    const [{ runCluster }, { localClusterDeps }] = await Promise.all([import('./localCluster/runCluster.ts'), import('./localClusterDeps.ts')])
+    return runCluster(localClusterDeps(process.argv), args, signal)
+  },
   'etcd serve': async (args: string[], signal: AbortSignal) => (await import('./layouts/etcdServer.ts')).runEtcdServer(args, signal),
 }
 
 /** Roles that serve many clients; a node's agents keep less code in memory. */
-const servers = new Set(['server', 'apiserver', 'controller-manager', 'scheduler', 'etcd', 'part'])
+const servers = new Set(['apiserver', 'controller-manager', 'scheduler', 'etcd'])
+const agents = new Set(['kubelet', 'join', 'node-agent', 'node-ingress', 'csi-hostpath'])
+const component = role === 'part' ? rest[0] : role
+
+/** Its other words are commands. */
+const isClusterServer = role === 'server' && rest[0] === '--cluster-dir'
 
 try {
-  if (role !== undefined && servers.has(role)) optimizeEarly()
-  if (role === 'kubelet' || role === 'join' || role === 'node-agent' || role === 'node-ingress') keepYoungGenerationSmall()
+  if (isClusterServer || (component !== undefined && servers.has(component))) optimizeEarly()
+  if (component !== undefined && agents.has(component)) keepYoungGenerationSmall()
   if (role === 'part') endWithParent()
   if (role === 'dialer') (await import('./layouts/dialerProcess.ts')).runDialerProcess()
   else if (role === 'network-probe') await (await import('./component/kubelet/networkProbeProcess.ts')).runProbeProcess()
+  else if (role === 'cni-plugin') await (await import('./layouts/cniPluginProcess.ts')).runCniPlugin()
   else if (role === 'forwarder') (await import('./layouts/forwarderProcess.ts')).runForwarderProcess()
-  else if (role === 'server' || role === 'balancer' || role === 'node-agent' || role === 'node-ingress' || role === 'supervise') await runRole(role, rest)
+  else if (isClusterServer) await runRole('server', rest)
+  else if (role === 'balancer' || role === 'node-agent' || role === 'node-ingress' || role === 'supervise') await runRole(role, rest)
+  else if (role === 'server' && rest[0] === 'run') await runComponent('server run', rest.slice(1))
   else if (role === 'etcd' && rest[0] === 'serve') await runComponent('etcd serve', rest.slice(1))
   else if (role === 'part' && rest[0] !== undefined && Object.hasOwn(components, rest[0])) await runComponent(rest[0] as keyof typeof components, rest.slice(1))
   else if (role !== undefined && Object.hasOwn(components, role)) await runComponent(role as keyof typeof components, rest)

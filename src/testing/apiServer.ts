@@ -10,12 +10,14 @@ import type { KubeletAccess } from '#apiserver/endpoints/subresources/node'
 import type { ServiceNetwork } from '#apiserver/kinds/services/serviceStorage'
 import type { Registry } from '#apiserver/registry/registry'
 import type { StorageMediaType } from '#apiserver/registry/storedForm'
+import { meteredStore } from '#apiserver/registry/storeMetrics'
 import type { Listener } from '#apiserver/server/listener'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { Clock } from '#base/clock'
 import { noLog } from '#base/log'
 import { type Metrics, noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
+import type { Tracer } from '#base/traceContext'
 import type { Client } from '#client/client'
 import { createClient } from '#client/clientOverTransport'
 import type { Store } from '#store/store'
@@ -28,6 +30,8 @@ const testAdmin: UserInfo = { name: 'test-admin', groups: ['system:masters', 'sy
 export interface TestApiServerOptions {
   readonly clock?: Clock | undefined
   readonly metrics?: Metrics | undefined
+  /** Makes spans of requests; absent: none. */
+  readonly tracer?: Tracer | undefined
   /** Authorities whose client certificates the port accepts; absent: none. */
   readonly authorities?: ClientAuthorities | undefined
   readonly store?: Store | undefined
@@ -41,6 +45,8 @@ export interface TestApiServerOptions {
   /** The form of built-in kinds in the store; absent: that of the default store, or JSON in a store that the test names. */
   readonly mediaType?: StorageMediaType | undefined
   readonly encryption?: Encryption | undefined
+  /** Resources that are off by default and on here, as the registry takes them; absent: none. */
+  readonly optional?: ReadonlySet<string> | undefined
   /** Where services get addresses and node ports from; absent: the defaults. */
   readonly serviceNetwork?: ServiceNetwork | undefined
   /** The client certificate that the server shows to kubelets. */
@@ -77,7 +83,8 @@ const adminToken = 'test-admin-token'
 /** Ready to be called when it returns: caches filled, system namespaces and the `kubernetes` service there. */
 export async function startTestApiServer(options: TestApiServerOptions = {}): Promise<TestApiServer> {
   const clock = options.clock ?? realClock
-  const store = options.store ?? (await defaultStore.open(clock))
+  const { tracer } = options
+  const store = meteredStore(options.store ?? (await defaultStore.open(clock)), { clock, metrics: options.metrics ?? noMetrics, tracer })
   const random = seededRandom(1)
   const registry = createBuiltInRegistry({
     store,
@@ -87,6 +94,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
     random,
     serviceNetwork: options.serviceNetwork,
     transformers: options.encryption?.transformers,
+    optional: options.optional,
     mediaType: options.mediaType ?? (options.store ? undefined : defaultStore.mediaType),
   })
   const server = createApiServer(
@@ -96,6 +104,7 @@ export async function startTestApiServer(options: TestApiServerOptions = {}): Pr
       random,
       log: noLog,
       metrics: options.metrics ?? noMetrics,
+      tracer,
       registry,
       healthChecks: options.encryption?.healthChecks,
       ...openSecurity,

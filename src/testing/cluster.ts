@@ -9,7 +9,8 @@ import type { Listener } from '#apiserver/server/listener'
 import type { Clock } from '#base/clock'
 import { type Logger, noLog } from '#base/log'
 import { messageOf } from '#base/messageOf'
-import { noMetrics } from '#base/metrics'
+import { type Metrics, noMetrics } from '#base/metrics'
+import type { Tracer } from '#base/traceContext'
 import { VirtualClock } from '#base/virtualClock'
 import { nodes } from '#client/builtIn'
 import type { Client } from '#client/client'
@@ -23,6 +24,7 @@ import { kubeletClientUser } from '#main/pki/pki'
 import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import { isStoreError } from '#store/storeError'
+import { TraceBook } from '#trace/traceBook'
 import {
   adminToken,
   adminUser,
@@ -32,6 +34,7 @@ import {
   liveAsControllers,
   liveAsScheduler,
   makeApiServer,
+  offerResourceMetrics,
   partRandom,
 } from './controlPlane.ts'
 import { Faults, Link } from './faults.ts'
@@ -70,9 +73,13 @@ export interface ClusterOptions {
    * YAML. Default: none, and no component updates such nodes.
    */
   readonly stages?: true | string | undefined
+  /** Whether nodes are sampled and metrics.k8s.io is served: for kubectl top and HorizontalPodAutoscalers. Default false. */
+  readonly resourceMetrics?: boolean | undefined
   /** Whether every change is kept for history(). Default false. */
   readonly recordHistory?: boolean | undefined
   readonly store?: Store | undefined
+  /** Where the components record metrics and spans; absent: nowhere. */
+  readonly observers?: { readonly metrics?: Metrics | undefined; readonly tracer?: Tracer | undefined } | undefined
 }
 
 /** The cluster's time. */
@@ -178,7 +185,9 @@ class Cluster implements TestCluster {
       clock: this.clock,
       requestClock: pausingClock(this.clock, this.#activity),
       log: this.log,
-      metrics: noMetrics,
+      metrics: options.observers?.metrics ?? noMetrics,
+      tracer: options.observers?.tracer,
+      trace: new TraceBook(this.clock),
       random: partRandom(options.seed ?? 1),
       minWatchSeconds: this.#virtual ? virtualWatchSeconds : realWatchSeconds,
       bookmarkMs: this.#virtual && virtualBookmarkMs,
@@ -364,7 +373,8 @@ class Cluster implements TestCluster {
   }
 
   async #liveAsApiServer(server: ApiServer, life: Life): Promise<void> {
-    const running = server.run(life.signal)
+    const sampler = this.#options.resourceMetrics ? offerResourceMetrics(server, this.#tools, this.#ownKubelets) : undefined
+    const running = Promise.all([server.run(life.signal), sampler?.run(life.signal)])
     await Promise.race([server.started, running])
     if (!life.signal.aborted) this.#server = server
     await running

@@ -63,6 +63,17 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
       return { removed: ['interface skiff-0000'], left: [] }
     },
     status: async (name) => ({ ...running, name }),
+    addNodes: async (name, count, like) => void calls.push(`add ${count} to ${name} ${JSON.stringify(like)}`),
+    removeNodes: async (name, count) => void calls.push(`remove ${count} of ${name}`),
+    unit: async (name) => `[Unit]\nDescription=${name}\n`,
+    installUnit: async (name) => {
+      calls.push(`install ${name}`)
+      return 'skiff-0000.service'
+    },
+    removeUnit: async (name) => {
+      calls.push(`uninstall ${name}`)
+      return true
+    },
     ask: async () => undefined,
     logFiles: async () => [],
     kubeconfig: async (name) => ({ name: `skiff-${name}`, server: running.server, ca: 'CA', clientCert: 'C', clientKey: 'K' }),
@@ -108,6 +119,7 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
         return { ...snapshotStatus, backup: '/x/data.mdb.bak', restoredRevision: 7 + options.bumpRevision }
       },
     },
+    bundles: { objectFile: fail, serve: fail, serveStopped: fail },
     explainPolicies: async ({ pod }) => {
       calls.push(`explain ${pod.metadata.name}`)
       return policyExplanation
@@ -123,7 +135,15 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
     home,
     isRoot: true,
     platform: 'linux',
-    local: { run: fail, plugins: { interactive: false, run: fail }, certificate: fail, directory: () => home, print: fail, exitWith: () => {} },
+    local: {
+      run: fail,
+      plugins: { interactive: false, run: fail },
+      certificate: fail,
+      pageFolder: home,
+      directory: () => home,
+      print: async () => fail(),
+      exitWith: () => {},
+    },
     ifInterrupted: (remains) => void interruptions.push(remains),
     stdout: { write: (text) => void stdout.push(text), isTTY: false },
     stderr: { write: (text) => void stderr.push(text), isTTY: false },

@@ -5,10 +5,14 @@ import { addressBlocks } from '#apiserver/backends/addressBlocks'
 import { type Reach, UnreachableAddress } from '#apiserver/backends/reach'
 import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
 import type { UserInfo } from '#apiserver/core/request'
+import { defaultServiceNetwork } from '#apiserver/kinds/services/serviceStorage'
+import { meteredStore } from '#apiserver/registry/storeMetrics'
 import type { Clock } from '#base/clock'
+import type { Component } from '#base/component'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import { type Random, seededRandom } from '#base/random'
+import type { Tracer } from '#base/traceContext'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { eventSeriesRecorders } from '#client/eventSeriesRecorder'
@@ -18,12 +22,14 @@ import type { ControllerOptions } from '#controllers/index'
 import { controllers } from '#controllers/index'
 import { simulatedNodeBlock } from '#kubelet/runtime/simulated/machine'
 import { createConfigFile } from '#main/apiserver/configFile'
-import { configFromOptions, depsFromOptions } from '#main/apiserver/fromOptions'
+import { configFromOptions, depsFromOptions, registryConfigOf } from '#main/apiserver/fromOptions'
 import { type ServerOptions, serverOptions } from '#main/apiserver/options/index'
 import { ensureKubeletAccess } from '#main/layouts/addonAccess'
 import type { OwnKubelets } from '#main/layouts/ownKubelets'
+import { createResourceMetricsApi } from '#metrics/resourceMetricsApi'
 import { createScheduler } from '#scheduler/scheduler'
 import type { Store } from '#store/store'
+import type { TraceBook } from '#trace/traceBook'
 import type { KubeletCredentials } from './kubeletPort.ts'
 import type { Life } from './part.ts'
 
@@ -33,6 +39,8 @@ export interface ClusterTools {
   readonly requestClock: Clock
   readonly log: Logger
   readonly metrics: Metrics
+  readonly tracer?: Tracer | undefined
+  readonly trace: TraceBook
   /** A source of chance of one part's own: what the others do does not change what it draws. */
   random(part: string): Random
   /** Watches last longer than elsewhere: a connection inside the process cannot break unnoticed. */
@@ -97,12 +105,21 @@ export function makeApiServer(
   toKubelets: KubeletCredentials | undefined,
   ownKubelets: OwnKubelets,
 ): ApiServer {
-  const { clock, requestClock, metrics } = tools
+  const { clock, requestClock, metrics, tracer } = tools
+  const observed = meteredStore(store, { clock, metrics, tracer })
   const log = tools.log.with('apiserver')
   const random = tools.random('apiserver')
-  const registry = createBuiltInRegistry({ store, clock, log, metrics, random, bookmarkMs: tools.bookmarkMs })
+  const registry = createBuiltInRegistry({
+    store: observed,
+    clock,
+    log,
+    metrics,
+    random,
+    bookmarkMs: tools.bookmarkMs,
+    ...registryConfigOf(options, defaultServiceNetwork.cidr),
+  })
   const current = { reader: registry.reader, waitUntilCurrent: () => registry.cacher.waitUntilCurrent() }
-  const deps = depsFromOptions(options, { ...current, clock, requestClock, random, log, metrics, serviceAccountKey, reach: simulatedReach })
+  const deps = depsFromOptions(options, { ...current, clock, requestClock, random, log, metrics, tracer, serviceAccountKey, reach: simulatedReach })
   const testToken = {
     name: 'test',
     authenticate: (request: { readonly headers: Readonly<Record<string, unknown>> }) =>
@@ -110,12 +127,14 @@ export function makeApiServer(
   }
   return createApiServer(
     {
-      store,
+      store: observed,
       clock,
       random,
       log,
       metrics,
+      tracer,
       registry,
+      trace: tools.trace,
       ...deps,
       authenticators: [testToken, ...deps.authenticators],
       postStartHooks: [...(deps.postStartHooks ?? []), ...(toKubelets ? [mayCallKubelets] : [])],
@@ -129,6 +148,14 @@ export function makeApiServer(
   )
 }
 
+/** Offers metrics.k8s.io; @returns what samples the nodes */
+export function offerResourceMetrics(server: ApiServer, { clock, log, metrics }: ClusterTools, ownKubelets: OwnKubelets): Component {
+  const { reader, kubelets } = server
+  const { group, component } = createResourceMetricsApi({ objects: reader, kubelets, measureOwn: ownKubelets.measure, clock, log, metrics })
+  server.addGroup(group)
+  return component
+}
+
 /** Lives as kube-controller-manager. `names`: as --controllers. */
 export async function liveAsControllers(tools: ClusterTools, names: readonly string[], options: ControllerOptions, life: Life): Promise<void> {
   const manager: UserInfo = { name: 'system:kube-controller-manager', groups: [authenticated] }
@@ -137,13 +164,15 @@ export async function liveAsControllers(tools: ClusterTools, names: readonly str
     const user = { name: `system:serviceaccount:kube-system:${serviceAccount}`, groups }
     return createClient(life.link(user, `kube-controller-manager/${serviceAccount}`))
   }
-  const { clock, metrics, minWatchSeconds } = tools
+  const { clock, metrics, tracer, trace, minWatchSeconds } = tools
   const deps = {
     minWatchSeconds,
     client: createClient(life.link(manager, 'kube-controller-manager')),
     clientFor,
     clock,
     metrics,
+    tracer,
+    trace,
     log: tools.log.with('controllers'),
     random: tools.random('controllers'),
   }
@@ -153,7 +182,8 @@ export async function liveAsControllers(tools: ClusterTools, names: readonly str
 /** Lives as kube-scheduler. */
 export async function liveAsScheduler(tools: ClusterTools, life: Life): Promise<void> {
   const client = createClient(life.link({ name: 'system:kube-scheduler', groups: [authenticated] }, 'kube-scheduler'))
-  const deps = { client, clock: tools.clock, metrics: tools.metrics, log: tools.log.with('scheduler'), random: tools.random('scheduler') }
+  const { clock, metrics, tracer, trace } = tools
+  const deps = { client, clock, metrics, tracer, trace, log: tools.log.with('scheduler'), random: tools.random('scheduler') }
   const informers = createSharedInformerFactory(client, { ...deps, minWatchSeconds: tools.minWatchSeconds })
   const events = eventSeriesRecorders(deps, 'test', life.signal)
   await Promise.all([createScheduler({ ...deps, informers, events }).run(life.signal), informers.run(life.signal)])

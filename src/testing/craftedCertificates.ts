@@ -3,7 +3,8 @@
  */
 import { createHash, generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
 import { bareMap } from '#base/bareMap'
-import { derInside, derTag, encodeDer, encodeIdentifier } from '#base/der'
+import { derInside, derTag } from '#base/der'
+import { encodeDer, encodeIdentifier } from '#base/derEncoding'
 import { nameType } from '#base/distinguishedName'
 
 /** Tag and content of a value, or a text that becomes a UTF8String. */

@@ -51,6 +51,7 @@ export async function runWithPort(
     pods: () => view().pods(),
     pod: (namespace, name) => view().pod(namespace, name),
     podWorkers: () => view().podWorkers(),
+    podTrace: (object) => view().podTrace(object),
     podStatus: (uid) => view().podStatus(uid),
     context: () => view().context(),
     resolver: (pod) => view().resolver(pod),

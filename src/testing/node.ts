@@ -8,6 +8,8 @@ import { createKubelet } from '#kubelet/kubelet'
 import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
 import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime, type SimulatedEnding, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
+import { traceRuntime } from '#kubelet/runtime/tracedRuntime'
+import { createResourceSampler } from '#kubelet/server/stats/resourceSample'
 import type { OwnKubelets } from '#main/layouts/ownKubelets'
 import type { ClusterTools } from './controlPlane.ts'
 import { type KubeletCredentials, kubeletHost, runWithPort } from './kubeletPort.ts'
@@ -120,15 +122,17 @@ export class SimulatedNode {
     const user = { name: `system:node:${this.name}`, groups: ['system:nodes', 'system:authenticated'] }
     const client = createClient(life.link(user, 'kubelet'))
     const log = tools.log.with('kubelet', { node: this.name })
-    const create = (port: number | undefined) =>
-      createKubelet(
+    const create = (port: number | undefined) => {
+      const kubelet = createKubelet(
         {
           client,
           log,
           clock: tools.clock,
           metrics: tools.metrics,
+          tracer: tools.tracer,
+          trace: tools.trace,
           random: tools.random(`kubelet/${this.name}`),
-          runtime: this.#runtime,
+          runtime: traceRuntime(this.#runtime, tools.trace, this.name),
           machine: simulatedMachine(this.name, { cpus, memoryBytes, bootID: `${this.name}-${this.#boots}` }),
         },
         {
@@ -144,6 +148,13 @@ export class SimulatedNode {
           ...(port === undefined ? {} : { port }),
         },
       )
+      const sample = createResourceSampler(kubelet.view, tools.clock)
+      ownKubelets.addMeter(this.name, async () => {
+        if (life.signal.aborted) throw new Error('the kubelet is not running')
+        return sample()
+      })
+      return kubelet
+    }
     if (!kubeletCredentials) return create(undefined).run(life.signal)
     const { activity } = this.#setup.part
     const withPort = (port: number) => {

@@ -2,6 +2,7 @@
  * Makes the arguments of createApiServer from kube-apiserver's flags (L5): one place for the local cluster, the component
  * alone, and tests.
  */
+import { gatesOfOptional, optionalResources, resourceKey } from '#api/discovery/resources'
 import { formatDuration } from '#api/machinery/duration'
 import type { Trust } from '#apiserver/aggregation/trustConfigMap'
 import type { ApiServerConfig, ApiServerDeps } from '#apiserver/apiServer'
@@ -12,16 +13,22 @@ import { createSecurity, type SecurityDeps } from '#apiserver/security'
 import type { ClientAuthorities } from '#apiserver/server/peerCertificate'
 import type { ServingTls } from '#apiserver/server/servingTls'
 import { createExternalSigner, type ExternalSigner, type ExternalSignerDeps } from '#apiserver/tokens/externalSigner'
+import { ownValue } from '#base/bareMap'
 import { announceFeatures, featureEnabled } from '#base/featureGates'
 import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
+import { profiling } from '../component/profiling.ts'
 import { auditFromOptions } from './auditFromOptions.ts'
 import type { ServerOptions } from './options/index.ts'
 import type { Followed } from './options/namedFiles.ts'
 import { namedCertificates } from './options/secureServing.ts'
 
 const identityGate = 'APIServerIdentity'
+/** Read by the validation of HorizontalPodAutoscalers. */
+const scaleToZeroGate = 'HPAScaleToZero'
 const unsafeDeletionGate = 'AllowUnsafeMalformedObjectDeletion'
+/** Read by the registry, the bootstrap policy, the Node authorizer and the rules of pods. */
+const certificateGates = ['ClusterTrustBundle', 'ClusterTrustBundleProjection', 'PodCertificateRequest']
 
 export type OptionDeps = Pick<
   ApiServerDeps,
@@ -34,11 +41,17 @@ type GivenDeps = SecurityDeps & { readonly waitUntilCurrent: NonNullable<Securit
 /** @param given what the composition root decides itself: keys, clock, the registry's reader */
 export function depsFromOptions(options: ServerOptions, given: GivenDeps): OptionDeps {
   const { clock, random, log = noLog, metrics = noMetrics } = given
-  announceFeatures({ log, metrics }, options.features.featureGates, [unsafeDeletionGate, identityGate])
+  for (const warning of options.storage.warnings) log.warn(warning)
+  announceFeatures({ log, metrics }, options.features.featureGates, [unsafeDeletionGate, identityGate, scaleToZeroGate, ...certificateGates])
+  for (const { key, gate, isOn } of chosenResources(options))
+    if (!isOn) log.warn('A resource is not served, because its feature gate is off', { resource: key, gate })
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
   const { authorization, admission } = options
+  const { featureGates } = options.features
   const externalAddress = externalAddressOf(options.generic.externalHost, given.externalAddress)
-  return { ...createSecurity({ ...given, externalAddress, authentication: authenticationOf(options, log), authorization, admission }), audit }
+  const security = createSecurity({ ...given, externalAddress, authentication: authenticationOf(options, log), authorization, admission, featureGates })
+  const profiles = options.generic.profiling ? [profiling(clock)] : []
+  return { ...security, pages: [...security.pages, ...profiles], audit }
 }
 
 /**
@@ -82,31 +95,49 @@ export async function signerFromOptions({ authentication }: ServerOptions, deps:
   )
 }
 
+/** The resources that --runtime-config turns on, and whether their feature gates are on. */
+function chosenResources({ apiEnablement, features }: ServerOptions) {
+  return optionalResources().flatMap(({ group, version, resource }) => {
+    const key = resourceKey(group, version, resource)
+    const gate = ownValue(gatesOfOptional, resource) ?? ''
+    return apiEnablement.optionalResources.has(key) ? [{ key, gate, isOn: featureEnabled(features.featureGates, gate) }] : []
+  })
+}
+
 /** What the flags decide about the registry. */
 export function registryConfigOf(
-  { storage, reach }: ServerOptions,
+  options: ServerOptions,
   serviceCidr: string,
-): Pick<BuiltInRegistryDeps, 'eventTtlSeconds' | 'serviceNetwork' | 'mediaType'> {
-  return { eventTtlSeconds: storage.eventTtlSeconds, mediaType: storage.etcd?.mediaType, serviceNetwork: { cidr: serviceCidr, nodePorts: reach.nodePorts } }
+): Pick<BuiltInRegistryDeps, 'eventTtlSeconds' | 'serviceNetwork' | 'mediaType' | 'optional'> {
+  const { storage, reach } = options
+  return {
+    eventTtlSeconds: storage.eventTtlSeconds,
+    mediaType: storage.etcd?.mediaType,
+    serviceNetwork: { cidr: serviceCidr, nodePorts: reach.nodePorts },
+    optional: new Set(chosenResources(options).flatMap(({ key, isOn }) => (isOn ? [key] : []))),
+  }
 }
 
 export function configFromOptions(options: ServerOptions): ApiServerConfig {
-  const { priorityAndFairness, featureGates } = options.features
+  const { priorityAndFairness, featureGates, traceRequestsEvery } = options.features
   const unsafeDeletion = featureEnabled(featureGates, unsafeDeletionGate)
   const identityLease = featureEnabled(featureGates, identityGate)
   const { rejectForwardingRedirects, endpointReconciler, serverCount } = options.reach
-  const { compactionIntervalMs, history } = options.storage
+  const { compactionIntervalMs, history, storeCheckTimes } = options.storage
   return {
     ...options.generic,
     compactionIntervalMs,
     history,
+    storeCheckTimes,
     priorityAndFairness,
+    traceRequestsEvery,
+    featureGates,
     unsafeDeletion,
     identityLease,
     rejectForwardingRedirects,
     endpointReconciler,
     serverCount,
-    ...options.apiEnablement,
+    disabledResources: options.apiEnablement.disabledResources,
     flags: options.flags,
   }
 }

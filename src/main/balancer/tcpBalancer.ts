@@ -4,7 +4,7 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '#base/clock'
-import { connectTo, joinSockets } from '../layouts/joinedSockets.ts'
+import { connectTo, joinSockets } from '#host/forwarding/joinedSockets'
 import { type Condition, inOrder, unknown } from './condition.ts'
 
 /** A client whose host is gone is noticed after this long without traffic, by the kernel's probes. */

@@ -10,6 +10,7 @@ import { followCertificates } from '../apiserver/fromOptions.ts'
 import type { LogSettings } from '../apiserver/options/logs.ts'
 import { namedCertificates, type SecureServingOptions } from '../apiserver/options/secureServing.ts'
 import { type ProcessTools, processTools } from '../layouts/processTools.ts'
+import type { MetricRules } from '../prometheus.ts'
 import { type ApiAccess, openAccess } from './access.ts'
 import { openClusterTrust } from './clusterTrust.ts'
 import { delegatedAuthenticators, delegatedAuthorizers } from './delegatedAuth.ts'
@@ -27,7 +28,7 @@ export interface ComponentOptions {
   readonly authorization: DelegatedAuthorizationSettings
   readonly debugging: { readonly profiling: boolean }
   readonly logs: LogSettings
-  readonly metrics: { readonly disabled: readonly string[] }
+  readonly metrics: MetricRules
   readonly features: FeatureGateSettings
   readonly flags: Readonly<Record<string, string>>
 }
@@ -52,7 +53,7 @@ export interface ComponentProcess {
 /** Resolves when the signal has stopped it. @throws Error as soon as the lead is lost: nothing is tidied up then */
 export async function runComponentProcess(process: ComponentProcess, signal: AbortSignal): Promise<void> {
   const { component, options, kubeconfig, lease } = process
-  const tools = processTools(process.name, options.logs, options.metrics.disabled)
+  const tools = processTools(process.name, options.logs, options.metrics)
   announceFeatures(tools, options.features, process.turnable)
   const access = await openAccess(kubeconfig.file, kubeconfig.master, tools)
   using over = abortScope(signal)

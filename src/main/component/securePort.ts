@@ -11,7 +11,6 @@ import type { ServerRequest } from '#apiserver/core/request'
 import { requestInfoStage } from '#apiserver/core/requestInfo'
 import { compose, type Handler } from '#apiserver/core/stage'
 import { versionInfo } from '#apiserver/endpoints/nonResource'
-import { profiling } from '#apiserver/endpoints/profiling'
 import { upgradeHandler } from '#apiserver/endpoints/upgrade'
 import { zpages } from '#apiserver/endpoints/zpages'
 import { authenticationStage } from '#apiserver/pipeline/authentication'
@@ -21,7 +20,9 @@ import { panicRecoveryStage } from '#apiserver/pipeline/panicRecovery'
 import { warningRecorderStage } from '#apiserver/pipeline/warningRecorder'
 import { type Listener, type ListenOptions, listen } from '#apiserver/server/listener'
 import { HealthSlis } from '#base/healthSlis'
+import { metricsText } from '../componentMetrics.ts'
 import type { ProcessTools } from '../layouts/processTools.ts'
+import { profiling } from './profiling.ts'
 
 export interface SecurePortParts {
   /** e.g. kube-scheduler. */
@@ -79,7 +80,7 @@ function endpoints(parts: SecurePortParts): Handler {
     return root && healthAnswer(root, ofRoot[root], slis, request)
   }
   const page = (request: ServerRequest): Answer | Promise<Answer | undefined> | undefined => {
-    if (request.path === '/metrics') return textAnswer(200, tools.metrics.render(), { 'content-type': tools.metrics.contentType })
+    if (request.path === '/metrics') return metricsAnswer(tools)
     if (request.path === '/metrics/slis') return slisAnswer(slis)
     if (request.path === '/configz') return { type: 'value', status: 200, value: configz }
     return health(request) ?? answerByPage(pages, request)
@@ -88,6 +89,10 @@ function endpoints(parts: SecurePortParts): Handler {
     if (request.method !== 'GET' && request.method !== 'HEAD') return textAnswer(405, 'Method Not Allowed\n', { allow: 'GET, HEAD' })
     return (await page(request)) ?? textAnswer(404, '404 page not found\n')
   }
+}
+
+async function metricsAnswer({ metrics }: ProcessTools): Promise<Answer> {
+  return textAnswer(200, await metricsText(metrics), { 'content-type': metrics.contentType })
 }
 
 const ping: HealthCheck = { name: 'ping', check: () => undefined }

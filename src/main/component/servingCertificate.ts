@@ -8,7 +8,7 @@ import path from 'node:path'
 import { makeDirectory, writeFileAtomic } from '#host/files'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { pairOf } from '../apiserver/options/namedFiles.ts'
-import { createAuthority, issueCertificate, type KeyPair } from '../pki/certificates.ts'
+import type { KeyPair } from '../pki/certificates.ts'
 
 const validDays = 365
 
@@ -17,6 +17,7 @@ export async function servingCertificate(name: string, host: string, dir: string
   const [certFile, keyFile] = [path.join(dir, `${name}.crt`), path.join(dir, `${name}.key`)]
   const found = dir === '' ? undefined : await readPair(certFile, keyFile)
   if (found) return found
+  const { createAuthority, issueCertificate } = await import('../pki/certificates.ts')
   const authority = await createAuthority(`${name}-ca@${Math.floor(nowMs / 1000)}`, nowMs, validDays)
   const hosts = [...new Set(['localhost', '127.0.0.1', os.hostname(), ...(/^(0\.0\.0\.0|::)$/.test(host) ? [] : [host])])]
   const leaf = await issueCertificate(authority, { commonName: `${name}@${Math.floor(nowMs / 1000)}`, usage: 'server', hosts, validDays }, nowMs)

@@ -15,9 +15,9 @@ import { runningProcess } from '../localCluster/processes.ts'
 import { runningServers } from '../localCluster/runningServers.ts'
 import { ensureEtcdPki } from '../pki/etcdPki.ts'
 import { clientUrlOf, type EtcdMemberPlan, type EtcdPlan, etcdMemberPaths, etcdPkiFolder, membersAskedBy, nextNumberOf, peerUrlOf } from './members.ts'
+import { addLearner, removeById } from './membership.ts'
 import { planMember } from './planEtcd.ts'
 
-const healthyMs = 10_000
 const startMs = 30_000
 const promotionMs = 120_000
 const pollMs = 250
@@ -77,7 +77,8 @@ export function etcdMembers(deps: LocalClusterDeps, paths: ClusterPaths, state: 
 
 /** A member that has not been started has no name yet. */
 function planOf({ members }: EtcdPlan, member: EtcdMember): EtcdMemberPlan | undefined {
-  return members.find((plan) => member.peerUrls.includes(peerUrlOf(plan)))
+  // The embedded store has no peers, and so no URL for them.
+  return members.find((plan) => member.peerUrls.includes(peerUrlOf(plan)) || plan.name === member.name)
 }
 
 function findMember(plan: EtcdPlan, known: readonly EtcdMember[], name: string): EtcdMember {
@@ -100,11 +101,12 @@ export function addMember(
 ): Promise<string> {
   return withEtcd(deps, paths, state, async (etcd) => {
     const before = etcdOf(state)
+    if (before.embedded) throw new CommandError('usage', `cluster "${state.name}" was made with --etcd embedded, which has one member`)
     if (!(await runningProcess(paths.supervisorPid))) {
       throw new CommandError('unmetPrerequisite', `cluster "${state.name}" does not run`, { hint: `start it first: skiff start ${state.name}` })
     }
     const planned = await planMember(before)
-    const known = await whenHealthy(deps, () => etcd.addLearner(peerUrlOf(planned)))
+    const known = await addLearner(deps.clock, etcd, peerUrlOf(planned))
     const joined = known.map((member) => `${member.name || planned.name}=${member.peerUrls[0]}`).join(',')
     const plan = { ...before, members: [...before.members, { ...planned, joined, addedMs: deps.clock.now() }] }
     await writeState(paths, { ...state, etcd: { ...plan, nextNumber: nextNumberOf(plan) } })
@@ -115,21 +117,6 @@ export function addMember(
     }
     return name
   })
-}
-
-/** What etcd says while its members have not been connected for five seconds, or have no leader: the change has not begun. */
-const notYet = /unhealthy cluster|no leader|raft proposal dropped/
-
-async function whenHealthy<T>({ clock }: LocalClusterDeps, change: () => Promise<T>): Promise<T> {
-  const deadline = clock.monotonicMs() + healthyMs
-  for (;;) {
-    try {
-      return await change()
-    } catch (error) {
-      if (!notYet.test(messageOf(error)) || clock.monotonicMs() > deadline) throw error
-    }
-    await clock.sleep(pollMs)
-  }
 }
 
 /** Gives a learner a vote as soon as it has the data. @throws CommandError notFound, alreadyExists or timeout */
@@ -182,7 +169,7 @@ export async function removeMember(deps: LocalClusterDeps, paths: ClusterPaths, 
     const known = await etcd.members()
     const member = findMember(plan, known, name)
     for (const server of (await runningServers(paths, state)).values()) refuseLastAsked(state.name, plan, known, server, name)
-    await progress.step(`Taking member ${name} out`, () => takeOut(() => whenHealthy(deps, () => etcd.remove(member.id)), paths, state, plan, name))
+    await progress.step(`Taking member ${name} out`, () => takeOut(() => removeById(deps.clock, etcd, member.id), paths, state, plan, name))
     const files = etcdMemberPaths(paths, name)
     await progress.step('Removing its data', async () => {
       await stopMember(deps, files.pid)

@@ -1,19 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CommandError } from '#cli/exitCodes'
+import type { Exec } from '#host/exec'
 import type { EtcdMember } from '#store/drivers/etcd/administration'
 import { refuseLastAsked } from './changeMembers.ts'
 import { etcdCommand, etcdServerArgs, peerUrlOf } from './members.ts'
 import { checkEtcd, etcdSize, planEtcd, planMember } from './planEtcd.ts'
 
 const paths = { dir: '/c', pki: '/c/pki' }
+const self = ['node', '/skiff']
 const first = { name: 'etcd-1', clientPort: 1001, peerPort: 2001 }
 const second = { name: 'etcd-2', clientPort: 1002, peerPort: 2002 }
 const added = { name: 'etcd-3', clientPort: 1003, peerPort: 2003, joined: 'etcd-1=https://127.0.0.1:2001,etcd-3=https://127.0.0.1:2003' }
 const plan = { token: 't', members: [first, second, added] }
 
 test('ETC-18 a member begins with the members of the first start, one that was added joins those of its time', () => {
-  const of = (member: typeof first) => etcdCommand(paths, plan, member).filter((word) => /^--(name|data-dir|initial-cluster|initial-cluster-state)=/.test(word))
+  const of = (member: typeof first) =>
+    etcdCommand(paths, plan, member, self).filter((word) => /^--(name|data-dir|initial-cluster|initial-cluster-state)=/.test(word))
   assert.deepEqual(of(second), [
     '--name=etcd-2',
     '--data-dir=/c/etcd/etcd-2/data',
@@ -24,7 +27,7 @@ test('ETC-18 a member begins with the members of the first start, one that was a
 })
 
 test('ETC-19 members listen on loopback only, and take clients and peers with a certificate of their own authority', () => {
-  const words = etcdCommand(paths, plan, first)
+  const words = etcdCommand(paths, plan, first, self)
   for (const word of words.filter((one) => one.includes('-urls='))) assert.match(word, /=https:\/\/127\.0\.0\.1:\d+$/)
   for (const want of [
     '--client-cert-auth=true',
@@ -59,12 +62,29 @@ for (const [name, given, want] of [
   })
 }
 
+test('HA-01 --etcd embedded is one process of Skiff over TLS with certificates of clients, and needs no program', async () => {
+  const plan = await planEtcd('embedded')
+  assert.deepEqual([plan.embedded, plan.members.length], [true, 1])
+  const [member] = plan.members
+  assert.ok(member)
+  const words = etcdCommand(paths, plan, member, self)
+  assert.deepEqual(words.slice(0, 4), ['node', '/skiff', 'etcd', 'serve'])
+  for (const word of ['--name=etcd-1', '--client-cert-auth=true', '--trusted-ca-file=/c/pki/etcd/ca.crt', '--data-dir=/c/etcd/etcd-1/data'])
+    assert.ok(words.includes(word), words.join(' '))
+  assert.deepEqual(
+    words.filter((word) => word.includes('peer') || word.includes('initial')),
+    [],
+  )
+  const exec = { run: () => Promise.reject(new Error('no program is asked for')) } as unknown as Exec
+  await checkEtcd({ exec }, 'embedded', { etcd: 'embedded', controlPlanes: 3 })
+})
+
 test('HA-01 several control planes without the program etcd are refused, with both ways out', async () => {
   const exec = { run: async () => ({ stderr: '', stdout: '', timedOut: false, code: -1 }), spawn: () => assert.fail('nothing is spawned') }
   await assert.rejects(checkEtcd({ exec }, 3, { etcd: undefined, controlPlanes: 3 }), {
     exit: 'unmetPrerequisite',
     message: '--control-planes 3 keeps its objects in 3 members of etcd and needs etcd, which is not installed',
-    hint: 'on Debian: apt install etcd-server; or name an etcd that is there: --etcd-servers',
+    hint: 'on Debian: apt install etcd-server; or take the embedded store: --etcd embedded; or name an etcd that is there: --etcd-servers',
   })
 })
 

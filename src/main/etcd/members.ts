@@ -26,6 +26,8 @@ export interface EtcdPlan {
   /** Keeps members from joining another cluster that they can reach by mistake. */
   readonly token: string
   readonly members: readonly EtcdMemberPlan[]
+  /** The only member is `skiff etcd serve`, not etcd. */
+  readonly embedded?: true | undefined
   /**
    * The number in the name of the next member. The supervisor and the folders know members by their names, so the number of a removed member is not reused.
    * Absent in a plan of an earlier version.
@@ -69,25 +71,29 @@ export function etcdPkiFolder(paths: Pick<Places, 'pki'>): string {
   return path.join(paths.pki, 'etcd')
 }
 
-/** The program and its arguments. */
-export function etcdCommand(paths: Places, { token, members }: EtcdPlan, member: EtcdMemberPlan): string[] {
+/** The program and its arguments. @param self words that run Skiff */
+export function etcdCommand(paths: Places, { token, members, embedded }: EtcdPlan, member: EtcdMemberPlan, self: readonly string[]): string[] {
   const [ca, cert, key] = ['ca.crt', 'server.crt', 'server.key'].map((file) => path.join(etcdPkiFolder(paths), file))
-  const initial = member.joined ?? initialCluster(members)
-  return [
-    'etcd',
+  const common = [
     `--name=${member.name}`,
     `--data-dir=${etcdMemberPaths(paths, member.name).data}`,
     `--listen-client-urls=${clientUrlOf(member)}`,
     `--advertise-client-urls=${clientUrlOf(member)}`,
+    '--client-cert-auth=true',
+    `--trusted-ca-file=${ca}`,
+    `--cert-file=${cert}`,
+    `--key-file=${key}`,
+  ]
+  if (embedded) return [...self, 'etcd', 'serve', ...common]
+  const initial = member.joined ?? initialCluster(members)
+  return [
+    'etcd',
+    ...common,
     `--listen-peer-urls=${peerUrlOf(member)}`,
     `--initial-advertise-peer-urls=${peerUrlOf(member)}`,
     `--initial-cluster=${initial}`,
     `--initial-cluster-state=${member.joined ? 'existing' : 'new'}`,
     `--initial-cluster-token=${token}`,
-    '--client-cert-auth=true',
-    `--trusted-ca-file=${ca}`,
-    `--cert-file=${cert}`,
-    `--key-file=${key}`,
     '--peer-client-cert-auth=true',
     `--peer-trusted-ca-file=${ca}`,
     `--peer-cert-file=${cert}`,

@@ -11,27 +11,32 @@ type EtcdOptions = Pick<UpOptions, 'etcd' | 'controlPlanes'>
 /** Several servers need a store that they share: without another one, as many members as are needed to lose one. */
 const membersOfSeveral = 3
 
-/** The members of the etcd that a new cluster gets; undefined: none. Pure. */
-export function etcdSize({ etcd, controlPlanes = 1, apiServerArgs = [] }: EtcdOptions & Pick<UpOptions, 'apiServerArgs'>): number | undefined {
+/** What an etcd is made of: so many members, or the embedded store behind etcd's API. */
+export type EtcdSize = NonNullable<UpOptions['etcd']>
+
+/** The etcd that a new cluster gets; undefined: none. Pure. */
+export function etcdSize({ etcd, controlPlanes = 1, apiServerArgs = [] }: EtcdOptions & Pick<UpOptions, 'apiServerArgs'>): EtcdSize | undefined {
   const isThere = apiServerArgs.some((flag) => /^--etcd-servers\b/.test(flag))
   return etcd ?? (controlPlanes > 1 && !isThere ? membersOfSeveral : undefined)
 }
 
 /** @throws CommandError unmetPrerequisite when etcd is not installed, or too old */
-export async function checkEtcd({ exec }: Pick<LocalClusterDeps, 'exec'>, size: number, { etcd, controlPlanes }: EtcdOptions): Promise<void> {
+export async function checkEtcd({ exec }: Pick<LocalClusterDeps, 'exec'>, size: EtcdSize, { etcd, controlPlanes }: EtcdOptions): Promise<void> {
+  if (size === 'embedded') return
   const found = await exec.run('etcd', ['--version'], { timeoutMs: 5000 })
   const [, major, minor] = /etcd Version: (\d+)\.(\d+)/.exec(found.stdout) ?? []
   if (Number(major) === 3 && Number(minor) >= 4) return
   const what = found.code === 0 ? `needs etcd 3.4 or later, found: ${found.stdout.split('\n')[0]}` : 'needs etcd, which is not installed'
   const flag = etcd === undefined ? `--control-planes ${controlPlanes} keeps its objects in ${size} members of etcd and` : `--etcd ${etcd}`
-  const otherwise = etcd === undefined ? '; or name an etcd that is there: --etcd-servers' : ''
+  const otherwise = etcd === undefined ? '; or take the embedded store: --etcd embedded; or name an etcd that is there: --etcd-servers' : ''
   throw new CommandError('unmetPrerequisite', `${flag} ${what}`, { hint: `on Debian: apt install etcd-server${otherwise}` })
 }
 
-export async function planEtcd(size: number): Promise<EtcdPlan> {
+export async function planEtcd(size: EtcdSize): Promise<EtcdPlan> {
   const members: EtcdMemberPlan[] = []
-  while (members.length < size) members.push(await planMember({ members }))
-  return { token: randomBytes(8).toString('hex'), members, nextNumber: size + 1 }
+  const count = size === 'embedded' ? 1 : size
+  while (members.length < count) members.push(await planMember({ members }))
+  return { token: randomBytes(8).toString('hex'), members, ...(size === 'embedded' ? { embedded: true } : {}), nextNumber: count + 1 }
 }
 
 /** The next member, with a name that no member has had, and ports that nothing uses at present. */

@@ -54,6 +54,7 @@ test('HA-01 a further control plane starts with the cluster’s flags, over its 
     '--service-cluster-ip-range=10.97.0.0/16',
     '--audit-log-path=/var/log/audit.log',
     '--profiling=true',
+    '--node-apis=true',
     // Another server that compacts sooner would take the history away.
     '--history=24h',
   ]

@@ -67,6 +67,8 @@ export function planControlPlane(
       `--service-cluster-ip-range=${plan.serviceCidr}`,
       '--enable-bootstrap-token-auth=true',
       '--enable-admission-plugins=NodeRestriction',
+      // As each server of a local cluster does.
+      '--node-apis=true',
       `--etcd-servers=${etcd.join(',')}`,
       ...(isThere('ca') ? [`--etcd-cafile=${pki(etcdClient.ca)}`] : []),
       ...(isThere('cert') && isThere('key') ? [`--etcd-certfile=${pki(etcdClient.cert)}`, `--etcd-keyfile=${pki(etcdClient.key)}`] : []),

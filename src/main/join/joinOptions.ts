@@ -19,7 +19,11 @@ interface Joining {
   readonly token: BootstrapToken
   readonly authorities: AcceptedAuthorities
   readonly nodeName: string
+  readonly runBy: RunBy
 }
+
+/** How a machine that has joined is run: by this process, or by a unit of systemd; `print`: the unit is printed, and nothing is done. */
+export type RunBy = 'foreground' | 'unit' | 'print'
 
 export interface NodeJoin extends Joining {
   readonly as: 'node'
@@ -50,7 +54,9 @@ export interface ControlPlaneJoin extends Joining {
 /** A machine that has joined runs its control plane again. */
 export interface ControlPlaneRun {
   readonly as: 'joined'
+  readonly configDir: string
   readonly files: ControlPlaneFiles
+  readonly runBy: RunBy
   readonly verbosity: string
 }
 
@@ -66,6 +72,8 @@ const flags = {
   'certificate-key-file': { type: 'string' },
   'apiserver-advertise-address': { type: 'string' },
   'apiserver-bind-port': { type: 'string' },
+  install: { type: 'boolean', default: false },
+  'dry-run': { type: 'boolean', default: false },
   config: { type: 'string' },
   'node-name': { type: 'string' },
   'config-dir': { type: 'string', default: '/etc/kubernetes' },
@@ -83,12 +91,14 @@ export async function readJoinOptions(args: readonly string[]): Promise<JoinOpti
   const file = config === undefined ? undefined : await readFile(config)
   const controlPlane = (values['control-plane'] ?? false) || file?.controlPlane !== undefined
   const configDir = values['config-dir']
+  const runBy = runByOf(values)
   const files = controlPlaneFiles(configDir)
   if (controlPlane && end >= 0) throw new CommandError('usage', "flags of the kubelet after '--': a control plane runs no kubelet")
-  if (controlPlane && positionals.length === 0 && config === undefined) return { as: 'joined', files, verbosity: values.v }
+  if (controlPlane && positionals.length === 0 && config === undefined) return { as: 'joined', configDir, files, runBy, verbosity: values.v }
   const place = parsePlace(positionals.length > 0 ? positionals : [file?.endpoint ?? ''])
   const joining: Joining = {
     place,
+    runBy,
     authorities: acceptedAuthorities(
       values['discovery-token-ca-cert-hash'] ?? file?.hashes ?? [],
       values['discovery-token-unsafe-skip-ca-verification'] ?? file?.skipsVerification ?? false,
@@ -112,6 +122,11 @@ export async function readJoinOptions(args: readonly string[]): Promise<JoinOpti
     files,
     verbosity: values.v,
   }
+}
+
+function runByOf({ install, 'dry-run': dryRun }: ReturnType<typeof parsed>['values']): RunBy {
+  if (dryRun && !install) throw new CommandError('usage', '--dry-run needs --install: it prints the unit of systemd')
+  return dryRun ? 'print' : install ? 'unit' : 'foreground'
 }
 
 function nodeJoin(joining: Joining, values: ReturnType<typeof parsed>['values'], file: JoinSettings | undefined, kubeletFlags: readonly string[]): NodeJoin {

@@ -1,8 +1,11 @@
 /** The configuration of a node's agent (L5): one JSON file in the node's folder, written by the server that starts the agent. */
+import type { FeatureGateSettings } from '#base/featureGates'
 
 export interface AgentConfig {
   readonly nodeName: string
   readonly nodeAddress: string
+  /** With two address families. */
+  readonly nodeAddressIpv6?: string | undefined
   /** URL of the API as the node reaches it. */
   readonly server: string
   /** PEM texts. The kubelet is the node; proxy, DNS and network policies have identities of their own. */
@@ -16,8 +19,12 @@ export interface AgentConfig {
   readonly serviceCidr: string
   /** A mode's name, or auto. Absent in the file of an earlier version. */
   readonly proxyMode?: string | undefined
+  /** How packets get from pod to pod: the name of a route mode, or none. Absent: the first mode. */
+  readonly podNetwork?: string | undefined
   readonly clusterDns: string
   readonly clusterDomain: string
+  /** The kubelet's --feature-gates. Absent in the file of an earlier version. */
+  readonly featureGates?: FeatureGateSettings | undefined
 }
 
 /** The users of proxy, DNS and network policies. The kubelet's user is the node. */

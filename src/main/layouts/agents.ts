@@ -2,36 +2,22 @@
  * Starts the agent of each real node inside the node's namespaces and keeps it running (L5). An agent is a child of its node's process 1 and ends when its
  * standard input, which is a socket of ours, closes: so none outlives the server; the containers do.
  */
-import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Component } from '#base/component'
 import { writeFileAtomic } from '#host/files'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
-import { type ClusterPaths, type ClusterState, nodeCgroup, type RealNode } from '../localCluster/clusterState.ts'
-import type { KeyPair } from '../pki/certificates.ts'
+import { nodeCgroup, type RealNode } from '../localCluster/clusterState.ts'
 import { ensureClientCertificate, ensureNodeCertificates } from '../pki/pki.ts'
-import { gatewayOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
-import { vnodeProcess } from '../vnode/vnode.ts'
+import { addressesOf, gatewayOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { type AgentConfig, dnsUser, policyUser, proxyUser } from './agentConfig.ts'
-import type { ProcessList } from './processList.ts'
-import type { ProcessTools } from './processTools.ts'
+import type { AgentsOptions } from './agentsOptions.ts'
+import { startNodeProgram } from './nodeProgram.ts'
 import { type SupervisedProcess, superviseProcess } from './superviseProcess.ts'
-import { endFormer, startInVnode, type VnodeChild } from './vnodeChild.ts'
+import type { VnodeChild } from './vnodeChild.ts'
 
 const graceMs = 5000
 /** The word that makes this program an agent. */
 const agentRole = 'node-agent'
-
-export interface AgentsOptions {
-  readonly paths: ClusterPaths
-  readonly state: ClusterState
-  readonly ca: KeyPair
-  /** Words that run this program. */
-  readonly self: readonly string[]
-  readonly verbosity: number
-  readonly tools: ProcessTools
-  readonly processes: ProcessList
-}
 
 /** Writes renewed certificates into every agent's configuration; an agent takes them up without a restart. */
 export async function renewAgentCertificates(options: AgentsOptions): Promise<void> {
@@ -47,7 +33,7 @@ async function superviseAgent(options: AgentsOptions, node: RealNode, signal: Ab
   const { tools, processes } = options
   await writeAgentConfig(options, node)
   const agent: SupervisedProcess<VnodeChild> = {
-    start: () => startAgent(options, node),
+    start: () => startNodeProgram(options, node, { word: agentRole, args: [agentRole, '--config', '/mnt/node/agent.json'], graceMs }, 'agent'),
     onMissing: () => tools.log.warn('The node does not run', { node: node.name }),
     onStarted: async ({ pid }) => processes.set(node.name, { role: 'node', pid, node: node.name }),
     onEnded: async (_, stopped) => {
@@ -64,18 +50,24 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
   if (!state.network) throw new Error('a cluster with real nodes has a network')
   const nowMs = tools.clock.now()
   const { clusterCidr, serviceCidr, clusterDns, clusterDomain } = addressPlanOf(state)
-  const { address } = nodeNetwork(state.network, state.id, node.index)
+  const own = nodeNetwork(state.network, state.id, node.index)
   const dir = path.join(paths.node(node.name), 'pki')
-  const own = await ensureNodeCertificates(dir, ca, node.name, [address, node.name], nowMs)
+  const certificates = await ensureNodeCertificates(dir, ca, node.name, [...addressesOf(own), node.name], nowMs)
   const proxy = await ensureClientCertificate(dir, ca, 'kube-proxy', proxyUser, ['system:node-proxier'], nowMs)
   const dns = await ensureClientCertificate(dir, ca, 'cluster-dns', dnsUser, [], nowMs)
   const policy = await ensureClientCertificate(dir, ca, 'network-policy', policyUser, [], nowMs)
   const config: AgentConfig = {
     nodeName: node.name,
-    nodeAddress: address,
+    nodeAddress: own.address,
+    nodeAddressIpv6: own.addressIpv6,
     server: `https://${gatewayOf(state.network)}:${state.port}`,
     ca: ca.cert,
-    kubelet: { clientCert: own.client.cert, clientKey: own.client.key, servingCert: own.serving.cert, servingKey: own.serving.key },
+    kubelet: {
+      clientCert: certificates.client.cert,
+      clientKey: certificates.client.key,
+      servingCert: certificates.serving.cert,
+      servingKey: certificates.serving.key,
+    },
     proxy: { clientCert: proxy.cert, clientKey: proxy.key },
     dns: { clientCert: dns.cert, clientKey: dns.key },
     policy: { clientCert: policy.cert, clientKey: policy.key },
@@ -83,25 +75,10 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
     clusterCidr,
     serviceCidr,
     proxyMode: state.proxyMode,
+    podNetwork: state.podNetwork,
     clusterDns,
     clusterDomain,
+    featureGates: options.featureGates,
   }
   await writeFileAtomic(path.join(paths.node(node.name), 'agent.json'), JSON.stringify(config), 0o600)
-}
-
-/** Undefined when the node itself does not run. */
-async function startAgent(options: AgentsOptions, node: RealNode): Promise<VnodeChild | undefined> {
-  const { clock } = options.tools
-  const dir = options.paths.node(node.name)
-  const init = await vnodeProcess(dir)
-  if (!init) return undefined
-  const file = await fs.open(path.join(dir, 'agent.log'), 'a', 0o600)
-  try {
-    await file.chmod(0o600)
-    // A server that was killed leaves an agent that is about to end, or one that was stopped and never would.
-    await endFormer(init, agentRole, graceMs, clock)
-    return await startInVnode(init, [...options.self, agentRole, '--config', '/mnt/node/agent.json', '--v', String(options.verbosity)], { log: file.fd, clock })
-  } finally {
-    await file.close()
-  }
 }

@@ -17,7 +17,8 @@ import { createLivePki, live } from '../pki/livePki.ts'
 import { ensurePki } from '../pki/pki.ts'
 import { ensureKubeletAccess } from './addonAccess.ts'
 import { type ApiServerParts, assembleApiServer } from './assembleApiServer.ts'
-import { processTools, runTogether } from './processTools.ts'
+import { offerNodeGroups } from './nodeGroups.ts'
+import { processTools, runTogether, withTracing } from './processTools.ts'
 
 /** Resolves with the exit code when the signal has stopped it, or at once when the flags cannot be used. */
 export function runApiServer(args: readonly string[], signal: AbortSignal): Promise<number> {
@@ -33,7 +34,7 @@ const controllerManagerPort = 10_257
 
 async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { serving } = options
-  const tools = processTools('apiserver', options.logs, options.metrics.disabled)
+  const { tools, ...tracing } = await withTracing(processTools('apiserver', options.logs, options.metrics), options.tracing)
   await makePrivateDirectory(serving.dataDir)
   const hosts = [
     'localhost',
@@ -50,6 +51,7 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const encryption = await encryptionOf(options, tools)
   const externalSigner = await signerFromOptions(options, tools).catch(usersFault)
   const server = serverOf(options, { tools, log: tools.log, pki, store, encryption, externalSigner })
+  const nodeGroups = serving.nodeApis ? [offerNodeGroups(server, tools)] : []
   const stopped = new AbortController()
   const running = Promise.all([server.run(stopped.signal), encryption?.run(stopped.signal)])
   const tls = () => tlsFromOptions(options, serving.serving.value ?? pki.apiserver, { clientCa: pki.ca.cert, requestHeaderCa: pki.frontProxyCa.cert })
@@ -57,12 +59,13 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   certificates.onLook(() => listener.setTls(tls()))
   followCertificates([serving.serving, ...certificateFiles(options)], certificates.look, tools.log, signal)
   tools.log.info('Serving securely', { address: `${listener.host}:${listener.port}` })
-  await runTogether([certificates.component], tools, signal)
+  await runTogether([certificates.component, ...nodeGroups], tools, signal)
   await server.announceShutdown()
   stopped.abort(signal.reason)
   await listener.close()
   await running
   await store.close()
+  await tracing.close()
 }
 
 /** A configuration that cannot be used is reported as a usage error. */

@@ -5,11 +5,15 @@ import type { Reach } from '#apiserver/backends/reach'
 import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
 import type { ObjectReader } from '#apiserver/core/objectReader'
 import type { Encryption } from '#apiserver/encryption/encryption'
+import { changesPage } from '#apiserver/endpoints/changes'
+import { meteredStore } from '#apiserver/registry/storeMetrics'
 import type { ExternalSigner } from '#apiserver/tokens/externalSigner'
 import type { Logger } from '#base/log'
 import type { Store } from '#store/store'
 import { configFromOptions, depsFromOptions, registryConfigOf, trustFromOptions } from '../apiserver/fromOptions.ts'
+import { isLocal } from '../apiserver/openStore.ts'
 import type { ServerOptions } from '../apiserver/options/index.ts'
+import { metricsText } from '../componentMetrics.ts'
 import { live } from '../pki/livePki.ts'
 import type { Pki } from '../pki/pki.ts'
 import { describeLazily } from './descriptions.ts'
@@ -43,9 +47,10 @@ export interface ApiServerPlace {
 }
 
 export function assembleApiServer(options: ServerOptions, parts: ApiServerParts, place: ApiServerPlace): ApiServer {
-  const { tools, log, pki, store, encryption, externalSigner } = parts
+  const { tools, log, pki, encryption, externalSigner } = parts
   const { serviceCidr, hostName = os.hostname(), externalAddress, postStartHooks, pages = [], components, config } = place
-  const { clock, random, metrics } = tools
+  const { clock, random, metrics, tracer } = tools
+  const store = meteredStore(parts.store, { clock, metrics, tracer })
   const registry = createBuiltInRegistry({
     store,
     clock,
@@ -57,7 +62,7 @@ export function assembleApiServer(options: ServerOptions, parts: ApiServerParts,
   })
   const { reader } = registry
   const reach = place.reach?.(reader)
-  const common = { clock, random, log, metrics }
+  const common = { clock, random, log, metrics, tracer }
   const { serviceAccountKey } = pki
   const waitUntilCurrent = () => registry.cacher.waitUntilCurrent()
   const current = { reader, waitUntilCurrent }
@@ -72,8 +77,9 @@ export function assembleApiServer(options: ServerOptions, parts: ApiServerParts,
       healthChecks: encryption?.healthChecks,
       postStartHooks: [...(deps.postStartHooks ?? []), ...postStartHooks],
       describe: describeLazily(),
-      metricsText: () => metrics.render(),
-      pages: [...(deps.pages ?? []), ...pages],
+      trace: tools.trace,
+      metricsText: () => metricsText(metrics),
+      pages: [...(deps.pages ?? []), ...pages, ...(isLocal(parts.store) ? [changesPage({ store: parts.store, registry, authorizers: deps.authorizers })] : [])],
     },
     {
       ...configFromOptions(options),

@@ -60,6 +60,28 @@ for (const { name, address, want, without } of cases) {
   })
 }
 
+test('NET-08 pods and cluster IPs of both families are dialled, and have routes through the addresses of nodes of their family', () => {
+  const both = { clusterCidr: '10.244.0.0/16,fd00:1::/56', serviceCidr: '10.96.0.0/16,fd00:2::/112' }
+  const [first] = nodes
+  const dual = {
+    ...first,
+    spec: { podCIDR: '10.244.0.0/24', podCIDRs: ['10.244.0.0/24', 'fd00:1::/64'] },
+    status: { ...first?.status, addresses: ['10.88.7.10', 'fd00:3::a'].map((address) => ({ type: 'InternalIP', address })) },
+  } as unknown as Node
+  const { dialerFor } = createClusterReach({ ranges: both, reader: { list: () => [dual] } as unknown as ObjectReader, dial, isOwn })
+  for (const address of ['10.244.0.7', 'fd00:1::7', '10.96.0.10', 'fd00:2::a']) assert.equal(dialerFor(address), dial, address)
+  assert.equal(dialerFor('fd00:3::a'), undefined)
+  assert.deepEqual(
+    controlRoutes([dual], ['10.96.0.0/16', 'fd00:2::/112'], () => true),
+    [
+      { cidr: '10.244.0.0/24', via: '10.88.7.10' },
+      { cidr: 'fd00:1::/64', via: 'fd00:3::a' },
+      { cidr: '10.96.0.0/16', via: '10.88.7.10' },
+      { cidr: 'fd00:2::/112', via: 'fd00:3::a' },
+    ],
+  )
+})
+
 test('API-29 the API server’s namespace has routes to the pods of real nodes on the bridge, and to cluster IPs through a Ready one', () => {
   const isOnLink = (address: string) => address.startsWith('10.88.7.')
   const pods = [

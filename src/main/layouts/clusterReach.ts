@@ -68,8 +68,12 @@ function blockContains(cidr: string, ip: NonNullable<ReturnType<typeof parseIp>>
   return block !== undefined && cidrContains(block, ip)
 }
 
-/** Also true for an IPv4 address of the block that is written as IPv6. */
-function blockOf(cidr: string): (address: string) => boolean {
-  const [network = '', prefix = '0'] = cidr.split('/')
-  return addressBlocks([[network, Number(prefix)]])
+/** One block, or several with commas between. Also true for an IPv4 address of a block that is written as IPv6. */
+function blockOf(cidrs: string): (address: string) => boolean {
+  return addressBlocks(
+    cidrs.split(',').map((cidr) => {
+      const [network = '', prefix = '0'] = cidr.split('/')
+      return [network, Number(prefix)] as const
+    }),
+  )
 }

@@ -10,7 +10,10 @@ import { addressFor, podRoutes, type Route } from '#network/podNetwork'
 /** @param isOnLink whether an address is one of a node on the cluster's bridge */
 export function controlRoutes(nodes: readonly Frozen<Node>[], serviceCidrs: readonly string[], isOnLink: (address: string) => boolean): Route[] {
   const toPods = podRoutes(nodes, undefined).filter(({ via }) => isOnLink(via))
-  const forwarder = [...nodes.filter(isNodeReady), ...nodes].map((node) => addressFor(node, '0.0.0.0/0')).find((via) => via !== undefined && isOnLink(via))
-  const ofNodesFamily = [...new Set(serviceCidrs)].filter((cidr) => !cidr.includes(':'))
-  return [...toPods, ...(forwarder ? ofNodesFamily.map((cidr) => ({ cidr, via: forwarder })) : [])]
+  const readyFirst = [...nodes.filter(isNodeReady), ...nodes]
+  const toServices = [...new Set(serviceCidrs)].flatMap((cidr) => {
+    const via = readyFirst.map((node) => addressFor(node, cidr)).find((address) => address !== undefined && isOnLink(address))
+    return via ? [{ cidr, via }] : []
+  })
+  return [...toPods, ...toServices]
 }

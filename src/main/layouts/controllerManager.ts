@@ -57,6 +57,7 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
       turnable: turnableFeatures,
       configz: { 'kubecontrollermanager.config.k8s.io': configuration(options, lease, rateLimit) },
       async act({ access, tools, fence }, leading) {
+        for (const warning of options.controllers.warnings) tools.log.warn(warning)
         const own = fence(access.client(component, { rateLimit }))
         const clients = controllerClients({
           component,

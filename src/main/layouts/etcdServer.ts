@@ -11,6 +11,7 @@ import { etcdVersion } from '#store/serve/api'
 import { autoCompaction } from '#store/serve/autoCompaction'
 import { etcdServices } from '#store/serve/etcdApi'
 import type { LocalStore } from '#store/store'
+import { followCertificates } from '../apiserver/fromOptions.ts'
 import { openLocalStore } from '../apiserver/openStore.ts'
 import { UsageError } from '../apiserver/options/flags.ts'
 import { logs } from '../apiserver/options/logs.ts'
@@ -46,15 +47,20 @@ async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof grou
         maxRequestBytes: options.maxRequestBytes + overheadBytes,
         maxConcurrentStreams: options.maxConcurrentStreams,
         documents: (path) => documentOf(path, { store, alarms, tools }),
-        tls: isSecure ? options.tls : undefined,
+        tls: isSecure ? options.tls() : undefined,
       }).catch((error: Error) => {
         throw new UsageError([`--listen-client-urls: ${error.message}`])
       })
       servers.push(server)
       tools.log.info('Serving client traffic', { address: `${server.host}:${server.port}`, isSecure })
-      if (!auth.isEnabled && !(isSecure && options.tls?.clientCa) && !/^(127\.|::1$)/.test(host))
+      if (!auth.isEnabled && !(isSecure && options.tls()?.clientCa) && !/^(127\.|::1$)/.test(host))
         tools.log.warn('Clients of this address need no certificate, and read and write every key', { host })
     }
+    const renew = () => {
+      const tls = options.tls()
+      if (tls) for (const server of servers) server.setTls(tls)
+    }
+    followCertificates([options.certificate], renew, tools.log, signal)
     const compactors = options.autoCompaction ? [autoCompaction({ store, clock: tools.clock, log: tools.log }, options.autoCompaction)] : []
     await runTogether(compactors, tools, signal)
     await aborted(signal)

@@ -5,10 +5,11 @@
  */
 import type { Socket as UdpSocket } from 'node:dgram'
 import type { Server, Socket } from 'node:net'
+import type { Forwarder } from '#host/forwarding/forwarder'
+import { createTcpForwarding } from '#host/forwarding/tcpForwarding'
+import { createUdpForwarding } from '#host/forwarding/udpForwarding'
 import { createRealClock } from '../realClock.ts'
-import type { Forwarder, ForwardMessage } from './forwardMessages.ts'
-import { createTcpForwarding } from './tcpForwarding.ts'
-import { createUdpForwarding } from './udpForwarding.ts'
+import type { ForwardMessage } from './forwardMessages.ts'
 
 export function runForwarderProcess(): void {
   const clock = createRealClock()

@@ -4,6 +4,7 @@
  */
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'
 import { printable } from '#base/printable'
 import { CommandError, exitCodes } from '#cli/exitCodes'
@@ -13,10 +14,15 @@ import { exists, makeDirectory, writeFileAtomic } from '#host/files'
 import { askAsToken } from '../join/asToken.ts'
 import { discoverCluster } from '../join/discovery.ts'
 import { type JoinOptions, type NodeJoin, readJoinOptions } from '../join/joinOptions.ts'
+import { checkInstall, installJoined, joinUnit } from '../join/joinUnit.ts'
 import { done } from '../join/progressLines.ts'
 import type { TrustedCluster } from '../join/verifyClusterInfo.ts'
 import { createRealClock } from '../realClock.ts'
+import { unitText } from '../systemd/units.ts'
 import { kubeletConfigName } from './joinAccess.ts'
+import { ownProgram } from './processTools.ts'
+
+const signedMs = 60_000
 
 const help = `Makes this machine a node of a cluster, and runs its kubelet in the foreground; or a further control plane.
 
@@ -25,6 +31,7 @@ Usage:
   skiff join HOST:PORT --token TOKEN --discovery-token-ca-cert-hash sha256:HASH --control-plane --certificate-key KEY [flags]
   skiff join --config FILE [flags]
   skiff join --control-plane             runs the control plane of a machine that has joined
+  skiff join … --install                 the same, by a unit of systemd instead of in the foreground
 
       --token                                    the bootstrap token: skiff token create makes one
       --token-file                               a file with the token, or - for standard input: until it starts, every user of the machine can
@@ -36,6 +43,7 @@ Usage:
       --node-name                                the name of the node (default: this machine's)
       --config-dir                               where kubeconfigs, keys and the authority are written (default: /etc/kubernetes)
       --root-dir                                 the kubelet's directory (default: /var/lib/kubelet)
+      --install                                  run it by a unit of systemd, from each boot on; --dry-run prints the unit
   -v, --v                                        verbosity of the log (default: 2)
 
 A node needs containerd, and a network plugin for its pods. What follows -- are flags of the kubelet: skiff kubelet --help lists them.
@@ -57,8 +65,18 @@ export async function runJoin(args: readonly string[], signal: AbortSignal): Pro
   let join: JoinOptions
   try {
     join = await readJoinOptions(args)
+    const unit = joinUnit(join, join.as === 'node' ? kubeletArgs(join) : [], ownProgram())
+    if (join.runBy === 'print') {
+      process.stdout.write(unitText(unit))
+      return exitCodes.ok
+    }
+    if (join.runBy === 'unit') await checkInstall()
     if (join.as === 'node') await prepare(join, clock, signal)
     else if (join.as === 'controlPlane') await (await controlPlane()).joinControlPlane(join, clock, signal)
+    if (join.runBy === 'unit') {
+      await installJoined(unit)
+      return join.as === 'node' ? await untilSigned(join, clock, signal) : exitCodes.ok
+    }
     if (join.as !== 'node') return await (await controlPlane()).runControlPlane(join.files, join.verbosity, signal)
   } catch (error) {
     if (signal.aborted) return exitCodes.interrupted
@@ -122,6 +140,16 @@ function kubeletArgs({ files, nodeName, kubeletFlags }: NodeJoin): string[] {
     `--hostname-override=${nodeName}`,
     ...kubeletFlags,
   ]
+}
+
+/** @returns the exit code */
+async function untilSigned(join: NodeJoin, clock: Clock, signal: AbortSignal): Promise<number> {
+  using limit = deadlineScope({ clock, ms: signedMs }, signal)
+  await announce(join, clock, limit.signal)
+  if (await exists(join.files.kubeconfig)) return exitCodes.ok
+  throw new CommandError('timeout', `the kubelet has no certificate after ${signedMs / 1000} s`, {
+    hint: `journalctl -u skiff-kubelet says why; when it has one, remove the token: rm ${join.files.bootstrap}`,
+  })
 }
 
 /** The kubelet writes its kubeconfig when it has its certificate; the token is of no use from then on. */

@@ -10,10 +10,12 @@ import { connectCri } from '#grpc/criClient'
 import { createExec } from '#host/exec'
 import type { AuthenticationSettings, AuthorizationSettings, ConfigurationDocument } from '#kubelet/configuration/document'
 import { settingsOf } from '#kubelet/configuration/settings'
+import { createCallLog } from '#kubelet/core/callLog'
 import { createKubeletHost } from '#kubelet/core/host'
 import { followedFeatures } from '#kubelet/core/resourceConfig'
 import { createKubelet } from '#kubelet/kubelet'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
+import { recordedCri } from '#kubelet/runtime/containerd/recordedCri'
 import { apiAuth, type KubeletAuthSettings } from '#kubelet/server/auth'
 import { createKubeletServer, createReadOnlyServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
 import { syncLoopFault } from '#kubelet/server/syncLoop'
@@ -26,16 +28,15 @@ import { bootstrap, type KubeletAccess, openKubeletAccess, standaloneAccess, wan
 import { createCertificateManager } from '../component/kubelet/certificateManager.ts'
 import { createCertificateStore } from '../component/kubelet/certificateStore.ts'
 import { configurationFlags } from '../component/kubelet/configurationFlags.ts'
-import { createHealthPort } from '../component/kubelet/healthPort.ts'
 import { effectiveConfiguration, type KubeletFlags, kubeletFlags } from '../component/kubelet/kubeletFlags.ts'
-import { createLoopbackFirewall } from '../component/kubelet/loopbackFirewall.ts'
 import { networkProbes } from '../component/kubelet/networkProbe.ts'
 import { defaultAddress } from '../component/kubelet/nodeAddresses.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { applyProcessLimits, checkSwap } from '../component/kubelet/processLimits.ts'
-import { servingCertificate } from '../component/servingCertificate.ts'
+import { metricsText } from '../componentMetrics.ts'
 import { suitesOfVersion13, tlsRulesOf } from '../tlsNames.ts'
-import { ownProgram, type ProcessTools, processTools, runTogether } from './processTools.ts'
+import type { TracingSettings } from '../tracing/tracingConfiguration.ts'
+import { ownProgram, type ProcessTools, processTools, runTogether, withTracing } from './processTools.ts'
 
 export const kubeletGroups = { kubelet: kubeletFlags, configuration: configurationFlags } as const
 
@@ -50,7 +51,9 @@ export function runKubeletProcess(args: readonly string[], signal: AbortSignal):
 async function run({ kubelet: flags, configuration, flags: shown }: Options, signal: AbortSignal): Promise<void> {
   const { given, document, warnings } = effectiveConfiguration(flags.file, configuration.document)
   const logging = (document.logging ?? {}) as { readonly format?: 'text' | 'json'; readonly verbosity?: number }
-  const tools = processTools('kubelet', { verbosity: flags.verbosity ?? logging.verbosity ?? 2, format: flags.loggingFormat ?? logging.format })
+  const logs = { verbosity: flags.verbosity ?? logging.verbosity ?? 2, format: flags.loggingFormat ?? logging.format }
+  const { tools, ...tracing } = await withTracing(processTools('kubelet', logs), await tracingOf(document))
+  tools.metrics.restrict({ showHidden: ((document.showHiddenMetricsForVersion as string | undefined) ?? '') !== '' })
   for (const text of [...flags.warnings, ...configuration.deprecations, ...warnings]) tools.log.warn(text)
   announceFeatures(tools, (document.featureGates ?? {}) as FeatureGateSettings, followedFeatures)
   const nodeName = (flags.hostnameOverride || os.hostname()).trim().toLowerCase()
@@ -77,6 +80,7 @@ async function run({ kubelet: flags, configuration, flags: shown }: Options, sig
     await runTogether([...(await nodeComponents(parts, signal)), ...(rotates ? [clientCertificate] : [])], tools, signal)
   } finally {
     await access.close()
+    await tracing.close()
   }
 }
 
@@ -96,8 +100,9 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
   const log = tools.log
   const sockets = socketsOf(document)
   const timeoutMs = parseDuration(document.runtimeRequestTimeout as string)
-  const runtimeClient = connectCri(sockets.runtime, timeoutMs)
-  const imageClient = sockets.images === sockets.runtime ? runtimeClient : connectCri(sockets.images, timeoutMs)
+  const calls = createCallLog(tools.clock)
+  const runtimeClient = recordedCri(connectCri(sockets.runtime, timeoutMs, tools.tracer), calls)
+  const imageClient = sockets.images === sockets.runtime ? runtimeClient : recordedCri(connectCri(sockets.images, timeoutMs, tools.tracer), calls)
   const { addresses, preferred } = flags.nodeIP
   const nodeIPs = addresses.length > 0 ? addresses : [await defaultAddress(preferred)]
   const resolvConf = document.resolvConf as string
@@ -108,6 +113,7 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
       isStandalone: parts.isStandalone,
       ...tools,
       log,
+      calls,
       runtime: createContainerdRuntime({ client: runtimeClient, imageClient, clock: tools.clock }),
       host: await createKubeletHost(),
       nodeNetwork: { probe: networkProbes(createExec(), ownProgram()) },
@@ -124,12 +130,12 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
       resolvConf: resolvConf === '' ? '' : await fs.readFile(resolvConf, 'utf8').catch(() => ''),
     },
   )
-  const health = createHealthPort(document.healthzBindAddress as string, document.healthzPort as number, () => syncLoopFault(kubelet.view, tools.clock))
-  const firewall = createLoopbackFirewall({ exec: createExec(), clock: tools.clock, log })
-  const components: Component[] = [kubelet, ...(document.healthzPort === 0 ? [] : [health]), ...(document.makeIPTablesUtilChains === true ? [firewall] : [])]
+  const health = document.healthzPort === 0 ? [] : [await healthPort(document, () => syncLoopFault(kubelet.view, tools.clock))]
+  const firewall = document.makeIPTablesUtilChains === true ? [await loopbackFirewall(tools)] : []
+  const components: Component[] = [kubelet, ...health, ...firewall]
   if (document.enableServer !== true) return components
   const serving = await servingFor(parts, nodeIPs, (tls) => server.setTls(tls), signal)
-  const told = { view: kubelet.view, clock: tools.clock, log, metrics: tools.metrics, metricsText: () => tools.metrics.render() }
+  const told = { view: kubelet.view, clock: tools.clock, log, metrics: tools.metrics, metricsText: () => metricsText(tools.metrics) }
   const address = document.address as string
   const readOnlyPort = (document.readOnlyPort as number | undefined) ?? 0
   const server = createKubeletServer(
@@ -143,6 +149,29 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
   )
   const readOnly = readOnlyPort === 0 ? [] : [createReadOnlyServer(told, { address, port: readOnlyPort })]
   return [...components, server, ...readOnly, ...serving.components]
+}
+
+async function healthPort({ healthzBindAddress, healthzPort }: ConfigurationDocument, fault: () => string | undefined): Promise<Component> {
+  const { createHealthPort } = await import('../component/kubelet/healthPort.ts')
+  return createHealthPort(healthzBindAddress as string, healthzPort as number, fault)
+}
+
+async function selfSigned(host: string, dir: string, { clock }: ProcessTools) {
+  const { servingCertificate } = await import('../component/servingCertificate.ts')
+  return servingCertificate('kubelet', host, dir, clock.now())
+}
+
+async function loopbackFirewall({ clock, log }: ProcessTools): Promise<Component> {
+  const { createLoopbackFirewall } = await import('../component/kubelet/loopbackFirewall.ts')
+  return createLoopbackFirewall({ exec: createExec(), clock, log })
+}
+
+async function tracingOf({ tracing }: ConfigurationDocument): Promise<TracingSettings | undefined> {
+  if (!tracing) return undefined
+  const { tracingFaults } = await import('../tracing/tracingConfiguration.ts')
+  const faults = tracingFaults(tracing as TracingSettings, 'tracing.')
+  if (faults.length > 0) throw new UsageError(faults.map((fault) => `invalid configuration: ${fault}`))
+  return tracing as TracingSettings
 }
 
 /** The runtime's socket, and that of the image service, which is the runtime's own where nothing else is said. */
@@ -209,7 +238,7 @@ async function servingFor(parts: Parts, nodeIPs: readonly string[], apply: (tls:
   const clientCa = await readFollowed([x509.clientCAFile ?? ''], context, authoritiesOf)
   const named = await readFollowed([(document.tlsCertFile as string) ?? '', (document.tlsPrivateKeyFile as string) ?? ''], context, pairOf)
   const store = createCertificateStore(flags.certDir, 'kubelet-server')
-  let made = named.value ?? (await store.current()) ?? (await servingCertificate('kubelet', nodeIPs[0] ?? nodeName, flags.certDir, tools.clock.now()))
+  let made = named.value ?? (await store.current()) ?? (await selfSigned(nodeIPs[0] ?? nodeName, flags.certDir, tools))
   const tls = (): KubeletServerTls => ({ ...(named.value ?? made), clientCa: clientCa.value, ...rules })
   const changed = () => apply(tls())
   const refused = (error: Error) => tools.log.warn('A certificate file is not taken', { error: error.message })

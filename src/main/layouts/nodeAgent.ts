@@ -4,6 +4,7 @@
  */
 import fs from 'node:fs/promises'
 import { withoutNils } from '#api/schema/nils'
+import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
 import { createSharedInformerFactory, type SharedInformerFactoryOptions } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
@@ -14,6 +15,7 @@ import { upstreamServers } from '#dns/plugins/forward'
 import { connectCri } from '#grpc/criClient'
 import { createConntrack } from '#host/conntrack'
 import { createExec } from '#host/exec'
+import { createCallLog } from '#kubelet/core/callLog'
 import type { KubeletDeps } from '#kubelet/core/context'
 import { createKubeletHost } from '#kubelet/core/host'
 import type { NodeNetwork } from '#kubelet/core/nodeNetwork'
@@ -21,15 +23,21 @@ import { importImage } from '#kubelet/images/importImage'
 import { pauseImage as buildPauseImage } from '#kubelet/images/pauseImage'
 import { createKubelet } from '#kubelet/kubelet'
 import { createContainerdRuntime } from '#kubelet/runtime/containerd/containerdRuntime'
+import { recordedCri } from '#kubelet/runtime/containerd/recordedCri'
+import { traceRuntime } from '#kubelet/runtime/tracedRuntime'
 import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
+import { installPlugins } from '#network/cni/install'
 import { createNetworkAgent } from '#network/networkAgent'
 import { slimObject } from '#network/policy/changes'
 import { createPolicyAgent, type PolicyAgent } from '#network/policy/policyAgent'
 import { createProxy } from '#proxy/proxy'
+import { EventBook } from '#trace/eventBook'
+import { TraceClock } from '#trace/traceClock'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { networkProbes } from '../component/kubelet/networkProbe.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
+import { metricsText } from '../componentMetrics.ts'
 import { live } from '../pki/livePki.ts'
 import { createRealClock } from '../realClock.ts'
 import { nodePaths, pauseImage } from '../vnode/files.ts'
@@ -88,6 +96,11 @@ function access(
   return { client, informers: createSharedInformerFactory(client, tools, options) }
 }
 
+/** Keeps the newest events of all pods: a note costs a thousandth of the call of containerd that it is about. */
+function podTrace(clock: Clock): EventBook {
+  return new EventBook(new TraceClock(clock), 512 * 1024)
+}
+
 async function kubelet(
   config: AgentConfig,
   tools: ProcessTools,
@@ -99,25 +112,31 @@ async function kubelet(
   if (images.stdout.trim() === '') await importImage({ exec, socket: nodePaths.containerdSocket }, buildPauseImage(pauseImage))
   const { client } = access(config, 'kubelet', 'kubelet', { tools, renewals })
   const log = tools.log.with('kubelet')
+  const calls = createCallLog(tools.clock)
+  const trace = podTrace(tools.clock)
+  const containerd = createContainerdRuntime({
+    client: recordedCri(connectCri(nodePaths.containerdSocket), calls),
+    clock: tools.clock,
+    tool: { exec, socket: nodePaths.containerdSocket },
+  })
   const kubelet = createKubelet(
     {
       client,
       ...tools,
       log,
-      runtime: createContainerdRuntime({
-        client: connectCri(nodePaths.containerdSocket),
-        clock: tools.clock,
-        tool: { exec, socket: nodePaths.containerdSocket },
-      }),
+      calls,
+      trace,
+      runtime: traceRuntime(containerd, trace, config.nodeName),
       host: await createKubeletHost(),
       ...networks,
     },
     {
       nodeName: config.nodeName,
-      nodeIPs: [config.nodeAddress],
+      nodeIPs: [config.nodeAddress, ...(config.nodeAddressIpv6 ? [config.nodeAddressIpv6] : [])],
       cgroupRoot: config.cgroupRoot,
       clusterDNS: [config.clusterDns],
       clusterDomain: config.clusterDomain,
+      featureGates: config.featureGates ?? {},
       resolvConf: await fs.readFile('/etc/resolv.conf', 'utf8').catch(() => ''),
       rootDirectory: nodePaths.kubelet,
       podLogsDirectory: nodePaths.podLogs,
@@ -133,7 +152,7 @@ async function kubelet(
       clock: tools.clock,
       log,
       metrics: tools.metrics,
-      metricsText: () => tools.metrics.render(),
+      metricsText: () => metricsText(tools.metrics),
       pages: kubeletPages({ clock: tools.clock, flags: {} }),
     },
     { port: kubelet.view.config.port, ...servingTls(config) },
@@ -161,7 +180,7 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
   const exec = createExec()
   const proxy = access(config, 'proxy', 'kube-proxy', { tools, renewals })
   const dns = access(config, 'dns', 'cluster-dns', { tools, renewals })
-  const { nodeName, nodeAddress, clusterCidr, serviceCidr, proxyMode = 'auto' } = config
+  const { nodeName, nodeAddress, clusterCidr, serviceCidr, podNetwork: routeMode, proxyMode = 'auto' } = config
   const log = tools.log.with('kube-proxy')
   const events = createEventRecorder({ ...tools, client: proxy.client, log }, { component: 'kube-proxy', host: nodeName })
   const serviceProxy = createProxy(
@@ -170,7 +189,13 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
   )
   const agent = createNetworkAgent(
     { informers: proxy.informers, ...tools, log: tools.log.with('network'), exec },
-    { nodeName, clusterCidr, cniConfigDir: nodePaths.cniConfig },
+    {
+      nodeName,
+      clusterCidr,
+      routeMode,
+      cniConfigDir: nodePaths.cniConfig,
+      installPlugins: () => installPlugins([nodePaths.cniPlugins, nodePaths.packagedCniPlugins], ownProgram()),
+    },
   )
   const components = [
     serviceProxy,

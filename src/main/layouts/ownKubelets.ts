@@ -20,6 +20,8 @@ export interface OwnKubelets {
   add(nodeName: string, kubelet: OwnKubelet): void
   /** Lets `measure` measure the node, with or without a port. */
   addMeter(nodeName: string, measure: () => Promise<ResourceSample>): void
+  /** Forgets a node that is removed, and its meter. */
+  remove(nodeName: string): void
   /** Tells the other servers which kubelets run here, if there are other servers. */
   publish(): Promise<void>
   /** Forgets those that ran here: another server may run the nodes from now on. */
@@ -52,6 +54,10 @@ export function createOwnKubelets(shared?: SharedKubelets): OwnKubelets {
   return {
     add: (nodeName, kubelet) => void kubelets.set(nodeName, kubelet),
     addMeter: (nodeName, measure) => void meters.set(nodeName, measure),
+    remove: (nodeName) => {
+      kubelets.delete(nodeName)
+      meters.delete(nodeName)
+    },
     publish: async () => {
       if (shared) await writeFileAtomic(shared.file, JSON.stringify([...kubelets]), 0o600)
     },

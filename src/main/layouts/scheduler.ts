@@ -10,6 +10,7 @@ import { leaderElection, leaseOf } from '../component/options/leaderElection.ts'
 import { processGroups } from '../component/options/process.ts'
 import { schedulerOptions } from '../component/options/scheduler.ts'
 import { secureServing } from '../component/options/secureServing.ts'
+import { createPodResources } from '../component/podResourcesPage.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
 
@@ -37,18 +38,20 @@ async function run(options: Options, signal: AbortSignal): Promise<void> {
   const { clientConnection, enableProfiling, leaderElection: lease } = configuration
   const { debugging: given } = options
   const explainer = createExplainer()
+  const podResources = createPodResources()
   await runComponentProcess(
     {
       component,
-      pages: [schedulingPage(explainer)],
+      pages: [schedulingPage(explainer), podResources.page],
       name: 'scheduler',
       options: { ...options, debugging: { ...given, profiling: enableProfiling } },
       kubeconfig: { file: clientConnection.kubeconfig, master: options.connection.master },
       lease,
       configz: { componentconfig: configzOf(configuration) },
       async act({ access, tools, fence }, leading) {
+        for (const warning of options.scheduler.warnings) tools.log.warn(warning)
         const client = fence(access.client(`${component}/scheduler`, { rateLimit: clientConnection }))
-        await schedulerComponent(client, { ...tools, explainer }, schedulerConfigOf(configuration, options.scheduler.plugins)).run(leading)
+        await schedulerComponent(client, { ...tools, explainer, podResources }, schedulerConfigOf(configuration, options.scheduler.plugins)).run(leading)
       },
     },
     signal,

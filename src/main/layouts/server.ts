@@ -6,21 +6,19 @@
 import os, { networkInterfaces } from 'node:os'
 import path from 'node:path'
 import type { ApiServer } from '#apiserver/apiServer'
-import { nodeViewGroup } from '#apiserver/endpoints/nodeViews'
 import type { ServingTls } from '#apiserver/server/servingTls'
-import type { Component } from '#base/component'
 import { aborted } from '#base/orAborted'
 import { refreshKubeconfig } from '#cli/kubeconfigFile'
 import { createClient } from '#client/clientOverTransport'
 import { makePrivateDirectory } from '#host/files'
-import { nodeViews } from '#kubelet/views/index'
-import { createResourceMetricsApi } from '#metrics/resourceMetricsApi'
 import { createExplainer, type Explainer } from '#scheduler/explain/explainer'
+import { TraceBook } from '#trace/traceBook'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { certificateFiles, encryptionFromOptions, followCertificates, signerFromOptions, tlsFromOptions } from '../apiserver/fromOptions.ts'
 import { isLocal, openStore } from '../apiserver/openStore.ts'
 import { type ServerOptions, serverOptions } from '../apiserver/options/index.ts'
 import { createComponentWatch } from '../component/componentHealth.ts'
+import { createPodResources, type PodResources } from '../component/podResourcesPage.ts'
 import { schedulingPage } from '../component/schedulingPage.ts'
 import { etcdServerArgs } from '../etcd/members.ts'
 import { clusterConfigurationOf } from '../join/publishedConfiguration.ts'
@@ -44,33 +42,36 @@ import { createClusterReach } from './clusterReach.ts'
 import { ensureJoinAccess } from './joinAccess.ts'
 import { createDefaultStorageClassOnce, ensureLocalPathAccess } from './localPathStorage.ts'
 import { type LogRotationOptions, logRotation } from './logRotation.ts'
+import { offerNodeGroups } from './nodeGroups.ts'
 import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
 import { createProcessList } from './processList.ts'
-import { ownProgram, type ProcessTools, processTools, runTogether } from './processTools.ts'
+import { ownProgram, type ProcessTools, processTools, runTogether, withTracing } from './processTools.ts'
 import type { ComponentWatches } from './serverComponents.ts'
 import { storeSocket } from './storeSocket.ts'
 
 /** @param name one of the cluster's servers */
 export async function runServer(clusterDir: string, name: string, verbosity: number, signal: AbortSignal): Promise<void> {
-  const tools = processTools('server', { verbosity })
+  const plainTools = withTrace(processTools('server', { verbosity }))
   const paths = clusterPaths(path.resolve(clusterDir, '../..'), path.basename(clusterDir))
   const state = await readState(paths)
   if (!state) throw new Error(`${paths.state} is not there: a cluster is made with "skiff up"`)
   const own = serversOf(state).find((server) => server.name === name)
   if (!own) throw new Error(`cluster "${state.name}" has no server "${name}"`)
   const files = paths.server(name)
-  await takePidFile(files.pid, tools)
+  await takePidFile(files.pid, plainTools)
   let etcdPki: EtcdPki | undefined
   const load = async () => {
-    const loaded = await loadSharedPki(paths, state, tools.clock)
+    const loaded = await loadSharedPki(paths, state, plainTools.clock)
     etcdPki = loaded.etcdPki
     return loaded.pki
   }
-  const certificates = createLivePki(await load(), load, tools)
+  const certificates = createLivePki(await load(), load, plainTools)
   const { pki } = certificates
   await makePrivateDirectory(paths.dir)
   await makePrivateDirectory(paths.store)
-  const options = await optionsOf(paths, state, name, tools)
+  const options = await optionsOf(paths, state, name, plainTools)
+  plainTools.metrics.restrict(options.metrics)
+  const { tools, ...tracing } = await withTracing(plainTools, options.tracing)
   const store = await openStore(
     withLiveCertificates(options.storage.etcd, () => etcdPki),
     paths.store,
@@ -79,13 +80,14 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
   const encryption = await encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') })
   const externalSigner = await signerFromOptions(options, tools)
   const explainer = createExplainer()
+  const podResources = createPodResources()
   const watches = { scheduler: createComponentWatch('scheduler', tools.clock), controllerManager: createComponentWatch('controller-manager', tools.clock) }
   const ownKubelets = createOwnKubelets(isReplicated(state) ? { file: paths.kubelets, clock: tools.clock } : undefined)
   const processes = createProcessList(files.processes)
   const dialer = state.network && createClusterDialer({ namespace: controlNetwork(state.network, state.id).namespace, self: ownProgram(), tools, processes })
   const parts = { tools, log: tools.log.with('apiserver'), pki, store, encryption, externalSigner }
-  const server = serverOf(options, parts, { state, name, explainer, ownKubelets, dialer, watches, paths })
-  const resourceMetrics = offerGroups(server, tools, ownKubelets)
+  const server = serverOf(options, parts, { state, name, explainer, podResources, ownKubelets, dialer, watches, paths })
+  const resourceMetrics = offerNodeGroups(server, tools, ownKubelets)
   // The API server stops after the components: their last requests need a cache that follows the store.
   const serving = new AbortController()
   const running = Promise.all([
@@ -110,8 +112,8 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
   // The API is served before the code of the components is read.
   const { controlPlane, nodes } = await import('./serverComponents.ts')
   const components = [
-    ...(await controlPlane(server, tools, { pki, explainer, state, name, watches })),
-    nodes(server, { tools, state, paths, name, certificates, ownKubelets, verbosity, processes }),
+    ...(await controlPlane(server, tools, { pki, explainer, podResources, state, name, watches })),
+    nodes(server, { tools, state, paths, name, certificates, ownKubelets, verbosity, processes, featureGates: options.features.featureGates }),
     ...ownKubelets.components,
     resourceMetrics,
     certificates.component,
@@ -124,6 +126,11 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
   await Promise.all(listeners.map((listener) => listener.close()))
   await running
   await store.close()
+  await tracing.close()
+}
+
+function withTrace(tools: ProcessTools): ProcessTools {
+  return { ...tools, trace: new TraceBook(tools.clock) }
 }
 
 /** Two processes must not move one log aside: each server takes its own, the first one those of the others, too. */
@@ -180,13 +187,14 @@ interface LocalParts {
   readonly state: ClusterState
   readonly name: string
   readonly explainer: Explainer
+  readonly podResources: PodResources
   readonly ownKubelets: OwnKubelets
   readonly dialer: ClusterDialer | undefined
   readonly watches: ComponentWatches
 }
 
 function serverOf(options: ServerOptions, parts: ApiServerParts, local: LocalParts): ApiServer {
-  const { state, name, explainer, ownKubelets, dialer, watches } = local
+  const { state, name, explainer, podResources, ownKubelets, dialer, watches } = local
   const address = state.network ? gatewayOf(state.network) : (state.reach?.advertiseAddress ?? externalAddress())
   const advertised = advertisedAddressOf(state, name) ?? address
   const { pki } = parts
@@ -207,7 +215,7 @@ function serverOf(options: ServerOptions, parts: ApiServerParts, local: LocalPar
       (transport, signal) => ensureJoinAccess(createClient(transport), plan, configuration, signal),
       (transport, signal) => ensureClusterInfo(createClient(transport), `https://${joinEndpointOf(state)}`, pki.ca.cert, signal),
     ],
-    pages: [schedulingPage(explainer)],
+    pages: [schedulingPage(explainer), podResources.page],
     components: Object.values(watches),
     config: {
       advertised: () => (advertised ? { address: advertised, port: state.port } : undefined),
@@ -220,22 +228,6 @@ function serverOf(options: ServerOptions, parts: ApiServerParts, local: LocalPar
       })),
     },
   })
-}
-
-/** Offers the groups that this process computes; @returns the component that samples the nodes for metrics.k8s.io */
-function offerGroups(server: ApiServer, { clock, log, metrics }: ProcessTools, ownKubelets: OwnKubelets): Component {
-  const { reader, kubelets } = server
-  const { group, component } = createResourceMetricsApi({
-    objects: reader,
-    kubelets,
-    measureOwn: ownKubelets.measure,
-    clock,
-    log: log.with('metrics'),
-    metrics,
-  })
-  server.addGroup(group)
-  server.addGroup(nodeViewGroup(nodeViews, { reader, kubelets, clock }))
-  return component
 }
 
 /**

@@ -8,7 +8,7 @@ import type { ApiServer } from '#apiserver/apiServer'
 import { secretTokens } from '#apiserver/authn/secretTokens'
 import type { UserInfo } from '#apiserver/core/request'
 import type { Component } from '#base/component'
-import { featureGateWarnings } from '#base/featureGates'
+import { type FeatureGateSettings, featureGateWarnings } from '#base/featureGates'
 import { serviceCIDRs } from '#client/builtIn'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
@@ -23,25 +23,31 @@ import { schedulerConfigOf } from '#scheduler/config/configuration'
 import type { Explainer } from '#scheduler/explain/explainer'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { readOptions } from '../apiserver/options/readOptions.ts'
+import { scheduledBackups } from '../backup/scheduledBackups.ts'
 import type { ComponentWatch } from '../component/componentHealth.ts'
 import { hostPaths } from '../component/hostPaths.ts'
 import type { Fence, LeaseSettings } from '../component/leading.ts'
 import { leadingComponent } from '../component/leadingComponent.ts'
 import { defaultLease, type GivenLease, leaseOf } from '../component/options/leaderElection.ts'
 import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
+import type { PodResources } from '../component/podResourcesPage.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
 import { defragmentation } from '../etcd/defragmentation.ts'
 import { sharedEtcdOf } from '../join/publishedConfiguration.ts'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { clustersByApiPort } from '../localCluster/apiPorts.ts'
-import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
+import { type ClusterPaths, type ClusterState, readState } from '../localCluster/clusterState.ts'
 import { isReplicated, leaseIdentityOf, leasesByWork } from '../localCluster/controlPlanes.ts'
+import { type PlannedNode, simulatedNodesOf } from '../localCluster/simulatedPlan.ts'
 import { type LivePki, live } from '../pki/livePki.ts'
 import type { Pki } from '../pki/pki.ts'
+import { saveSnapshot } from '../snapshot/saveSnapshot.ts'
 import { controlNetwork } from '../vnode/clusterNetwork.ts'
 import { createAgents, renewAgentCertificates } from './agents.ts'
 import { controllerArgs } from './controllerArgs.ts'
 import { controlRoutes } from './controlRoutes.ts'
+import { createCsiHostPathAddon } from './csiHostPath/csiHostPathAddon.ts'
+import { csiHostPathUser } from './csiHostPath/csiHostPathOptions.ts'
 import { createIngressAddon } from './ingress/ingressAddon.ts'
 import { createLocalPorts } from './localPorts.ts'
 import type { OwnKubelets } from './ownKubelets.ts'
@@ -60,6 +66,7 @@ const authenticated = 'system:authenticated'
 interface ControlPlaneParts {
   readonly pki: Pki
   readonly explainer: Explainer
+  readonly podResources: PodResources
   readonly state: ClusterState
   /** This server's. */
   readonly name: string
@@ -73,7 +80,11 @@ export interface ComponentWatches {
 }
 
 /** Controllers and scheduler, by the flags that the cluster was made with. @throws Error when one of them cannot be read. */
-export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki, explainer, state, name, watches }: ControlPlaneParts): Promise<Component[]> {
+export async function controlPlane(
+  server: ApiServer,
+  tools: ProcessTools,
+  { pki, explainer, podResources, state, name, watches }: ControlPlaneParts,
+): Promise<Component[]> {
   const context = { file: (name: string) => createConfigFile(name, tools.clock) }
   const {
     controllers: told,
@@ -84,7 +95,7 @@ export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki
   } = await readOptions(localControllerGroups, controllerArgs(addressPlanOf(state), state.controllerManagerArgs ?? []), context)
   const { scheduler, lease: schedulerLease, features: schedulerFeatures } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
   // The process has one set of metrics: the API server's features are in it.
-  const warnings = [...featureGateWarnings(features, turnableFeatures), ...featureGateWarnings(schedulerFeatures)]
+  const warnings = [...told.warnings, ...scheduler.warnings, ...featureGateWarnings(features, turnableFeatures), ...featureGateWarnings(schedulerFeatures)]
   for (const warning of new Set(warnings)) tools.log.warn(warning)
   const clientAs = (user: string, userAgent: string) => createClient(server.transport({ name: user, groups: [authenticated] }, userAgent))
   const scheduling = clientAs('system:kube-scheduler', 'system:kube-scheduler')
@@ -109,7 +120,7 @@ export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki
         serviceAccountToken: secretTokens(told.serviceAccountKey ?? pki.serviceAccountKey),
       },
     )
-  const place = { ...tools, log: tools.log.with('scheduler'), explainer }
+  const place = { ...tools, log: tools.log.with('scheduler'), explainer, podResources }
   const placing = (fence: Fence) => schedulerComponent(fence(scheduling), place, schedulerConfigOf(scheduler.configuration, scheduler.plugins))
   const common = { tools, identity: leaseIdentityOf(state, name, os.hostname()) }
   const onController = {
@@ -126,6 +137,9 @@ export async function controlPlane(server: ApiServer, tools: ProcessTools, { pki
   ]
 }
 
+const csiHostPathManager: UserInfo = { name: 'system:skiff:csi-hostpath-nodes', groups: ['system:masters', authenticated] }
+/** The rights of the driver's own controllers are those of its ClusterRole. */
+const csiHostPathControllers: UserInfo = { name: csiHostPathUser, groups: [authenticated] }
 const ingressManager: UserInfo = { name: 'system:skiff:ingress', groups: ['system:masters', authenticated] }
 
 /**
@@ -146,6 +160,8 @@ export interface NodesOptions {
   readonly ownKubelets: OwnKubelets
   readonly verbosity: number
   readonly processes: ProcessList
+  /** The API server's --feature-gates, which the kubelets of real nodes have too. */
+  readonly featureGates: FeatureGateSettings
   /** This server's. */
   readonly name: string
 }
@@ -172,31 +188,52 @@ export function nodes(server: ApiServer, options: NodesOptions): Component {
   })
 }
 
+function backups(server: ApiServer, { tools, paths }: NodesOptions, fence: Fence): Component {
+  const { client } = accessAs(server, { name: 'system:skiff:backups', groups: ['system:masters', authenticated] }, tools, fence)
+  const events = createEventRecorder({ ...tools, client }, { component: 'backups' })
+  return scheduledBackups({
+    ...tools,
+    paths,
+    log: tools.log.with('backups'),
+    save: (state, file) => saveSnapshot({ paths, state, tools }, file),
+    onFailure: (reason) => events.event({ apiVersion: 'v1', kind: 'Namespace', name: 'kube-system' }, 'Warning', 'BackupFailed', reason),
+  })
+}
+
+async function plannedNodes(paths: ClusterPaths): Promise<readonly PlannedNode[] | undefined> {
+  const state = await readState(paths)
+  return state && simulatedNodesOf(state)
+}
+
 /** Simulated nodes run here; real ones have an agent process each, and need routes and ports on the host. */
 async function nodesNow(server: ApiServer, options: NodesOptions, fence: Fence, onLook: (apply: () => Promise<void> | void) => void): Promise<Component[]> {
-  const { tools, state, paths, certificates, ownKubelets, verbosity, processes } = options
+  const { tools, state, paths, certificates, ownKubelets, verbosity, processes, featureGates } = options
   const { pki } = certificates
   const { clusterDns, clusterDomain, serviceCidr } = addressPlanOf(state)
-  const simulated = await createSimulatedNodes({
-    names: state.simulatedNodes,
+  const simulated = createSimulatedNodes({
+    planned: () => plannedNodes(paths),
+    removed: async () => (await readState(paths))?.removedNodes ?? [],
     tools,
     ownKubelets,
     clientOf: (name) => fence(createClient(server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'))),
+    manager: fence(createClient(server.transport({ name: 'system:skiff:simulated-nodes', groups: ['system:masters', authenticated] }, 'kubelet'))),
     clusterDns,
     clusterDomain,
     tainted: state.nodes.length > 0,
     serving: live(() => ({ cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert })),
-    onServingRenewed: onLook,
+    onLook,
   })
-  const ofHost = state.etcd ? [...simulated, defragmentation(paths, tools)] : simulated
+  const agents = { paths, state, ca: pki.ca, self: ownProgram(), verbosity, tools, processes, featureGates, onLook }
+  const clientOf = (user: UserInfo) => accessAs(server, user, tools, fence).client
+  const csiHostPath = createCsiHostPathAddon({ ...agents, client: clientOf(csiHostPathManager), controllerClient: clientOf(csiHostPathControllers) })
+  const ofHost = [simulated, ...(state.etcd ? [defragmentation(paths, tools)] : []), backups(server, options, fence), csiHostPath]
   if (!state.network) return ofHost
   const routing = accessAs(server, { name: 'system:skiff:routes', groups: ['system:masters', authenticated] }, tools, fence)
   const forwarding = accessAs(server, { name: 'system:skiff:local-ports', groups: ['system:masters', authenticated] }, tools, fence)
-  const { prefix } = state.network
-  const isOnLink = (address: string) => address.startsWith(`${prefix}.`)
+  const { prefix, prefixIpv6 } = state.network
+  const isOnLink = (address: string) => address.startsWith(`${prefix}.`) || (prefixIpv6 !== undefined && address.startsWith(`${prefixIpv6}::`))
   const { namespace } = controlNetwork(state.network, state.id)
   const addedRanges = routing.informers.of(serviceCIDRs)
-  const agents = { paths, state, ca: pki.ca, self: ownProgram(), verbosity, tools, processes }
   onLook(() => renewAgentCertificates(agents))
   const forwarder = createPortForwarder({ namespace, cluster: state.name, self: ownProgram(), tools, processes })
   return [
@@ -204,7 +241,7 @@ async function nodesNow(server: ApiServer, options: NodesOptions, fence: Fence, 
     ...createAgents(agents),
     createNodeRoutes(
       { ...tools, informers: routing.informers, log: tools.log.with('routes'), exec: createExec(inNetworkNamespace(namespace)) },
-      { routesTo: (list) => controlRoutes(list, [serviceCidr, ...addedRanges.store.list().flatMap(({ spec }) => spec?.cidrs ?? [])], isOnLink) },
+      { routesTo: (list) => controlRoutes(list, [...serviceCidr.split(','), ...addedRanges.store.list().flatMap(({ spec }) => spec?.cidrs ?? [])], isOnLink) },
     ),
     { name: 'route informers', run: (signal) => routing.informers.run(signal) },
     createLocalPorts(
@@ -220,7 +257,7 @@ async function nodesNow(server: ApiServer, options: NodesOptions, fence: Fence, 
       { cluster: state.name, isReal: isOnLink },
     ),
     forwarder.component,
-    createIngressAddon({ ...agents, client: accessAs(server, ingressManager, tools, fence).client, onLook }),
+    createIngressAddon({ ...agents, client: clientOf(ingressManager) }),
     { name: 'local port informers', run: (signal) => forwarding.informers.run(signal) },
   ]
 }

@@ -15,8 +15,9 @@ export function addressPlanOf({ ranges = usualRanges }: { readonly ranges?: Clus
   return { ...ranges, apiClusterIp: nth(ranges.serviceCidr, 1n), clusterDns: nth(ranges.serviceCidr, 10n), clusterDomain: 'cluster.local' }
 }
 
+/** An address of the first range. */
 function nth(cidr: string, index: bigint): string {
-  const block = parseCidr(cidr)
+  const block = parseCidr(cidr.split(',')[0] ?? '')
   if (!block) throw new Error(`${cidr} is not a range of addresses`)
   const { family, value } = networkAddress(block)
   return formatIp({ family, value: value + index })

@@ -17,12 +17,16 @@ export interface ApiProbe {
   /** The same for a POST of JSON. */
   post(path: string, body: unknown): Promise<ProbeAnswer | undefined>
   delete(path: string): Promise<ProbeAnswer | undefined>
-  /** Repeats until `done` says so; CommandError 'timeout' naming what was awaited, and `missing` at the end. */
-  until<T>(what: string, deadlineMs: number, done: () => Promise<T | undefined>, missing?: () => Promise<string>): Promise<T>
+  /**
+   * Repeats until `done` says so; CommandError 'timeout' naming what was awaited, and `missing` at the end.
+   * @param pausesPerLook the pause after a look, in units of the time that the look took; default: 20 ms
+   */
+  until<T>(what: string, deadlineMs: number, done: () => Promise<T | undefined>, missing?: () => Promise<string>, pausesPerLook?: number): Promise<T>
   close(): void
 }
 
 const pollMs = 20
+const nodesPerPage = 500
 
 export function createApiProbe(port: number, ca: string, admin: KeyPair, clock: Clock): ApiProbe {
   const agent = new https.Agent({ keepAlive: true, ca, cert: admin.cert, key: admin.key })
@@ -43,15 +47,16 @@ export function createApiProbe(port: number, ca: string, admin: KeyPair, clock: 
     get: (path) => send('GET', path),
     post: (path, body) => send('POST', path, JSON.stringify(body)),
     delete: (path) => send('DELETE', path),
-    until: async (what, deadlineMs, done, missing = async () => '') => {
+    until: async (what, deadlineMs, done, missing = async () => '', pausesPerLook = 0) => {
       const deadline = clock.monotonicMs() + deadlineMs
       for (;;) {
+        const lookedMs = clock.monotonicMs()
         const result = await done()
         if (result !== undefined) return result
         if (clock.monotonicMs() > deadline) {
           throw new CommandError('timeout', `${what} did not happen within ${Math.round(deadlineMs / 1000)} s${await missing()}`)
         }
-        await clock.sleep(pollMs)
+        await clock.sleep(Math.max(pollMs, pausesPerLook * (clock.monotonicMs() - lookedMs)))
       }
     },
     close: () => agent.destroy(),
@@ -66,6 +71,7 @@ interface NodeCondition {
 }
 
 interface NodeList {
+  readonly metadata: { readonly continue?: string }
   readonly items: readonly {
     readonly metadata: { readonly name: string }
     readonly status?: { readonly conditions?: readonly NodeCondition[]; readonly addresses?: readonly { readonly type: string; readonly address: string }[] }
@@ -82,22 +88,25 @@ export interface NodeReadiness {
 }
 
 /** Nodes by name: ready or not, and since when that is known. */
-export async function nodeReadiness(probe: ApiProbe): Promise<Map<string, NodeReadiness>> {
-  const answer = await probe.get('/api/v1/nodes')
-  if (answer?.status !== 200) return new Map()
-  const { items } = JSON.parse(answer.body) as NodeList
-  return new Map(
-    items.map(({ metadata, status }) => {
-      const condition = status?.conditions?.find(({ type }) => type === 'Ready')
-      return [
-        metadata.name,
-        {
-          ready: condition?.status === 'True',
-          heartbeatMs: parseTime(condition?.lastHeartbeatTime ?? '') ?? 0,
-          message: condition?.message ?? '',
-          address: status?.addresses?.find((address) => address.type === 'InternalIP')?.address ?? '',
-        },
-      ]
-    }),
-  )
+export async function nodeReadiness(probe: ApiProbe): Promise<Map<string, NodeReadiness> | undefined> {
+  const found = new Map<string, NodeReadiness>()
+  let from = ''
+  do {
+    const answer = await probe.get(`/api/v1/nodes?limit=${nodesPerPage}${from}`)
+    if (answer?.status !== 200) return undefined
+    const { items, metadata } = JSON.parse(answer.body) as NodeList
+    for (const node of items) found.set(node.metadata.name, readinessOf(node))
+    from = metadata.continue ? `&continue=${encodeURIComponent(metadata.continue)}` : ''
+  } while (from !== '')
+  return found
+}
+
+function readinessOf({ status }: NodeList['items'][number]): NodeReadiness {
+  const condition = status?.conditions?.find(({ type }) => type === 'Ready')
+  return {
+    ready: condition?.status === 'True',
+    heartbeatMs: parseTime(condition?.lastHeartbeatTime ?? '') ?? 0,
+    message: condition?.message ?? '',
+    address: status?.addresses?.find((address) => address.type === 'InternalIP')?.address ?? '',
+  }
 }

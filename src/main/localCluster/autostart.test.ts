@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -6,7 +7,8 @@ import { test } from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
 import { CommandError } from '#cli/exitCodes'
 import type { Exec } from '#host/exec'
-import { checkAutostart, disableAutostart, enableAutostart } from './autostart.ts'
+import { checkSystemd, installUnit, removeUnit, unitText } from '../systemd/units.ts'
+import { unitNameOf, unitOf } from './autostart.ts'
 import type { ClusterState } from './clusterState.ts'
 import type { LocalClusterDeps } from './deps.ts'
 
@@ -35,16 +37,15 @@ async function onHost(run: (deps: LocalClusterDeps, places: { booted: string; un
 
 test('--autostart writes and enables a unit that starts and stops the cluster, and delete removes it', () =>
   onHost(async (deps, places, calls) => {
-    await checkAutostart(deps, places)
-    await enableAutostart(deps, state, places)
+    await checkSystemd(deps, '--autostart', '', places)
+    await installUnit(deps, unitOf(deps, state), false, places)
     const file = path.join(places.units, 'skiff-00a7.service')
     const text = await fs.readFile(file, 'utf8')
-    assert.match(text, /^ExecStart="\/usr\/\$bin\/node" "\/opt\/50%%\/\$\$skiff\/bin\/skiff" "start" "a" "-q" "--no-kubeconfig"$/m)
-    assert.match(text, /^ExecStop="\/usr\/\$bin\/node" "\/opt\/50%%\/\$\$skiff\/bin\/skiff" "stop" "a" "-q"$/m)
+    assert.match(text, /^ExecStart="\/usr\/\$bin\/node" "\/opt\/50%%\/\$\$skiff\/bin\/skiff" "server" "run" "a"$/m)
     assert.match(text, /^Environment="SKIFF_HOME=\/srv\/50%% of \\"all\\" for \$5"$/m)
-    await disableAutostart(deps, state, places)
+    assert.equal(await removeUnit(deps, unitNameOf(state), false, places), true)
     await assert.rejects(fs.access(file))
-    await disableAutostart(deps, state, places)
+    assert.equal(await removeUnit(deps, unitNameOf(state), false, places), false)
     assert.deepEqual(calls, [
       'systemctl --version',
       'systemctl daemon-reload',
@@ -57,6 +58,19 @@ test('--autostart writes and enables a unit that starts and stops the cluster, a
 test('--autostart is refused with the reason where systemd does not run and without root', () =>
   onHost(async (deps, places) => {
     const refusal = (text: RegExp) => (error: unknown) => error instanceof CommandError && error.exit === 'unmetPrerequisite' && text.test(error.message)
-    await assert.rejects(checkAutostart(deps, { ...places, booted: '/nonexistent' }), refusal(/systemd is not process 1 of this host/))
-    await assert.rejects(checkAutostart({ ...deps, isRoot: false }, places), refusal(/needs root/))
+    await assert.rejects(checkSystemd(deps, '--autostart', '', { ...places, booted: '/nonexistent' }), refusal(/systemd is not process 1 of this host/))
+    await assert.rejects(checkSystemd({ ...deps, isRoot: false }, '--autostart', '', places), refusal(/needs root/))
   }))
+
+const obstacle = spawnSync('systemd-analyze', ['--version']).status === 0 ? false : 'systemd-analyze is not installed'
+for (const killMode of ['mixed', 'process'] as const) {
+  test(`HA-01 a unit with KillMode=${killMode} passes systemd-analyze verify, without a warning`, { skip: obstacle }, () =>
+    onHost(async (deps, { booted }) => {
+      const file = path.join(booted, 'skiff-test.service')
+      const unit = { ...unitOf({ ...deps, self: [process.execPath, '/opt/50%/$skiff/bin/skiff'] }, state), killMode }
+      await fs.writeFile(file, unitText(unit))
+      const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
+      assert.deepEqual([status, stderr.split('\n').filter((line) => line.includes('skiff-test'))], [0, []], stderr)
+    }),
+  )
+}

@@ -7,37 +7,42 @@ import { CommandError } from '#cli/exitCodes'
 import type { Progress } from '#cli/progress'
 import { asCommandError } from '#cli/systemErrors'
 import { freeBytesOf, sizeOf } from '#host/files'
+import type { BackupPlan } from '../backup/backupPlan.ts'
 import { etcdMemberPaths } from '../etcd/members.ts'
 import { checkEtcd, etcdSize, planEtcd } from '../etcd/planEtcd.ts'
-import { vnodeStartedMs } from '../vnode/vnode.ts'
-import { type ApiProbe, createApiProbe, nodeReadiness } from './apiProbe.ts'
-import { checkAutostart, enableAutostart } from './autostart.ts'
+import { checkSystemd, installUnit } from '../systemd/units.ts'
+import { withAddon } from './addons.ts'
+import { type ApiProbe, createApiProbe } from './apiProbe.ts'
+import { unitOf } from './autostart.ts'
+import { backupPlanOf, withBackup } from './backupSettings.ts'
+import { checkMemory } from './changeNodes.ts'
 import { chooseRuntime } from './chooseRuntime.ts'
 import { claimNetwork, ensureClusterNetwork, rangesWithoutNetwork } from './clusterNetworks.ts'
 import { ensureNode } from './clusterNodes.ts'
 import { checkPort, ensureSupervisor, stopProcesses } from './clusterProcesses.ts'
 import { type ClusterPaths, type ClusterState, clusterId, logsOf, newestFormat, type ReachPlan, readState, writeState } from './clusterState.ts'
-import { isReadySince, statusOf } from './clusterStatus.ts'
+import { statusOf } from './clusterStatus.ts'
 import { markOf, refuseTakenId, writeTag } from './clusterTags.ts'
 import { checkComponentArgs, withComponentArgs } from './componentArgs.ts'
 import { isReplicated, type ServerPlan, serversOf } from './controlPlanes.ts'
 import type { LocalClusterDeps } from './deps.ts'
 import { freePort } from './freePort.ts'
 import { historyOf, withHistory } from './historyLimits.ts'
-import { checkIngress, ingressIsThere, withIngress } from './ingressAddon.ts'
+import { checkIngress, ingress, ingressIsThere } from './ingressAddon.ts'
 import { lastLinesOf, tellingLine } from './logEnd.ts'
 import { limitsOf, withLogLimits } from './logLimits.ts'
+import { nodesReady, nodesReadyMs } from './nodesReady.ts'
 import { runningProcess } from './processes.ts'
 import { checkProxyMode, withProxyMode } from './proxyMode.ts'
 import { refuseChanges } from './refuseChanges.ts'
 import { type RestartRecord, readRestarts } from './restartRecord.ts'
-import { earliestStartMs, runningServers, runsServer } from './runningServers.ts'
+import { runsServer } from './runningServers.ts'
 import { loadPki } from './sharedPki.ts'
+import { simulatedNodesOf } from './simulatedPlan.ts'
 
 const serverReadyMs = 30_000
 /** They start at the same time, and wait for their etcd. */
 const serversReadyMs = 60_000
-const nodesReadyMs = 60_000
 
 interface UpResult {
   readonly created: boolean
@@ -46,18 +51,20 @@ interface UpResult {
 
 export async function bringUp(deps: LocalClusterDeps, paths: ClusterPaths, name: string, options: UpOptions, progress: Progress): Promise<UpResult> {
   await checkComponentArgs(options, deps.clock)
-  if (options.autostart) await checkAutostart(deps)
+  if (options.autostart) await checkSystemd(deps, '--autostart', 'without --autostart, run "skiff start" after each boot')
   const kept = await readState(paths)
   if (kept) refuseChanges(kept, options)
+  const backup = await backupPlanOf(kept?.backup, options.backup, deps.clock.now())
   const limited = kept && (await withHistory(paths, await withLogLimits(paths, await withComponentArgs(paths, kept, options), options), options))
-  const served = limited && (await withProxyMode(deps.exec, paths, limited, options.proxyMode))
-  const found = served && (await withIngress(paths, served, options.ingress))
-  const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, options, progress)))
+  const backedUp = limited && (await withBackup(paths, limited, backup))
+  const served = backedUp && (await withProxyMode(deps.exec, paths, backedUp, options.proxyMode))
+  const found = served && (await withAddon(paths, served, ingress, options.ingress))
+  const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, { ...options, backupPlan: backup }, progress)))
   await noteUnchanged(paths, state, options, progress)
   const sizes = await logSizes(paths, state)
   try {
     await start({ deps, paths, state, progress }, options)
-    if (options.autostart) await progress.step('Start at boot', () => enableAutostart(deps, state))
+    if (options.autostart) await progress.step('Start at boot', () => installUnit(deps, unitOf(deps, state), false))
     return { created: !found, status: await statusOf(deps, paths, state) }
   } catch (error) {
     throw await withEvidence(error, paths, state, sizes)
@@ -100,7 +107,7 @@ async function start(starting: Start, options: UpOptions): Promise<void> {
     ? serversOf(state).map(({ name, port }) => ({ name, probe: createApiProbe(port, pki.ca.cert, pki.admin, deps.clock) }))
     : []
   try {
-    const nodes = progress.step(`Nodes: ${state.nodes.length} with containerd, ${state.simulatedNodes.length} simulated`, () =>
+    const nodes = progress.step(`Nodes: ${state.nodes.length} with containerd, ${simulatedNodesOf(state).length} simulated`, () =>
       Promise.all(state.nodes.map((node) => ensureNode(deps, paths, state, node))),
     )
     nodes.catch(() => {})
@@ -113,17 +120,11 @@ async function start(starting: Start, options: UpOptions): Promise<void> {
         async () => (await notReadyServers(servers)).join(''),
       ),
     )
-    await progress.step('Nodes ready', () =>
-      probe.until(
-        'the readiness of every node',
-        nodesReadyMs,
-        async () => ((await notReady(paths, state, probe)).length === 0 ? true : undefined),
-        async () => `: ${(await notReady(paths, state, probe)).slice(0, mostNamed).join('; ')}`,
-      ),
-    )
+    const late = await nodesReady({ paths, state, progress }, probe)
     await progress.step('Default service account and cluster DNS', () => probe.until('a usable default namespace', nodesReadyMs, () => usable(state, probe)))
     if (state.ingress && state.nodes.length > 0)
       await progress.step('Ingress', () => probe.until('an ingress on every node', nodesReadyMs, () => ingressIsThere(state, probe)))
+    if (late) throw late
   } catch (error) {
     // A server that cannot start would be started again and again.
     if (error instanceof ServerEnded) await stopProcesses(deps, paths)
@@ -133,10 +134,11 @@ async function start(starting: Start, options: UpOptions): Promise<void> {
   }
 }
 
-/** Nodes that a message names. */
-const mostNamed = 5
+interface PlanOptions extends UpOptions {
+  readonly backupPlan: BackupPlan | undefined
+}
 
-async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, options: UpOptions, progress: Progress): Promise<ClusterState> {
+async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, options: PlanOptions, progress: Progress): Promise<ClusterState> {
   const { nodes = 1, simulatedNodes = 0, port = 0, verbosity = 2, controlPlanes = 1 } = options
   if (port !== 0) await checkPort({ port, name })
   checkAdvertised(options.advertiseAddress)
@@ -146,10 +148,13 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
   const real = runtime === 'containerd' ? nodes : 0
   // Asked for real nodes where there can be none, the user still gets as many nodes.
   const simulated = simulatedNodes + (runtime === 'simulated' && simulatedNodes === 0 ? nodes : 0)
+  checkMemory(simulated)
   if (options.ingress) checkIngress(real)
   await checkProxyMode(deps.exec, options.proxyMode, real)
+  checkPodNetwork(options.podNetwork, real)
   const id = clusterId(deps.home, name)
-  const asked = { podCidr: options.podCidr, serviceCidr: options.serviceCidr, nodes: real + simulated }
+  const { podCidr, serviceCidr, isDualStack } = options
+  const asked = { podCidr, serviceCidr, isDualStack, nodes: real + simulated }
   const endpoint = port === 0 ? await freePort() : port
   let state: ClusterState = {
     format: newestFormat,
@@ -163,12 +168,14 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
     verbosity,
     logLimits: limitsOf({}, options),
     history: historyOf({}, options),
+    ...(options.backupPlan ? { backup: options.backupPlan } : {}),
     ...(etcd ? { etcd: await planEtcd(etcd) } : {}),
     apiServerArgs: options.apiServerArgs,
     controllerManagerArgs: options.controllerManagerArgs,
     schedulerArgs: options.schedulerArgs,
     ...(options.ingress ? { ingress: true } : {}),
     proxyMode: options.proxyMode,
+    ...(options.podNetwork ? { podNetwork: options.podNetwork } : {}),
     asked: { nodes, simulatedNodes, runtime, ...(etcd ? { etcd } : {}), ...(controlPlanes > 1 ? { controlPlanes } : {}) },
   }
   const keep = async (found: Pick<ClusterState, 'network' | 'ranges'>) => {
@@ -181,6 +188,12 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
   if (real > 0) await claimNetwork(deps, { name, id, asked }, (network, ranges) => keep({ network, ranges }))
   else await keep({ ranges: rangesWithoutNetwork(id, asked) })
   return state
+}
+
+/** @throws CommandError unmetPrerequisite */
+function checkPodNetwork(podNetwork: UpOptions['podNetwork'], realNodes: number): void {
+  if (podNetwork === undefined || realNodes > 0) return
+  throw new CommandError('unmetPrerequisite', `--pod-network ${podNetwork} is for nodes with containerd: simulated nodes have no network`)
 }
 
 /** @throws CommandError usage */
@@ -253,23 +266,6 @@ async function notReadyServers(servers: readonly { readonly name: string; readon
   return answers.filter(({ answer }) => answer?.status !== 200).map(({ name, answer }) => `; ${name}: ${answer ? 'it is not ready' : 'it does not answer'}`)
 }
 
-/** The nodes that are not ready since they were started, each with the reason. */
-async function notReady(paths: ClusterPaths, state: ClusterState, probe: ApiProbe): Promise<string[]> {
-  const [nodes, servers] = await Promise.all([nodeReadiness(probe), runningServers(paths, state)])
-  const startedMs = earliestStartMs(servers)
-  const wanted = [
-    ...(await Promise.all(state.nodes.map(async ({ name }) => ({ name, sinceMs: Math.max(startedMs, await vnodeStartedMs(paths.node(name))) })))),
-    ...state.simulatedNodes.map((name) => ({ name, sinceMs: startedMs })),
-  ]
-  return wanted
-    .filter(({ name, sinceMs }) => !isReadySince(nodes.get(name), sinceMs))
-    .map(({ name }) => {
-      const node = nodes.get(name)
-      const reason = node === undefined ? 'it has not registered' : node.ready ? 'no heartbeat since it was started' : node.message
-      return `${name}: ${reason}`
-    })
-}
-
 /** Pods can be made and find names: the default ServiceAccount exists, and with real nodes the DNS service has an endpoint. */
 async function usable(state: ClusterState, probe: ApiProbe): Promise<true | undefined> {
   if ((await probe.get('/api/v1/namespaces/default/serviceaccounts/default'))?.status !== 200) return undefined
@@ -289,6 +285,7 @@ async function withEvidence(thrown: unknown, paths: ClusterPaths, state: Cluster
   const error = asCommandError(thrown)
   const message = messageOf(error)
   const exit = error instanceof CommandError ? error.exit : 'internal'
+  if (error instanceof CommandError && error.serves) return error
   // What never started left no evidence worth reading.
   if (exit === 'conflict' || exit === 'unmetPrerequisite') return error as CommandError
   const told = async (file: string) => {

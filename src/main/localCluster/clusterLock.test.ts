@@ -16,7 +16,7 @@ import { clusterPaths } from './clusterState.ts'
 import type { LocalClusterDeps } from './deps.ts'
 
 const skip = process.platform === 'linux' ? false : 'reads /proc'
-const progress: Progress = { step: (_title, work) => work(), note: () => {} }
+const progress: Progress = { step: (_title, work) => work(() => {}), note: () => {} }
 
 interface Held {
   readonly lock: string

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
 import { CommandError } from '#cli/exitCodes'
 import type { Exec, ExecOptions } from '#host/exec'
+import { ensureNodeNetwork, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { ensureClusterNetwork, rangesWithoutNetwork } from './clusterNetworks.ts'
 import type { ClusterState } from './clusterState.ts'
 
@@ -51,6 +52,26 @@ test('NET-01 after a restart of the host, up makes the bridge with its alias and
     'addr add 10.88.7.2/24 dev eth0',
     'link set eth0 up',
   ])
+})
+
+test('NET-08 with both families the bridge and each namespace have an address of each', async () => {
+  const { deps, changes } = hostWith([])
+  const network = { bridge: 'skiff-0007', prefix: '10.88.7', prefixIpv6: 'fd53:4b00:7:1' }
+  await ensureClusterNetwork(deps, { ...state, network })
+  await ensureNodeNetwork(deps.exec, network, nodeNetwork(network, '0007', 6))
+  assert.deepEqual(
+    changes.filter((line) => /^addr|route/.test(line)),
+    [
+      'addr add 10.88.7.1/24 dev skiff-0007',
+      'addr add fd53:4b00:7:1::1/64 dev skiff-0007 nodad',
+      'addr add 10.88.7.2/24 dev eth0',
+      'addr add fd53:4b00:7:1::2/64 dev eth0 nodad',
+      'addr add 10.88.7.16/24 dev eth0',
+      'addr add fd53:4b00:7:1::10/64 dev eth0 nodad',
+      'route add default via 10.88.7.1',
+      'route add default via fd53:4b00:7:1::1',
+    ],
+  )
 })
 
 test('NET-01 up refuses a cluster whose nodes’ range the host has come to use, and makes nothing', async () => {

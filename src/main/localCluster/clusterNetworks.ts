@@ -18,7 +18,7 @@ import {
   removeBridge,
   removeNodeNetwork,
 } from '../vnode/clusterNetwork.ts'
-import { bridgeAlias, rangesOfHost } from '../vnode/hostRanges.ts'
+import { bridgeAlias, rangesOfCluster, rangesOfHost } from '../vnode/hostRanges.ts'
 import { type AskedRanges, type ClusterRanges, chooseRanges, type NetworkRanges, overlapping, RangeRefused, type TakenRange } from '../vnode/ranges.ts'
 import { addressPlanOf } from './addressPlan.ts'
 import { type ClusterState, clusterPaths, readState } from './clusterState.ts'
@@ -58,8 +58,8 @@ export async function claimNetwork(
   await withLockFile(lockFile, options, async () => {
     const bridge = `skiff-${id}`
     const taken = [...(await rangesOfHost(deps.exec, bridge)), ...(await rangesOfClusters(deps.home, name))]
-    const { prefix, ...ranges } = choose(id, asked, taken)
-    const network = { bridge, prefix }
+    const { prefix, prefixIpv6, ...ranges } = choose(id, asked, taken)
+    const network = { bridge, prefix, ...(prefixIpv6 ? { prefixIpv6 } : {}) }
     await keep(network, ranges)
     await ensureBridge(deps.exec, network, bridgeAlias(name, ranges))
   })
@@ -81,12 +81,9 @@ async function rangesOfClusters(home: string, except: string): Promise<TakenRang
   const states = await Promise.all(names.filter((name) => name !== except).map((name) => readState(clusterPaths(home, name)).catch(() => undefined)))
   return states.flatMap((state) => {
     if (!state?.network) return []
-    const { clusterCidr, serviceCidr } = addressPlanOf(state)
-    return [
-      { cidr: `${state.network.prefix}.0/24`, by: `the nodes of cluster "${state.name}"` },
-      { cidr: clusterCidr, by: `the pods of cluster "${state.name}"` },
-      { cidr: serviceCidr, by: `the services of cluster "${state.name}"` },
-    ]
+    const { prefix, prefixIpv6 } = state.network
+    const nodes = [`${prefix}.0/24`, ...(prefixIpv6 ? [`${prefixIpv6}::/64`] : [])]
+    return [...nodes.map((cidr) => ({ cidr, by: `the nodes of cluster "${state.name}"` })), ...rangesOfCluster(state.name, addressPlanOf(state))]
   })
 }
 

@@ -5,11 +5,13 @@ import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
 import { joinEndpoint, splitEndpoint } from '#cli/kubeadm/endpoint'
 import { makePrivateDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
+import type { BackupPlan } from '../backup/backupPlan.ts'
 import { type EtcdPlan, etcdMemberPaths } from '../etcd/members.ts'
 import { type ClusterNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
 import type { ClusterRanges } from '../vnode/ranges.ts'
 import { addressPlanOf } from './addressPlan.ts'
 import { advertisedAddressOf, isReplicated, type ServerPlan, serversOf } from './controlPlanes.ts'
+import type { AddedNodes } from './simulatedPlan.ts'
 
 export interface RealNode {
   readonly name: string
@@ -21,8 +23,8 @@ export interface AskedFor {
   readonly simulatedNodes: number
   /** As it was decided then. */
   readonly runtime: 'containerd' | 'simulated'
-  /** Members of an etcd of its own; absent: none. */
-  readonly etcd?: number | undefined
+  /** Members of an etcd of its own, or the embedded store behind etcd's API; absent: none. */
+  readonly etcd?: number | 'embedded' | undefined
   /** Servers; absent: one. */
   readonly controlPlanes?: number | undefined
 }
@@ -66,6 +68,10 @@ export interface ClusterState {
   readonly servers?: readonly ServerPlan[] | undefined
   readonly nodes: readonly RealNode[]
   readonly simulatedNodes: readonly string[]
+  /** Simulated nodes that were added since. */
+  readonly addedNodes?: readonly AddedNodes[] | undefined
+  /** Simulated nodes that were removed since, and whose Node objects may still be there. */
+  readonly removedNodes?: readonly string[] | undefined
   /** Only with real nodes. */
   readonly network?: ClusterNetwork | undefined
   /** Where pods and services get addresses from; absent in a cluster that was made before clusters had ranges of their own. */
@@ -74,6 +80,8 @@ export interface ClusterState {
   readonly logLimits?: LogLimits | undefined
   /** The values of --history and --history-size; absent: history is kept for the compaction interval. */
   readonly history?: { readonly age?: string | undefined; readonly size?: string | undefined } | undefined
+  /** When backups are made; absent: never. */
+  readonly backup?: BackupPlan | undefined
   /** kube-apiserver's flags. */
   readonly apiServerArgs?: readonly string[] | undefined
   /** kube-controller-manager's. */
@@ -82,8 +90,12 @@ export interface ClusterState {
   readonly schedulerArgs?: readonly string[] | undefined
   /** Ingresses are served. False: they were once, and what was made for that is removed. */
   readonly ingress?: boolean | undefined
+  /** The host path CSI driver runs on the nodes. False: it did once, and what was made for that is removed. */
+  readonly csiHostPath?: boolean | undefined
   /** The mode of the real nodes' service proxy. Absent: auto. */
   readonly proxyMode?: string | undefined
+  /** The pod network of the real nodes: the name of a route mode, or none. Absent: the first mode. */
+  readonly podNetwork?: string | undefined
   /** Its own etcd, which stores the objects. Absent: a file in its folder does, or an etcd that the API server's flags name. */
   readonly etcd?: EtcdPlan | undefined
   /** What the cluster was made with; what it became may differ, as simulated nodes do from the real ones that the host could not run. */
@@ -107,6 +119,8 @@ export interface ClusterPaths {
   readonly crashes: string
   /** How often, for `status`. */
   readonly restarts: string
+  /** Which scheduled backups there are. */
+  readonly backups: string
   readonly balancerLog: string
   readonly balancerPid: string
   /** The ports of simulated nodes' kubelets. */
@@ -138,6 +152,7 @@ export function clusterPaths(home: string, name: string): ClusterPaths {
     supervisorPid: path.join(dir, 'supervisor.pid'),
     crashes: path.join(dir, 'crashes.log'),
     restarts: path.join(dir, 'restarts.json'),
+    backups: path.join(dir, 'backups.json'),
     balancerLog: path.join(dir, 'balancer.log'),
     balancerPid: path.join(dir, 'balancer.pid'),
     kubelets: path.join(dir, 'kubelets.json'),
@@ -165,6 +180,7 @@ export function logsOf(
     ...nodes.flatMap((node) => [
       { source: node.name, file: path.join(paths.node(node.name), 'agent.log') },
       { source: `${node.name}/ingress`, file: path.join(paths.node(node.name), 'ingress.log') },
+      { source: `${node.name}/csi`, file: path.join(paths.node(node.name), 'csi.log') },
       { source: `${node.name}/containerd`, file: path.join(paths.node(node.name), 'containerd.log') },
       { source: `${node.name}/init`, file: path.join(paths.node(node.name), 'init.log') },
     ]),

@@ -3,7 +3,9 @@ import type { RevisionHistory } from '#api/debug/revisions'
 import { parseTime } from '#base/time'
 import type { ClusterStatus, ProcessStatus } from '#cli/clusterManager'
 import { freeBytesOf, readTextIfExists } from '#host/files'
-import { childrenOf, isRunning } from '#host/processes'
+import { childrenOf, isRunning, programOf } from '#host/processes'
+import { type BackupPlan, nextBackup } from '../backup/backupPlan.ts'
+import { readBackups } from '../backup/backupRecord.ts'
 import { membersHealth } from '../etcd/health.ts'
 import { clientUrlOf, etcdMemberPaths } from '../etcd/members.ts'
 import type { EtcdPki } from '../pki/etcdPki.ts'
@@ -18,6 +20,7 @@ import { readRestarts } from './restartRecord.ts'
 import { earliestStartMs, runningServers } from './runningServers.ts'
 import { serverStatuses } from './serverStatus.ts'
 import { loadSharedPki } from './sharedPki.ts'
+import { simulatedNodesOf } from './simulatedPlan.ts'
 
 /** Asks the server for the nodes' readiness; without an answer, no node is ready. */
 export async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState): Promise<ClusterStatus> {
@@ -26,7 +29,7 @@ export async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, stat
   const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
   try {
     const answering = running.size > 0 && (await probe.get('/readyz'))?.status === 200
-    const readiness = answering ? await nodeReadiness(probe) : new Map<string, NodeReadiness>()
+    const readiness = (answering ? await nodeReadiness(probe) : undefined) ?? new Map<string, NodeReadiness>()
     const startedMs = earliestStartMs(running)
     const nodes = [
       ...(await Promise.all(
@@ -37,7 +40,7 @@ export async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, stat
           address: state.network ? nodeNetwork(state.network, state.id, node.index).address : '',
         })),
       )),
-      ...state.simulatedNodes.map((name) => ({
+      ...simulatedNodesOf(state).map(({ name }) => ({
         name,
         runtime: 'simulated' as const,
         ready: isReadySince(readiness.get(name), startedMs),
@@ -62,12 +65,19 @@ export async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, stat
       ],
       history: answering ? await historyOf(probe) : undefined,
       restarts: Object.entries(await readRestarts(paths)).map(([what, one]) => ({ what, ...one })),
+      ...(state.backup ? { backups: await backupsOf(deps, paths, state.backup) } : {}),
       directory: paths.dir,
       freeBytes: await freeBytesOf(paths.dir),
     }
   } finally {
     probe.close()
   }
+}
+
+async function backupsOf({ clock }: LocalClusterDeps, paths: ClusterPaths, plan: BackupPlan): Promise<ClusterStatus['backups']> {
+  const { place, files, failure } = await readBackups(paths)
+  const last = place === plan.place ? files.at(-1) : undefined
+  return { schedule: plan.schedule, place: plan.place, last, failure, nextMs: nextBackup(plan, clock.now()) }
 }
 
 async function historyOf(probe: ApiProbe): Promise<ClusterStatus['history']> {
@@ -104,8 +114,8 @@ async function nodeProcesses(paths: ClusterPaths, state: ClusterState): Promise<
       const init = await vnodeProcess(paths.node(node.name))
       if (!init) return []
       const children = await childrenOf(init.pid)
-      const names = await Promise.all(children.map((pid) => readTextIfExists(`/proc/${pid}/comm`)))
-      const containerd = children.find((_, i) => names[i]?.trim() === 'containerd')
+      const programs = await Promise.all(children.map(programOf))
+      const containerd = children.find((_, i) => programs[i] === 'containerd')
       return [
         { role: 'init' as const, pid: init.pid, node: node.name },
         ...(containerd ? [{ role: 'containerd' as const, pid: containerd, node: node.name }] : []),

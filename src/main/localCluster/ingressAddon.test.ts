@@ -3,8 +3,9 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { addonsOf, withAddon } from './addons.ts'
 import { type ClusterState, clusterPaths, readState } from './clusterState.ts'
-import { addonsOf, withIngress } from './ingressAddon.ts'
+import { ingress } from './ingressAddon.ts'
 
 const state: ClusterState = { name: 'a', id: '0000', port: 40_000, nodes: [{ name: 'a-node-1', index: 0 }], simulatedNodes: [], verbosity: 2 }
 
@@ -12,12 +13,12 @@ test('ING-01 the wish for an ingress is kept with the cluster; turning it off is
   const home = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-ingress-'))
   const paths = clusterPaths(home, 'a')
   try {
-    for (const same of [undefined, false]) assert.equal(await withIngress(paths, state, same), state)
-    const on = await withIngress(paths, state, true)
-    assert.deepEqual(addonsOf(on), [{ addon: 'ingress', enabled: true }])
+    for (const same of [undefined, false]) assert.equal(await withAddon(paths, state, ingress, same), state)
+    const on = await withAddon(paths, state, ingress, true)
+    assert.deepEqual(addonsOf(on)[0], { addon: 'ingress', enabled: true })
     assert.equal((await readState(paths))?.ingress, true)
-    assert.equal(await withIngress(paths, on, undefined), on)
-    await withIngress(paths, on, false)
+    assert.equal(await withAddon(paths, on, ingress, undefined), on)
+    await withAddon(paths, on, ingress, false)
     assert.equal((await readState(paths))?.ingress, false)
   } finally {
     await fs.rm(home, { recursive: true })
@@ -26,5 +27,8 @@ test('ING-01 the wish for an ingress is kept with the cluster; turning it off is
 
 test('ING-01 a cluster without real nodes refuses an ingress', async () => {
   const simulated = { ...state, nodes: [], simulatedNodes: ['a-sim-1'] }
-  await assert.rejects(withIngress(clusterPaths('/nowhere', 'a'), simulated, true), { exit: 'unmetPrerequisite', message: /needs a node with containerd/ })
+  await assert.rejects(withAddon(clusterPaths('/nowhere', 'a'), simulated, ingress, true), {
+    exit: 'unmetPrerequisite',
+    message: /needs a node with containerd/,
+  })
 })

@@ -1,14 +1,17 @@
-/** Turns the ingress of a local cluster on and off (L5): the wish is kept with the cluster, and its server carries it out. */
-import type { Addon } from '#cli/clusterManager'
+/** The ingress of a local cluster, turned on and off (L5). */
 import { CommandError } from '#cli/exitCodes'
-import type { Progress } from '#cli/progress'
-import { type ApiProbe, createApiProbe } from './apiProbe.ts'
-import { type ClusterPaths, type ClusterState, writeState } from './clusterState.ts'
-import type { LocalClusterDeps } from './deps.ts'
-import { runningServers, runsServer } from './runningServers.ts'
-import { loadPki } from './sharedPki.ts'
+import type { AddonPlan } from './addonPlan.ts'
+import type { ApiProbe } from './apiProbe.ts'
+import type { ClusterState } from './clusterState.ts'
 
-const servesMs = 30_000
+export const ingress: AddonPlan = {
+  name: 'ingress',
+  title: 'Ingress',
+  key: 'ingress',
+  check: checkIngress,
+  isThere: ingressIsThere,
+  isGone: (_, probe) => ingressIsGone(probe),
+}
 
 /** @throws CommandError unmetPrerequisite without real nodes */
 export function checkIngress(realNodes: number): void {
@@ -16,36 +19,6 @@ export function checkIngress(realNodes: number): void {
   throw new CommandError('unmetPrerequisite', 'an ingress needs a node with containerd: simulated pods answer no request', {
     hint: 'skiff doctor says what real nodes need',
   })
-}
-
-/** The cluster as it is wanted from now on; a server that runs carries it out. */
-export async function withIngress(paths: ClusterPaths, state: ClusterState, wanted: boolean | undefined): Promise<ClusterState> {
-  if (wanted === undefined || wanted === (state.ingress ?? false)) return state
-  if (wanted) checkIngress(state.nodes.length)
-  const changed = { ...state, ingress: wanted }
-  await writeState(paths, changed)
-  for (const { pid } of (await runningServers(paths, state)).values()) process.kill(pid, 'SIGHUP')
-  return changed
-}
-
-/** @returns false when it was so already */
-export async function setIngress(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, wanted: boolean, progress: Progress): Promise<boolean> {
-  const changed = await withIngress(paths, state, wanted)
-  if (changed === state) return false
-  if (!(await runsServer(paths, state))) return true
-  const pki = await loadPki(deps, paths, changed)
-  const probe = createApiProbe(changed.port, pki.ca.cert, pki.admin, deps.clock)
-  try {
-    if (wanted) await progress.step('Ingress', () => probe.until('an ingress on every node', servesMs, () => ingressIsThere(changed, probe)))
-    else await progress.step('Removing the ingress', () => probe.until('the end of the ingress', servesMs, () => ingressIsGone(probe)))
-  } finally {
-    probe.close()
-  }
-  return true
-}
-
-export function addonsOf({ ingress = false }: ClusterState): readonly { readonly addon: Addon; readonly enabled: boolean }[] {
-  return [{ addon: 'ingress', enabled: ingress }]
 }
 
 /** Every real node is an endpoint of the Service, which has an address. */

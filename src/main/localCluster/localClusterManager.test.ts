@@ -34,7 +34,7 @@ async function inHome(
   const home = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-manager-'))
   const manager = createLocalClusterManager({ clock: realClock, exec: createExec(), home, isRoot: false, platform: process.platform, self: [] })
   const notes: string[] = []
-  const progress: Progress = { step: (_title, work) => work(), note: (text) => void notes.push(text) }
+  const progress: Progress = { step: (_title, work) => work(() => {}), note: (text) => void notes.push(text) }
   const state = { name: 'a', id: '00a7', port: 1, nodes: [], simulatedNodes: [], verbosity: 2, kubeconfigs: [{ file: '/k', previousContext: '' }] }
   await writeState(clusterPaths(home, 'a'), state)
   await run(home, manager, notes, progress).finally(() => fs.rm(home, { recursive: true }))

@@ -11,12 +11,15 @@ import type { Progress } from '#cli/progress'
 import { exists, freeBytesOf, listIfExists } from '#host/files'
 import { backupsOf } from '../apiserver/rotatingFile.ts'
 import { forgetLeaves } from '../pki/pki.ts'
+import { checkSystemd, installUnit, removeUnit, unitText } from '../systemd/units.ts'
 import { controlNetwork, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { destroyVnode } from '../vnode/vnode.ts'
+import { addonsOf, setAddon } from './addons.ts'
 import { type ApiProbe, createApiProbe } from './apiProbe.ts'
-import { disableAutostart } from './autostart.ts'
+import { unitNameOf, unitOf } from './autostart.ts'
 import { bringUp } from './bringUp.ts'
 import { certificateFolders, certificatesOf } from './certificateList.ts'
+import { addNodes, removeNodes } from './changeNodes.ts'
 import { exclusively, exclusivelyToDelete } from './clusterLock.ts'
 import { removeClusterNetwork } from './clusterNetworks.ts'
 import { stopProcesses } from './clusterProcesses.ts'
@@ -24,13 +27,12 @@ import { type ClusterPaths, type ClusterState, clusterId, clusterPaths, logsOf, 
 import { statusOf } from './clusterStatus.ts'
 import { isDescribed, isOnlyRestored, markOf, removeTag } from './clusterTags.ts'
 import type { LocalClusterDeps } from './deps.ts'
-import { addonsOf, setIngress } from './ingressAddon.ts'
 import { kubeconfigEntry } from './kubeconfigEntry.ts'
 import { localVolumesOf } from './localVolumes.ts'
 import { listImages, loadImages } from './nodeImages.ts'
 import { prune } from './prune.ts'
 import { findRemains, removeRemains } from './remains.ts'
-import { runningServers } from './runningServers.ts'
+import { tellServers } from './runningServers.ts'
 import { loadPki } from './sharedPki.ts'
 
 export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManager {
@@ -43,6 +45,11 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
     }
     throw new CommandError('notFound', `there is no cluster "${name}"`)
   }
+  const change = (name: string, progress: Progress, act: (parts: Parameters<typeof addNodes>[0], probe: ApiProbe) => Promise<void>) =>
+    exclusively(deps, name, progress, async () => {
+      const [paths, state] = [pathsOf(name), await stateOf(name)]
+      await ask(deps, paths, state, (probe) => act({ paths, state, progress }, probe))
+    })
   return {
     // A cluster whose description is damaged is one, too: it can be deleted.
     names: async () => {
@@ -67,6 +74,19 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       const state = await readState(paths)
       if (!state && (await isOnlyRestored(paths))) return restoredStatus(name, paths.dir)
       return statusOf(deps, paths, state ?? (await stateOf(name)))
+    },
+    addNodes: (name, count, like, progress) => change(name, progress, (parts, probe) => addNodes(parts, probe, count, like)),
+    removeNodes: (name, count, progress) => change(name, progress, (parts, probe) => removeNodes(parts, probe, count)),
+    unit: async (name) => unitText(unitOf(deps, await stateOf(name))),
+    installUnit: async (name) => {
+      await checkSystemd(deps, 'skiff server install', `"skiff server run ${name}" is what the unit would run`)
+      const unit = unitOf(deps, await stateOf(name))
+      await installUnit(deps, unit, true)
+      return unit.name
+    },
+    removeUnit: async (name) => {
+      await checkSystemd(deps, 'skiff server uninstall', 'without systemd, a cluster has no unit')
+      return removeUnit(deps, unitNameOf(await stateOf(name)), true)
     },
     ask: async (name, path, body, method) => ask(deps, pathsOf(name), await stateOf(name), (probe) => askWith(probe, path, body, method)),
     logFiles: async (name) => {
@@ -104,7 +124,7 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
           await loadPki(deps, paths, state)
         })
         // Each server looks at its certificates, and one hands the nodes theirs.
-        for (const { pid } of (await runningServers(paths, state)).values()) process.kill(pid, 'SIGHUP')
+        await tellServers(paths, state)
       }),
     etcdMembers: async (name) => (await administer()).etcdMembers(deps, pathsOf(name), await stateOf(name)),
     addEtcdMember: (name, options, progress) =>
@@ -113,8 +133,8 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       exclusively(deps, name, progress, async () => (await administer()).promoteMember(deps, pathsOf(name), await stateOf(name), member, progress)),
     removeEtcdMember: (name, member, progress) =>
       exclusively(deps, name, progress, async () => (await administer()).removeMember(deps, pathsOf(name), await stateOf(name), member, progress)),
-    setAddon: (name, _addon, enabled, progress) =>
-      exclusively(deps, name, progress, async () => setIngress(deps, pathsOf(name), await stateOf(name), enabled, progress)),
+    setAddon: (name, addon, wanted, progress) =>
+      exclusively(deps, name, progress, async () => setAddon(deps, pathsOf(name), await stateOf(name), { addon, wanted }, progress)),
     addons: async (name) => addonsOf(await stateOf(name)),
     loadImages: async (name, files, progress) => loadImages(deps.exec, pathsOf(name), await stateOf(name), files, progress),
     images: async (name) => listImages(deps.exec, pathsOf(name), await stateOf(name)),
@@ -168,7 +188,7 @@ async function remove(deps: LocalClusterDeps, paths: ClusterPaths, { state, unre
   ]
   if (dryRun) return { removed: traces, left: [] }
   for (const line of volumes) progress.note(`Removing ${line}`)
-  await disableAutostart(deps, state)
+  await removeUnit(deps, unitNameOf(state), false)
   await progress.step('Stopping the server and the agents', () => stopProcesses(deps, paths))
   if (network) {
     await progress.step(`Removing ${state.nodes.length} ${state.nodes.length === 1 ? 'node' : 'nodes'}`, async () => {

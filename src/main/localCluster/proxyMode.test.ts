@@ -13,7 +13,10 @@ const state: ClusterState = { name: 'a', id: '0000', port: 40_000, nodes: [{ nam
 const answering = (code: number) => ({ run: async () => ({ code, stdout: '', stderr: '', timedOut: false }) }) as unknown as Exec
 
 test('SVC-05 --proxy-mode refuses an unknown mode, simulated nodes, and a host without iptables, whose package it names', async () => {
-  await assert.rejects(checkProxyMode(answering(0), 'ipvs', 1), { exit: 'usage', message: '--proxy-mode ipvs: expected auto, nftables, iptables' })
+  await assert.rejects(checkProxyMode(answering(0), 'other', 1), {
+    exit: 'usage',
+    message: '--proxy-mode other: expected auto, nftables, iptables, userspace, ipvs, none',
+  })
   await assert.rejects(checkProxyMode(answering(0), 'iptables', 0), { exit: 'unmetPrerequisite', message: /simulated nodes serve no Services/ })
   await assert.rejects(checkProxyMode(answering(-1), 'iptables', 1), {
     exit: 'unmetPrerequisite',
@@ -21,6 +24,11 @@ test('SVC-05 --proxy-mode refuses an unknown mode, simulated nodes, and a host w
   })
   for (const mode of [undefined, 'auto']) await checkProxyMode(answering(-1), mode, 0)
   await checkProxyMode(answering(0), 'iptables', 1)
+})
+
+test('SVC-09 --proxy-mode none asks nothing of the host, and is for real nodes too', async () => {
+  await checkProxyMode(answering(-1), 'none', 1)
+  await assert.rejects(checkProxyMode(answering(0), 'none', 0), { exit: 'unmetPrerequisite', message: /simulated nodes serve no Services/ })
 })
 
 test('SVC-05 a stopped cluster takes another proxy mode for its next start, one that runs does not', async () => {

@@ -6,6 +6,8 @@ import { runsServer } from './runningServers.ts'
 
 /** The name for the first mode that the node can run. */
 const autoMode = 'auto'
+/** The name for no proxy at all: another program serves Services. */
+const noProxyMode = 'none'
 
 /** @throws CommandError usage for an unknown mode, unmetPrerequisite for one that this host cannot run */
 export async function checkProxyMode(exec: Exec, wanted: string | undefined, realNodes: number): Promise<void> {
@@ -13,9 +15,10 @@ export async function checkProxyMode(exec: Exec, wanted: string | undefined, rea
   // Other starts do not load them.
   const { proxyModes: modes } = await import('#proxy/modes/index')
   const mode = modes.find(({ name }) => name === wanted)
-  if (!mode) throw new CommandError('usage', `--proxy-mode ${wanted}: expected ${[autoMode, ...modes.map(({ name }) => name)].join(', ')}`)
+  if (!mode && wanted !== noProxyMode)
+    throw new CommandError('usage', `--proxy-mode ${wanted}: expected ${[autoMode, ...modes.map(({ name }) => name), noProxyMode].join(', ')}`)
   if (realNodes === 0) throw new CommandError('unmetPrerequisite', `--proxy-mode ${wanted} is for nodes with containerd: simulated nodes serve no Services`)
-  const obstacle = await mode.obstacle(exec, 'IPv4')
+  const obstacle = await mode?.obstacle(exec, 'IPv4')
   if (obstacle) throw new CommandError('unmetPrerequisite', `--proxy-mode ${wanted} cannot be used here: ${obstacle}`)
 }
 

@@ -17,6 +17,8 @@ export function refuseChanges(state: ClusterState, options: UpOptions): void {
     ...differs('--port', options.port === 0 ? undefined : options.port, port),
     ...differs('--pod-cidr', options.podCidr, clusterCidr),
     ...differs('--service-cidr', options.serviceCidr, serviceCidr),
+    ...differs('--pod-network', options.podNetwork, state.podNetwork ?? 'host-gw'),
+    ...differs('--ip-families', familiesOf(options.isDualStack), familiesOf(clusterCidr.includes(','))),
     ...differs('--apiserver-advertise-address', options.advertiseAddress, reach.advertiseAddress ?? 'none'),
     ...differs('--control-plane-endpoint', options.controlPlaneEndpoint, reach.controlPlaneEndpoint ?? 'none'),
     ...differs('--apiserver-cert-extra-sans', options.certNames?.join(','), reach.certNames?.join(',') ?? 'none'),
@@ -26,6 +28,8 @@ export function refuseChanges(state: ClusterState, options: UpOptions): void {
     hint: `leave the flags out to start it as it is, name another cluster, or delete this one first: skiff delete ${state.name}`,
   })
 }
+
+const familiesOf = (isDualStack: boolean | undefined) => (isDualStack === undefined ? undefined : isDualStack ? 'ipv4,ipv6' : 'ipv4')
 
 function differs<T>(flag: string, wanted: T | undefined, has: T | undefined): string[] {
   return wanted === undefined || has === undefined || wanted === has ? [] : [`${flag} ${wanted} was asked for, it was made with ${has}`]

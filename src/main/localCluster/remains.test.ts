@@ -7,7 +7,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import { CommandError } from '#cli/exitCodes'
-import type { Exec } from '#host/exec'
+import { createExec, type Exec } from '#host/exec'
 import { realClock } from '#testing/realClock'
 import { markVariable } from './clusterState.ts'
 import { type ClusterMark, markOf, removeTag, taggedMarks, writeTag } from './clusterTags.ts'
@@ -116,6 +116,32 @@ test('interfaces with a cluster’s id are found only when the register names th
     // Once to find them, once to see that they are gone.
     assert.equal(listings(), before + 2)
     assert.deepEqual([...links], ['eth0'])
+  }),
+)
+
+test('STO-09 a loop device over a file of a node is found by the file and detached, and one over another file stays', root, (context) =>
+  onHost(async ({ mark, places }) => {
+    const exec = createExec()
+    const tools = { clock: realClock, exec }
+    const open = async (file: string) => {
+      await fs.mkdir(path.dirname(file), { recursive: true })
+      await fs.writeFile(file, Buffer.alloc(4096))
+      const { code, stdout } = await exec.run('losetup', ['--find', '--show', file])
+      return code === 0 ? stdout.trim() : undefined
+    }
+    const own = await open(path.join(mark.dir, 'nodes/n/kubelet/disk'))
+    const other = await open(path.join(path.dirname(places.tags), 'other'))
+    try {
+      if (own === undefined || other === undefined) return context.skip('this host has no loop devices')
+      await writeTag(mark, places.tags)
+      const found = await findRemains(tools, mark, places)
+      assert.deepEqual([found.loops, found.unread], [[own], []])
+      assert.deepEqual(await removeRemains(tools, mark, found, places), [])
+      assert.equal((await exec.run('losetup', [own])).code, 1)
+      assert.equal((await exec.run('losetup', [other])).code, 0)
+    } finally {
+      for (const device of [own, other]) if (device !== undefined) await exec.run('losetup', ['--detach', device])
+    }
   }),
 )
 

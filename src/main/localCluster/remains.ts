@@ -7,8 +7,8 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '#base/clock'
 import { messageOf } from '#base/messageOf'
-import { type Exec, ExecError } from '#host/exec'
-import { listIfExists } from '#host/files'
+import { check, type Exec, ExecError } from '#host/exec'
+import { exists, listIfExists } from '#host/files'
 import { createMounter } from '#host/mounts'
 import {
   allPids,
@@ -32,6 +32,8 @@ export interface Remains {
   readonly mounts: readonly string[]
   readonly namespaces: readonly string[]
   readonly links: readonly string[]
+  /** Over files in the cluster's directory: storage drivers of its nodes opened them, and they outlive the nodes. */
+  readonly loops: readonly string[]
   readonly cgroups: readonly string[]
   /** What could not be looked at, with the reason. */
   readonly unread: readonly string[]
@@ -64,7 +66,7 @@ export async function goneClusters(places = host): Promise<ClusterMark[]> {
 export async function findRemains({ exec }: RemainsTools, mark: ClusterMark, places = host): Promise<Remains> {
   const { id, dir } = mark
   if (!(await ownsId(mark, places.tags))) {
-    return { processes: await markedProcesses(dir, new Set()), mounts: [], namespaces: [], links: [], cgroups: [], unread: [] }
+    return { processes: await markedProcesses(dir, new Set()), mounts: [], namespaces: [], links: [], loops: [], cgroups: [], unread: [] }
   }
   const unread: string[] = []
   const read = async <T>(what: string, list: () => Promise<readonly T[]>): Promise<readonly T[]> => {
@@ -83,9 +85,30 @@ export async function findRemains({ exec }: RemainsTools, mark: ClusterMark, pla
     ),
     namespaces,
     links: await read('interfaces', () => matching(linkNames(exec), new RegExp(`^(skiff-${id}|sk${id}(n\\d+|api))$`))),
+    loops: await read('loop devices', () => loopsBelow(exec, dir)),
     cgroups: await read('cgroups', () => cgroupsNamed(new RegExp(`^skiff-${id}-\\d+$`))),
     unread,
   }
+}
+
+interface LoopDevice {
+  readonly name: string
+  readonly 'back-ino': number
+  readonly 'back-maj:min': string
+}
+
+/** Paths that the kernel has are those of the nodes, so files are compared by their numbers. */
+async function loopsBelow(exec: Exec, dir: string): Promise<string[]> {
+  const { code, stdout } = await exec.run('losetup', ['--list', '--json', '--output', 'NAME,BACK-INO,BACK-MAJ:MIN'])
+  if (code !== 0 || stdout.trim() === '' || !(await exists(dir))) return []
+  const { dev } = await fs.stat(dir)
+  const device = `${(dev >> 8) & 0xfff}:${(dev & 0xff) | ((dev >> 12) & 0xfff00)}`
+  const devices = (JSON.parse(stdout) as { loopdevices: readonly LoopDevice[] }).loopdevices.filter((one) => one['back-maj:min'].trim() === device)
+  if (devices.length === 0) return []
+  const conditions = devices.flatMap((one, index) => [...(index > 0 ? ['-o'] : []), '-inum', String(one['back-ino'])])
+  const found = await check(exec, 'find', [dir, '-xdev', '-type', 'f', '(', ...conditions, ')', '-printf', '%i\\n'])
+  const inodes = new Set(found.trim().split('\n'))
+  return devices.filter((one) => inodes.has(String(one['back-ino']))).map(({ name }) => name)
 }
 
 /** The network namespaces as processes show theirs. */
@@ -120,12 +143,13 @@ async function markedProcesses(dir: string, networks: ReadonlySet<string>): Prom
 }
 
 /** One line each. */
-export function describeRemains({ processes, mounts, namespaces, links, cgroups }: Remains): string[] {
+export function describeRemains({ processes, mounts, namespaces, links, loops, cgroups }: Remains): string[] {
   return [
     ...processes.map(({ pid, command }) => `process ${pid}: ${command.slice(0, mostCharacters)}`),
     ...mounts.map((place) => `mount ${place}`),
     ...namespaces.map((name) => `network namespace ${name}`),
     ...links.map((name) => `interface ${name}`),
+    ...loops.map((name) => `loop device ${name}`),
     ...cgroups.map((folder) => `cgroup ${folder}`),
   ]
 }
@@ -137,14 +161,18 @@ const mostCharacters = 120
  * @returns what is left, or may be left because it could not be looked at, one line each
  */
 export async function removeRemains(tools: RemainsTools, mark: ClusterMark, found: Remains, places = host): Promise<string[]> {
-  const failures = await removeFound(tools, found)
+  const failures = await removeFound(tools, mark, found)
   const left = describeRemains(found).length === 0 ? found : await findRemains(tools, mark, places)
   const lines = describeRemains(left).map((line) => `${line} is still there`)
   return [...left.unread.map((line) => `not looked at: ${line}`), ...lines, ...(lines.length === 0 ? [] : failures)]
 }
 
 /** Kills the processes first: they hold the rest, and some start others again. @returns what failed */
-async function removeFound({ clock, exec }: RemainsTools, { processes, mounts, namespaces, links, cgroups }: Remains): Promise<string[]> {
+async function removeFound(
+  { clock, exec }: RemainsTools,
+  mark: ClusterMark,
+  { processes, mounts, namespaces, links, loops, cgroups }: Remains,
+): Promise<string[]> {
   const failures: string[] = []
   const attempt = async (work: () => Promise<unknown>) => {
     await work().catch((error: unknown) => failures.push(messageOf(error)))
@@ -154,6 +182,9 @@ async function removeFound({ clock, exec }: RemainsTools, { processes, mounts, n
   await Promise.all(processes.map((one) => waitForEnd(one, endMs, clock)))
   // The deepest first.
   for (const place of [...mounts].sort((a, b) => b.length - a.length)) await attempt(() => createMounter(exec).unmount(place, { lazy: true }))
+  // A device may have become another program's since.
+  for (const name of loops)
+    await attempt(async () => ((await loopsBelow(exec, mark.dir)).includes(name) ? check(exec, 'losetup', ['--detach', name]) : undefined))
   for (const name of links) await attempt(() => removeNamed(exec, 'link', name))
   for (const name of namespaces) await attempt(() => removeNamed(exec, 'netns', name))
   for (const folder of cgroups) await attempt(() => removeCgroups(folder, clock))

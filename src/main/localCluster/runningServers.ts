@@ -10,6 +10,11 @@ export async function runningServers(paths: ClusterPaths, state: ClusterState): 
   return new Map(found.flatMap(([name, running]) => (running ? [[name, running] as const] : [])))
 }
 
+/** The servers that run read the cluster's description and its certificates again. */
+export async function tellServers(paths: ClusterPaths, state: ClusterState): Promise<void> {
+  for (const { pid } of (await runningServers(paths, state)).values()) process.kill(pid, 'SIGHUP')
+}
+
 export async function runsServer(paths: ClusterPaths, state: ClusterState): Promise<boolean> {
   return (await runningServers(paths, state)).size > 0
 }

@@ -20,12 +20,10 @@ import type { EtcdSettings } from '../apiserver/options/storage.ts'
 import { etcdServerArgs } from '../etcd/members.ts'
 import type { ProcessTools } from '../layouts/processTools.ts'
 import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
-import type { LocalClusterDeps } from '../localCluster/deps.ts'
 import { runsServer } from '../localCluster/runningServers.ts'
 import { loadPki } from '../localCluster/sharedPki.ts'
 
 interface Saving {
-  readonly deps: LocalClusterDeps
   readonly paths: ClusterPaths
   readonly state: ClusterState
   readonly tools: Pick<ProcessTools, 'clock' | 'log'>
@@ -67,11 +65,11 @@ async function write(handle: FileHandle, saving: Saving): Promise<void> {
 const reasonOf = (error: unknown) => messageOf(error instanceof Error && error.cause !== undefined ? error.cause : error)
 
 /** The etcd that stores the objects of the cluster; undefined where a file does. */
-export async function etcdOf({ deps, paths, state }: Pick<Saving, 'deps' | 'paths' | 'state'>): Promise<EtcdSettings | undefined> {
+export async function etcdOf({ tools: { clock }, paths, state }: Saving): Promise<EtcdSettings | undefined> {
   const args = [...(state.etcd ? etcdServerArgs(paths, state.etcd) : []), ...(state.apiServerArgs ?? [])]
   if (!args.some((arg) => arg.startsWith('--etcd-servers'))) return undefined
-  if (state.etcd) await loadPki(deps, paths, state)
-  return (await serverOptions(args, { file: (name) => createConfigFile(name, deps.clock) })).storage.etcd
+  if (state.etcd) await loadPki({ clock }, paths, state)
+  return (await serverOptions(args, { file: (name) => createConfigFile(name, clock) })).storage.etcd
 }
 
 async function writeFromServer(handle: FileHandle, { storeSocket }: ClusterPaths, { name }: ClusterState): Promise<void> {

@@ -20,11 +20,14 @@ let home = ''
 let snapshots: Snapshots
 const fileOf = (name: string) => join(home, name)
 
-beforeEach(async () => {
-  home = await mkdtemp(join(tmpdir(), 'skiff-home-'))
-  snapshots = createSnapshots({ clock: realClock, exec: createExec(), isRoot: false, platform: 'linux', home, self: ['node', 'skiff'] })
-})
-afterEach(() => rm(home, { recursive: true, force: true }))
+/** Gives each test of the suite that calls it a home of its own. */
+function useHome(): void {
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'skiff-home-'))
+    snapshots = createSnapshots({ clock: realClock, exec: createExec(), isRoot: false, platform: 'linux', home, self: ['node', 'skiff'] })
+  })
+  afterEach(() => rm(home, { recursive: true, force: true }))
+}
 
 async function makeCluster(name: string, content: Readonly<Record<string, string>>): Promise<void> {
   const paths = clusterPaths(home, name)
@@ -45,6 +48,8 @@ async function contentOf(name: string, file?: string): Promise<{ readonly revisi
 }
 
 describe('skiff snapshot restore', () => {
+  useHome()
+
   test('ETC-20 a stopped cluster is saved, and restored into itself with the old store kept', async () => {
     await makeCluster('a', { '/registry/x': '1', '/registry/y': '2' })
     const { bytes } = await snapshots.save('a', fileOf('a.db'), progress)
@@ -95,6 +100,8 @@ describe('skiff snapshot restore', () => {
 })
 
 describe('files of skiff snapshot', () => {
+  useHome()
+
   test('ETC-20 two snapshots are compared by the newest values of their keys', async () => {
     await makeCluster('a', { '/a': '1', '/b': '1', '/c': '1' })
     await makeCluster('b', { '/b': '2', '/c': '1', '/d': '1' })
@@ -168,6 +175,8 @@ describe('files of skiff snapshot', () => {
 })
 
 describe('skiff snapshot save', () => {
+  useHome()
+
   test('ETC-20 a save removes what killed saves left, writes through no link, and keeps the part of a save that runs', async () => {
     await makeCluster('a', { '/registry/x': '1' })
     const [victim, own, killed, running] = ['victim', `a.db.${process.pid}.part`, 'a.db.2147483647.part', `a.db.${process.ppid}.part`]
@@ -218,6 +227,8 @@ describe('skiff snapshot save', () => {
 })
 
 describe('skiff snapshot, to and from places that hold no file', () => {
+  useHome()
+
   for (const [name, makeFile, error] of [
     ['in no directory', async () => 'nowhere/a.db', { exit: 'notFound', message: /^the folder \S+nowhere does not exist$/ }],
     ['on a directory', async (file: string) => mkdir(file).then(() => 'a.db'), { exit: 'usage', message: /a\.db is a directory, a file is needed$/ }],

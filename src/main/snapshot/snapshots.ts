@@ -19,7 +19,7 @@ export function createSnapshots(deps: LocalClusterDeps): Snapshots {
       const paths = clusterPaths(deps.home, name)
       const state = await readState(paths)
       if (!state) throw new CommandError('notFound', `there is no cluster "${name}"`)
-      return { bytes: await saveSnapshot({ deps, paths, state, tools }, file) }
+      return { bytes: await saveSnapshot({ paths, state, tools }, file) }
     },
     status: (file) =>
       withSnapshotFile(file, 'optional', async (source): Promise<SnapshotStatus> => {
@@ -34,7 +34,7 @@ export function createSnapshots(deps: LocalClusterDeps): Snapshots {
         for (const pidFile of [paths.supervisorPid, paths.server('server').pid]) {
           if (await runningProcess(pidFile)) throw new CommandError('conflict', `cluster "${name}" is running`, { hint: `stop it first: skiff stop ${name}` })
         }
-        if (state && (await etcdOf({ deps, paths, state }))) {
+        if (state && (await etcdOf({ paths, state, tools }))) {
           throw new CommandError('usage', `cluster "${name}" has its objects in etcd, not in a file of its own`, {
             hint: 'restore into a new cluster, whose objects are in a file: skiff snapshot restore FILE NEW',
           })

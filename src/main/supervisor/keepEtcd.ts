@@ -5,9 +5,11 @@
 import { makePrivateDirectory } from '#host/files'
 import { type EtcdMemberPlan, etcdCommand, etcdMemberPaths } from '../etcd/members.ts'
 import { followProcess } from '../layouts/foreignProcess.ts'
+import { ownProgram } from '../layouts/processTools.ts'
 import { type FollowedProcess, superviseProcess } from '../layouts/superviseProcess.ts'
 import { readState } from '../localCluster/clusterState.ts'
 import { runningProcess, spawnDetached } from '../localCluster/processes.ts'
+import { serverFlags } from '../localCluster/serverFlags.ts'
 import { retriedStart, type SupervisorTools, writeDown } from './supervisorTools.ts'
 
 const lookEveryMs = 1000
@@ -76,5 +78,6 @@ async function startMember(tools: SupervisorTools, member: EtcdMemberPlan): Prom
   if (!etcd || !(await isWanted(tools, member))) return undefined
   const files = etcdMemberPaths(paths, member.name)
   await makePrivateDirectory(files.data)
-  return spawnDetached(etcdCommand(paths, etcd, member), { logFile: files.log, pidFile: files.pid, clock })
+  const [node = '', ...entry] = ownProgram()
+  return spawnDetached(etcdCommand(paths, etcd, member, [node, ...serverFlags, ...entry]), { logFile: files.log, pidFile: files.pid, clock })
 }

@@ -10,12 +10,16 @@ export interface ClusterNetwork {
   readonly bridge: string
   /** e.g. 10.88.7: the first three bytes of the nodes' /24. */
   readonly prefix: string
+  /** With two address families: the first four groups of the nodes' /64. */
+  readonly prefixIpv6?: string | undefined
 }
 
 /** A network namespace with a link to the bridge. */
 export interface NodeNetwork {
   readonly namespace: string
   readonly address: string
+  /** With two address families. */
+  readonly addressIpv6?: string | undefined
   readonly hostInterface: string
 }
 
@@ -29,20 +33,36 @@ export function serverAddressOf({ prefix }: ClusterNetwork, index: number): stri
   return `${prefix}.${3 + index}`
 }
 
-/** Names and address of the node with this index (0 for the first). */
+/** Names and addresses of the node with this index (0 for the first). */
 export function nodeNetwork(network: ClusterNetwork, clusterId: string, index: number): NodeNetwork {
-  return { namespace: `skiff-${clusterId}-${index}`, address: `${network.prefix}.${10 + index}`, hostInterface: `sk${clusterId}n${index}` }
+  return { namespace: `skiff-${clusterId}-${index}`, ...addressesAt(network, 10 + index), hostInterface: `sk${clusterId}n${index}` }
+}
+
+function addressesAt({ prefix, prefixIpv6 }: ClusterNetwork, index: number): Pick<NodeNetwork, 'address' | 'addressIpv6'> {
+  return { address: `${prefix}.${index}`, ...(prefixIpv6 ? { addressIpv6: `${prefixIpv6}::${index.toString(16)}` } : {}) }
+}
+
+/** A node's addresses, the first of IPv4. */
+export function addressesOf({ address, addressIpv6 }: NodeNetwork): string[] {
+  return addressIpv6 ? [address, addressIpv6] : [address]
 }
 
 /** The namespace from which the API server reaches pods and services: it alone has routes to them. */
 export function controlNetwork(network: ClusterNetwork, clusterId: string): NodeNetwork {
-  return { namespace: `skiff-${clusterId}-api`, address: `${network.prefix}.2`, hostInterface: `sk${clusterId}api` }
+  return { namespace: `skiff-${clusterId}-api`, ...addressesAt(network, 2), hostInterface: `sk${clusterId}api` }
 }
 
 /** Makes the bridge; does nothing when it is there. @param alias says what the cluster uses, for other clusters to read */
 export async function ensureBridge(exec: Exec, network: ClusterNetwork, alias: string): Promise<void> {
   if (await hasLink(exec, network.bridge)) return
-  const lines = [`link add ${network.bridge} type bridge`, `addr add ${gatewayOf(network)}/24 dev ${network.bridge}`, `link set ${network.bridge} up`, '']
+  const { bridge, prefixIpv6 } = network
+  const lines = [
+    `link add ${bridge} type bridge`,
+    `addr add ${gatewayOf(network)}/24 dev ${bridge}`,
+    ...(prefixIpv6 ? [`addr add ${prefixIpv6}::1/64 dev ${bridge} nodad`] : []),
+    `link set ${bridge} up`,
+    '',
+  ]
   await check(exec, 'ip', ['-batch', '-'], { input: lines.join('\n') })
   await check(exec, 'ip', ['link', 'set', 'dev', network.bridge, 'alias', alias])
 }
@@ -54,7 +74,8 @@ export async function ensureBridgeAddress(exec: Exec, { bridge }: ClusterNetwork
 
 /** Makes a node's namespace and its link to the bridge; does nothing when they are there. Its default route leads to the host. */
 export async function ensureNodeNetwork(exec: Exec, network: ClusterNetwork, node: NodeNetwork): Promise<void> {
-  await ensureNamespace(exec, network, node, [`route add default via ${gatewayOf(network)}`])
+  const { prefixIpv6 } = network
+  await ensureNamespace(exec, network, node, [`route add default via ${gatewayOf(network)}`, ...(prefixIpv6 ? [`route add default via ${prefixIpv6}::1`] : [])])
 }
 
 /** The same for the API server's namespace. Without a default route, an address of no node fails at once and does not leave through the host. */
@@ -63,14 +84,15 @@ export async function ensureControlNetwork(exec: Exec, network: ClusterNetwork, 
 }
 
 async function ensureNamespace(exec: Exec, network: ClusterNetwork, place: NodeNetwork, routes: readonly string[]): Promise<void> {
-  const { namespace, hostInterface, address } = place
+  const { namespace, hostInterface, address, addressIpv6 } = place
   if (await hasLink(exec, hostInterface)) return
   // A namespace without its link is left after a crash of the host; it is made again.
   await exec.run('ip', ['netns', 'del', namespace])
   await check(exec, 'ip', ['netns', 'add', namespace])
   const links = [`link add ${hostInterface} type veth peer name eth0 netns ${namespace}`, `link set ${hostInterface} master ${network.bridge} up`, '']
   await check(exec, 'ip', ['-batch', '-'], { input: links.join('\n') })
-  const inside = ['link set lo up', `addr add ${address}/24 dev eth0`, 'link set eth0 up', ...routes, '']
+  const ownAddresses = [`addr add ${address}/24 dev eth0`, ...(addressIpv6 ? [`addr add ${addressIpv6}/64 dev eth0 nodad`] : [])]
+  const inside = ['link set lo up', ...ownAddresses, 'link set eth0 up', ...routes, '']
   await check(exec, 'ip', ['-n', namespace, '-batch', '-'], { input: inside.join('\n') })
 }
 

@@ -7,7 +7,9 @@ export const nodePaths = {
   kubelet: '/var/lib/kubelet',
   podLogs: '/var/log/pods',
   cniConfig: '/etc/cni/net.d',
-  cniPlugins: '/usr/lib/cni',
+  /** Upstream's place, where installers of network plugins put theirs. Those of the host's package are seen through it. */
+  cniPlugins: '/opt/cni/bin',
+  packagedCniPlugins: '/usr/lib/cni',
 } as const
 
 /**
@@ -27,7 +29,7 @@ export const loopbackRules = `table ip skiff-loopback {
 export const pauseImage = 'skiff.internal/pause:1'
 
 /**
- * Process 1 of a node: makes the node's view of the file system, then keeps containerd running. /etc and /var are layers over the host's, so
+ * Process 1 of a node: makes the node's view of the file system, then keeps containerd running. /etc, /opt and /var are layers over the host's, so
  * that the standard paths exist without a trace on the host; containerd's own data cannot lie on a layer and is bound from the node's folder.
  * @param dir the node's folder on the host.
  */
@@ -42,10 +44,14 @@ mount -t tmpfs -o mode=755 tmpfs /mnt
 mkdir -p /mnt/node /mnt/cgroup
 mount --bind ${quote(dir)} /mnt/node
 mount --rbind /sys/fs/cgroup /mnt/cgroup
-for d in etc var; do
+for d in etc opt var; do
   mkdir -p /mnt/node/layers/$d /mnt/node/layers/$d.work
   mount -t overlay overlay -o lowerdir=/$d,upperdir=/mnt/node/layers/$d,workdir=/mnt/node/layers/$d.work /$d
 done
+mkdir -p ${nodePaths.cniPlugins} /mnt/node/layers/cni /mnt/node/layers/cni.work
+plugins=${nodePaths.cniPlugins}
+[ ! -d ${nodePaths.packagedCniPlugins} ] || plugins=$plugins:${nodePaths.packagedCniPlugins}
+mount -t overlay overlay -o lowerdir=$plugins,upperdir=/mnt/node/layers/cni,workdir=/mnt/node/layers/cni.work ${nodePaths.cniPlugins}
 mkdir -p /mnt/node/containerd /mnt/node/kubelet /mnt/node/logs
 for pair in containerd:/var/lib/containerd kubelet:/var/lib/kubelet logs:/var/log/pods; do
   target=\${pair#*:}
@@ -69,6 +75,7 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 nft -f - <<'END'
 ${loopbackRules}END
 echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet
+[ ! -e /proc/sys/net/ipv6/conf/all/forwarding ] || echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
 for f in /proc/sys/net/ipv6/conf/*/accept_ra; do [ ! -e "$f" ] || echo 0 >"$f"; done
 mount --make-rshared /
 while :; do

@@ -10,6 +10,26 @@ test('NET-01 the only cluster of a host gets the usual ranges', () => {
   assert.deepEqual(chooseRanges('0007', asked(), []), { prefix: '10.88.7', clusterCidr: '10.244.0.0/16', serviceCidr: '10.96.0.0/16' })
 })
 
+test('NET-08 a cluster with both families has a second range of each, in a /48 that carries its id', () => {
+  const wanted = {
+    prefix: '10.88.7',
+    prefixIpv6: 'fd53:4b00:7:1',
+    clusterCidr: '10.244.0.0/16,fd53:4b00:7:100::/56',
+    serviceCidr: '10.96.0.0/16,fd53:4b00:7:2::/112',
+  }
+  assert.deepEqual(chooseRanges('0007', asked({ isDualStack: true }), []), wanted)
+  assert.deepEqual(chooseRanges('0007', asked({ podCidr: '10.200.0.0/16,fd00:1::/56' }), []), { ...wanted, clusterCidr: '10.200.0.0/16,fd00:1::/56' })
+  const named = { podCidr: '10.200.0.0/16, fd00:1::/56', serviceCidr: '10.201.0.0/16,fd00:2::/112' }
+  const { clusterCidr, serviceCidr } = chooseRanges('0007', asked(named), [])
+  assert.deepEqual([clusterCidr, serviceCidr], ['10.200.0.0/16,fd00:1::/56', '10.201.0.0/16,fd00:2::/112'])
+})
+
+test('NET-08 a range of IPv6 that another cluster uses is passed over', () => {
+  const taken = [{ cidr: 'fd53:4b00:7::/48', by: 'a route through tun0' }]
+  const { prefixIpv6, clusterCidr } = chooseRanges('0007', asked({ isDualStack: true }), taken)
+  assert.deepEqual([prefixIpv6, clusterCidr], ['fd53:4b01:7:1', '10.244.0.0/16,fd53:4b01:7:100::/56'])
+})
+
 test('NET-01 a hundred clusters of one host have ranges that do not overlap', () => {
   const taken: TakenRange[] = [{ cidr: '10.244.8.0/24', by: 'interface eth0' }]
   for (let i = 0; i < 100; i++) {
@@ -43,6 +63,22 @@ const refused: readonly { name: string; asked: Partial<AskedRanges>; taken?: Tak
     isClash: true,
   },
   { name: 'text that is not a range', asked: { podCidr: '10.0.0.0' }, message: /expected a range of IPv4 addresses/, isClash: false },
+  { name: 'two ranges of IPv4', asked: { podCidr: '10.1.0.0/16,10.2.0.0/16' }, message: /expected a range of IPv4 addresses/, isClash: false },
+  {
+    name: 'one range of Services where pods have two families',
+    asked: { podCidr: '10.1.0.0/16,fd00:1::/56', serviceCidr: '10.2.0.0/16' },
+    message: /^--service-cidr 10\.2\.0\.0\/16: this cluster has both address families/,
+    isClash: false,
+  },
+  { name: 'a large range of Services of IPv6', asked: { serviceCidr: '10.2.0.0/16,fd00:2::/64' }, message: /from \/108 to \/124/, isClash: false },
+  { name: 'a pod range of IPv6 without room', asked: { podCidr: '10.1.0.0/16,fd00:1::/64' }, message: /gets a \/64, and the range holds 1/, isClash: false },
+  {
+    name: 'a range of IPv6 that an interface has',
+    asked: { podCidr: '10.1.0.0/16,fd00:1::/56' },
+    taken: [{ cidr: 'fd00:1::1/64', by: 'interface eth0' }],
+    message: /^--pod-cidr fd00:1::\/56 overlaps fd00:1::1\/64 of interface eth0$/,
+    isClash: true,
+  },
   { name: 'a range of IPv6', asked: { podCidr: 'fd00::/48' }, message: /expected a range of IPv4 addresses/, isClash: false },
   { name: 'a range with host bits', asked: { podCidr: '10.1.2.0/16' }, message: /the range is written 10\.1\.0\.0\/16/, isClash: false },
   { name: 'a pod range without room for its nodes', asked: { podCidr: '10.1.2.0/24', nodes: 2 }, message: /holds 1 of them/, isClash: false },
@@ -59,6 +95,18 @@ for (const one of refused) {
   })
 }
 
+for (const [nodes, wanted] of [
+  [256, '10.244.0.0/16'],
+  [257, '10.128.0.0/15'],
+  [2_000, '10.128.0.0/13'],
+  [10_000, '10.128.0.0/10'],
+] as const)
+  test(`ARC-13 NET-01 the range of pods of a cluster with ${nodes} nodes has a block for each, and none of services`, () => {
+    const { clusterCidr, serviceCidr } = chooseRanges('0000', asked({ nodes }), [])
+    assert.equal(clusterCidr, wanted)
+    assert.equal(overlapping(clusterCidr, [{ cidr: serviceCidr, by: '' }]), undefined)
+  })
+
 test('NET-01 a named pod range keeps the chosen service range out of it', () => {
   assert.deepEqual(chooseRanges('0007', asked({ podCidr: '10.96.0.0/16' }), []).serviceCidr, '10.97.0.0/16')
 })
@@ -74,6 +122,7 @@ test('NET-01 the ranges of a host are those of interfaces, routes and other clus
       { ifname: 'skiff-0001', ifalias: bridgeAlias('own', { clusterCidr: '10.244.0.0/16', serviceCidr: '10.96.0.0/16' }) },
       { ifname: 'skiff-0002', ifalias: bridgeAlias('other', { clusterCidr: '10.245.0.0/16', serviceCidr: '10.97.0.0/16' }) },
       { ifname: 'docker0' },
+      { ifname: 'skiff-0003', ifalias: bridgeAlias('both', { clusterCidr: '10.246.0.0/16,fd00:1::/56', serviceCidr: '10.98.0.0/16,fd00:2::/112' }) },
     ],
     route: [
       { dst: 'default', dev: 'eth0' },
@@ -85,6 +134,7 @@ test('NET-01 the ranges of a host are those of interfaces, routes and other clus
   }
   const exec = {
     run: async (_command: string, args: readonly string[]) => {
+      if (args.includes('-6')) return { code: 0, stdout: '[{"dst":"fd00:9::1","dev":"eth0"}]', stderr: '', timedOut: false }
       const [what = ''] = args.filter((word) => Object.hasOwn(shown, word))
       return { code: 0, stdout: JSON.stringify(shown[what]), stderr: '', timedOut: false }
     },
@@ -92,9 +142,14 @@ test('NET-01 the ranges of a host are those of interfaces, routes and other clus
   assert.deepEqual(await rangesOfHost(exec, 'skiff-0001'), [
     { cidr: '10.245.0.0/16', by: 'the pods of cluster "other"' },
     { cidr: '10.97.0.0/16', by: 'the services of cluster "other"' },
+    { cidr: '10.246.0.0/16', by: 'the pods of cluster "both"' },
+    { cidr: 'fd00:1::/56', by: 'the pods of cluster "both"' },
+    { cidr: '10.98.0.0/16', by: 'the services of cluster "both"' },
+    { cidr: 'fd00:2::/112', by: 'the services of cluster "both"' },
     { cidr: '127.0.0.1/8', by: 'interface lo' },
     { cidr: '10.88.2.1/24', by: 'interface skiff-0002' },
     { cidr: '198.51.100.7/32', by: 'a route through tun0' },
     { cidr: '203.0.113.0/24', by: 'a route' },
+    { cidr: 'fd00:9::1/128', by: 'a route through eth0' },
   ])
 })

@@ -1,6 +1,6 @@
 /**
  * Picks the address ranges of a local cluster (L5), pure: the nodes' /24, the pods' range and the services' range, none of which overlaps a range in use on
- * this host. Ranges that the user names are checked, not replaced. IPv4 only: nodes of local clusters have no IPv6 address.
+ * this host, and with two address families a second one of each. Ranges that the user names are checked, not replaced.
  */
 import { cidrContains, formatCidr, type IpBlock, networkAddress, parseCidr } from '#api/machinery/ip'
 
@@ -10,6 +10,7 @@ export interface TakenRange {
   readonly by: string
 }
 
+/** Each a range of IPv4, or with two families that and a range of IPv6 with a comma between. */
 export interface ClusterRanges {
   readonly clusterCidr: string
   readonly serviceCidr: string
@@ -18,12 +19,16 @@ export interface ClusterRanges {
 export interface NetworkRanges extends ClusterRanges {
   /** e.g. 10.88.7: the first three bytes of the nodes' /24. */
   readonly prefix: string
+  /** With two families: the first four groups of the nodes' /64. */
+  readonly prefixIpv6?: string | undefined
 }
 
 export interface AskedRanges {
   readonly podCidr?: string | undefined
   readonly serviceCidr?: string | undefined
-  /** How many nodes get a /24 of the pods' range. */
+  /** Both families, also where no range of IPv6 is named. */
+  readonly isDualStack?: boolean | undefined
+  /** How many nodes get a block of the pods' range. */
   readonly nodes: number
 }
 
@@ -40,9 +45,13 @@ export class RangeRefused extends Error {
 /** The ranges of a cluster that is alone on its host. */
 export const usualRanges: ClusterRanges = { clusterCidr: '10.244.0.0/16', serviceCidr: '10.96.0.0/16' }
 
-const nodeMaskSize = 24
-/** Upstream's bound for a range of Services; the smallest range has an address for cluster DNS, the tenth. */
-const serviceSizes = { least: 12, most: 28 }
+type Family = 4 | 6
+
+/** Bits of a node's block of pod addresses, and the bounds of a range of Services: upstream's largest, and the smallest with an address for cluster DNS. */
+const sizes: Readonly<Record<Family, { readonly node: number; readonly services: { readonly least: number; readonly most: number } }>> = {
+  4: { node: 24, services: { least: 12, most: 28 } },
+  6: { node: 64, services: { least: 108, most: 124 } },
+}
 
 const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i)
 const podCandidates = [
@@ -51,6 +60,15 @@ const podCandidates = [
   ...numbers(128, 243).map((n) => `10.${n}.0.0/16`),
   ...numbers(64, 95).map((n) => `100.${n}.0.0/16`),
 ]
+/** Ranges with room for a block for each node: larger ones than usual for more nodes than a /16 has blocks. */
+function podCandidatesFor(nodes: number): string[] {
+  const prefix = sizes[4].node - Math.ceil(Math.log2(Math.max(1, nodes)))
+  if (prefix >= 16) return podCandidates
+  const step = 2 ** (16 - prefix)
+  const starts = numbers(0, 255).filter((n) => n % step === 0)
+  return [...starts.filter((n) => n >= 128), ...starts.filter((n) => n < 128)].map((n) => `10.${n}.0.0/${prefix}`)
+}
+
 const serviceCandidates = [
   usualRanges.serviceCidr,
   ...numbers(97, 127).map((n) => `10.${n}.0.0/16`),
@@ -63,14 +81,25 @@ function nodeCandidates(id: string): string[] {
   const first = Number.parseInt(id, 16) % 256
   return [...numbers(0, 255).map((n) => `10.88.${(first + n) % 256}.0/24`), ...numbers(0, 255).map((n) => `192.168.${255 - n}.0/24`)]
 }
+/** Unique local addresses: a /48 that carries the cluster's id. */
+function candidatesIpv6(id: string, subnet: string): string[] {
+  const group = Number.parseInt(id, 16).toString(16)
+  return numbers(0, 255).map((n) => formatCidr(blockOf(`fd53:4b${n.toString(16).padStart(2, '0')}:${group}:${subnet}`)))
+}
+
+function blockOf(cidr: string): IpBlock {
+  const block = parseCidr(cidr)
+  if (!block) throw new Error(`${cidr} is not a range of addresses`)
+  return block
+}
 
 /**
  * @param id the cluster's
  * @throws RangeRefused for a range that the user named and cannot have, or when no range is left
  */
 export function chooseRanges(id: string, asked: AskedRanges, taken: readonly TakenRange[]): NetworkRanges {
-  const { clusterCidr, serviceCidr } = checkRanges(asked)
-  const named = [...(clusterCidr ? [{ cidr: clusterCidr, by: '--pod-cidr' }] : []), ...(serviceCidr ? [{ cidr: serviceCidr, by: '--service-cidr' }] : [])]
+  const { pods, services, families } = checkRanges(asked)
+  const named = [...pods.map((cidr) => ({ cidr, by: '--pod-cidr' })), ...services.map((cidr) => ({ cidr, by: '--service-cidr' }))]
   for (const { cidr, by } of named) {
     const clash = overlapping(cidr, taken)
     if (clash) throw new RangeRefused(`${by} ${cidr} overlaps ${clash.cidr} of ${clash.by}`, true)
@@ -82,36 +111,72 @@ export function chooseRanges(id: string, asked: AskedRanges, taken: readonly Tak
     used.push({ cidr: found, by: what })
     return found
   }
+  const isDual = families.length > 1
+  const both = (what: string, ipv4: readonly string[], subnet: string) => [pick(what, ipv4), ...(isDual ? [pick(what, candidatesIpv6(id, subnet))] : [])].join()
   const nodes = pick('nodes', nodeCandidates(id))
   return {
     prefix: nodes.split('.').slice(0, 3).join('.'),
-    clusterCidr: clusterCidr ?? pick('pods', podCandidates),
-    serviceCidr: serviceCidr ?? pick('services', serviceCandidates),
+    ...(isDual ? { prefixIpv6: pick('nodes', candidatesIpv6(id, '1::/64')).replace('::/64', '') } : {}),
+    clusterCidr: pods.join() || both('pods', podCandidatesFor(asked.nodes), '100::/56'),
+    serviceCidr: services.join() || both('services', serviceCandidates, '2::/112'),
   }
+}
+
+interface CheckedRanges {
+  /** Those that the user named: none, or one of each family. */
+  readonly pods: readonly string[]
+  readonly services: readonly string[]
+  readonly families: readonly Family[]
 }
 
 /** The ranges that the user named, as far as they are ranges that a cluster can have. @throws RangeRefused */
-export function checkRanges({ podCidr, serviceCidr, nodes }: AskedRanges): Partial<ClusterRanges> {
-  const pods = podCidr === undefined ? undefined : rangeOf('--pod-cidr', podCidr)
-  const services = serviceCidr === undefined ? undefined : rangeOf('--service-cidr', serviceCidr)
-  const room = pods ? 2 ** (nodeMaskSize - pods.prefixLength) : 0
-  if (pods && room < Math.max(1, nodes)) {
-    throw new RangeRefused(`--pod-cidr ${podCidr}: each of the ${nodes} nodes gets a /${nodeMaskSize}, and the range holds ${Math.floor(room)} of them`, false)
+function checkRanges({ podCidr, serviceCidr, isDualStack = false, nodes }: AskedRanges): CheckedRanges {
+  const pods = rangesOf('--pod-cidr', podCidr)
+  const services = rangesOf('--service-cidr', serviceCidr)
+  const families: readonly Family[] = isDualStack || pods.length > 1 || services.length > 1 ? [4, 6] : [4]
+  for (const [flag, ranges, text] of [
+    ['--pod-cidr', pods, podCidr],
+    ['--service-cidr', services, serviceCidr],
+  ] as const) {
+    if (ranges.length > 0 && ranges.length < families.length)
+      throw new RangeRefused(`${flag} ${text}: this cluster has both address families; name a range of each, as in ${text},fd00:10:1::/56`, false)
   }
-  if (services && (services.prefixLength < serviceSizes.least || services.prefixLength > serviceSizes.most)) {
-    throw new RangeRefused(`--service-cidr ${serviceCidr}: expected a range from /${serviceSizes.least} to /${serviceSizes.most}`, false)
+  for (const block of pods) checkPodRange(block, nodes)
+  for (const block of services) {
+    const { least, most } = sizes[block.family].services
+    if (block.prefixLength < least || block.prefixLength > most)
+      throw new RangeRefused(`--service-cidr ${formatCidr(block)}: expected a range from /${least} to /${most}`, false)
   }
-  if (podCidr && serviceCidr && overlapping(podCidr, [{ cidr: serviceCidr, by: '' }])) {
-    throw new RangeRefused(`--pod-cidr ${podCidr} and --service-cidr ${serviceCidr} overlap`, false)
+  const [podTexts, serviceTexts] = [pods.map(formatCidr), services.map(formatCidr)]
+  for (const cidr of podTexts) {
+    const clash = overlapping(
+      cidr,
+      serviceTexts.map((one) => ({ cidr: one, by: '' })),
+    )
+    if (clash) throw new RangeRefused(`--pod-cidr ${cidr} and --service-cidr ${clash.cidr} overlap`, false)
   }
-  return { ...(podCidr ? { clusterCidr: podCidr } : {}), ...(serviceCidr ? { serviceCidr } : {}) }
+  return { pods: podTexts, services: serviceTexts, families }
 }
 
-function rangeOf(flag: string, text: string): IpBlock {
-  const block = parseCidr(text)
-  if (block?.family !== 4) throw new RangeRefused(`${flag} ${text}: expected a range of IPv4 addresses such as ${usualRanges.clusterCidr}`, false)
-  if (networkAddress(block).value !== block.address) throw new RangeRefused(`${flag} ${text}: the range is written ${formatCidr(block)}`, false)
-  return block
+function checkPodRange(block: IpBlock, nodes: number): void {
+  const { node } = sizes[block.family]
+  const room = 2 ** (node - block.prefixLength)
+  if (room >= Math.max(1, nodes)) return
+  throw new RangeRefused(`--pod-cidr ${formatCidr(block)}: each of the ${nodes} nodes gets a /${node}, and the range holds ${Math.floor(room)} of them`, false)
+}
+
+/** None, one of IPv4, or one of each family, IPv4 first: the nodes' first address is of that family. */
+function rangesOf(flag: string, text: string | undefined): IpBlock[] {
+  if (text === undefined) return []
+  const blocks = text.split(',').map((one) => parseCidr(one.trim()))
+  const isRight = blocks.length <= 2 && blocks[0]?.family === 4 && (blocks.length === 1 || blocks[1]?.family === 6)
+  if (!isRight)
+    throw new RangeRefused(`${flag} ${text}: expected a range of IPv4 addresses such as ${usualRanges.clusterCidr}, or that, a comma and one of IPv6`, false)
+  const found = blocks as IpBlock[]
+  for (const block of found) {
+    if (networkAddress(block).value !== block.address) throw new RangeRefused(`${flag} ${text}: the range is written ${formatCidr(block)}`, false)
+  }
+  return found
 }
 
 /** The first range that shares an address with `cidr`. */

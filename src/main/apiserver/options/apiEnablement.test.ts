@@ -25,6 +25,18 @@ for (const { pairs, want } of off)
 const needed = ['/v1', 'apiregistration.k8s.io/v1', 'discovery.k8s.io/v1', 'flowcontrol.apiserver.k8s.io/v1', 'networking.k8s.io/v1']
 const allNeeded = [...needed, 'rbac.authorization.k8s.io/v1', 'scheduling.k8s.io/v1']
 
+const optional: readonly (readonly [pair: string, want: readonly string[]])[] = [
+  ['batch/v1=true', []],
+  ['certificates.k8s.io/v1beta1=false', []],
+  ['certificates.k8s.io/v1beta1=true', ['certificates.k8s.io/v1beta1/clustertrustbundles', 'certificates.k8s.io/v1beta1/podcertificaterequests']],
+  ['certificates.k8s.io/v1beta1/podcertificaterequests=true', ['certificates.k8s.io/v1beta1/podcertificaterequests']],
+]
+for (const [pair, want] of optional)
+  test(`API-14 turned on by ${pair}: ${want.length === 0 ? 'nothing' : want}`, async () => {
+    const { apiEnablement } = await serverOptions([`--runtime-config=${pair}`], context)
+    assert.deepEqual([[...apiEnablement.optionalResources].sort(), [...apiEnablement.disabledResources]], [want, []])
+  })
+
 test('API-14 all is off but what is named', async () => {
   const found = await disabled('api/all=false', `apps/v1=true,${allNeeded.map((one) => `${one}=true`).join(',')}`)
   assert.ok(found.includes('batch/v1/jobs') && !found.includes('apps/v1/deployments') && !found.includes('/v1/pods'), found.join())
@@ -34,7 +46,7 @@ const refused: readonly (readonly [pairs: string, why: string])[] = [
   ['api/all=false', 'invalid runtime-config with only api/all=false'],
   ['api/all=false,apps/v1=true', `runtime-config must leave on what the server itself needs: ${allNeeded.join(', ')}`],
   ['/v1/nodes=false', 'runtime-config must leave on what the server itself needs: /v1'],
-  ['api/beta=true', 'invalid value api/beta=true: APIs that are not served by default are not built in'],
+  ['api/beta=true', 'invalid value api/beta=true: not all APIs that are off by default are built in'],
   ['resource.k8s.io/v1beta1=true', 'group version resource.k8s.io/v1beta1 that has not been registered'],
   ['example.com/v1=true', 'unknown api groups example.com/v1'],
   ['v1=true', 'runtime-config invalid key v1'],

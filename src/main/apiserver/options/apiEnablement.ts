@@ -1,8 +1,8 @@
 /**
- * The flag that turns built-in APIs off (L5). Nothing but what v1.36 serves by default is built in, so there is nothing to turn on.
+ * The flag that turns built-in APIs off, and on those that v1.36 does not serve by default and that are built in here (L5).
  * Upstream: apiserver/pkg/server/options/api_enablement.go, pkg/server/resourceconfig/helpers.go.
  */
-import { builtInResources, groupVersionKey, type ResourceFacts, resourceKey } from '#api/discovery/resources'
+import { allResources, builtInResources, groupVersionKey, optionalResources, type ResourceFacts, resourceKey } from '#api/discovery/resources'
 import { bareMap } from '#base/bareMap'
 import { pairs, UsageError } from './flags.ts'
 import { optionGroup } from './optionGroup.ts'
@@ -14,7 +14,7 @@ export const apiEnablement = optionGroup({
       'Which built-in APIs are served: <group>/<version>=true|false, or <group>/<version>/<resource>, without a group for the core one; api/all, api/ga, api/beta and api/alpha for all of a kind. The later of these go before the earlier',
     ),
   },
-  settings: (values) => ({ disabledResources: disabledResources(values['runtime-config']) }),
+  settings: (values) => resourcesOf(values['runtime-config']),
 })
 
 const kindsOfVersion: Readonly<Record<string, RegExp>> = bareMap({
@@ -41,8 +41,16 @@ interface Preference {
   covers(facts: ResourceFacts): boolean
 }
 
-/** The resources that are not served, by `resourceKey`. @throws UsageError with every fault */
-function disabledResources(config: Readonly<Record<string, string>>): ReadonlySet<string> {
+/** By `resourceKey`. */
+export interface ChosenResources {
+  /** Resources that would be served, and are not. */
+  readonly disabledResources: ReadonlySet<string>
+  /** Resources that are served in addition, if their feature gates are on. */
+  readonly optionalResources: ReadonlySet<string>
+}
+
+/** @throws UsageError with every fault */
+function resourcesOf(config: Readonly<Record<string, string>>): ChosenResources {
   const faults: string[] = []
   const rank = (key: string) => (Object.hasOwn(kindsOfVersion, key) ? Object.keys(kindsOfVersion).indexOf(key) : key.split('/').length * 10)
   const preferences = Object.entries(config)
@@ -54,12 +62,13 @@ function disabledResources(config: Readonly<Record<string, string>>): ReadonlySe
       return []
     })
   if (config['api/all'] === 'false' && preferences.length === 1) faults.push('invalid runtime-config with only api/all=false')
-  const isEnabled = (facts: ResourceFacts) => preferences.findLast(({ covers }) => covers(facts))?.enabled ?? true
-  const disabled = builtInResources().filter((facts) => !isEnabled(facts))
+  const preferred = (facts: ResourceFacts) => preferences.findLast(({ covers }) => covers(facts))?.enabled
+  const disabled = builtInResources().filter((facts) => preferred(facts) === false)
   const needed = new Set(disabled.filter(({ group }) => neededGroups.has(group)).map(({ group, version }) => groupVersionKey(group, version)))
   if (faults.length === 0 && needed.size > 0) faults.push(`runtime-config must leave on what the server itself needs: ${[...needed].sort().join(', ')}`)
   if (faults.length > 0) throw new UsageError(faults)
-  return new Set(disabled.map(({ group, version, resource }) => resourceKey(group, version, resource)))
+  const keys = (resources: readonly ResourceFacts[]) => new Set(resources.map(({ group, version, resource }) => resourceKey(group, version, resource)))
+  return { disabledResources: keys(disabled), optionalResources: keys(optionalResources().filter((facts) => preferred(facts) === true)) }
 }
 
 /** The preference that a pair of --runtime-config expresses; a text when the pair is invalid: the error. */
@@ -67,11 +76,11 @@ function preferenceOf(key: string, value: string): Preference | string {
   const enabled = value === '' || /^(1|t|true)$/i.test(value)
   const pattern = kindsOfVersion[key]
   if (!enabled && !/^(0|f|false)$/i.test(value)) return `invalid value of ${key}: ${value}`
-  if (enabled && notByDefault.has(key)) return `invalid value ${key}=${value}: APIs that are not served by default are not built in`
+  if (enabled && notByDefault.has(key)) return `invalid value ${key}=${value}: not all APIs that are off by default are built in`
   if (pattern) return { enabled, covers: ({ version }) => pattern.test(version) }
   const [group = '', version = '', resource, ...more] = key.split('/')
   if (version === '' || more.length > 0) return `runtime-config invalid key ${key}`
-  const all = builtInResources().filter((facts) => facts.group === group)
+  const all = allResources().filter((facts) => facts.group === group)
   if (all.length === 0) return `unknown api groups ${group}/${version}`
   const own = all.filter((facts) => facts.version === version)
   if (own.length === 0) return `group version ${group}/${version} that has not been registered`

@@ -8,6 +8,8 @@ import { optionGroup } from './optionGroup.ts'
 export interface GenericOptions extends ApiServerConfig {
   /** Perhaps with a port. */
   readonly externalHost: string | undefined
+  /** Whether profiles of this process are served below /debug/pprof. */
+  readonly profiling: boolean
 }
 
 export const generic = optionGroup({

@@ -16,6 +16,7 @@ import { type OptionsOf, readOptions } from './readOptions.ts'
 import { secureServing } from './secureServing.ts'
 import { serving } from './serving.ts'
 import { storage } from './storage.ts'
+import { tracing } from './tracing.ts'
 
 export const optionGroups = {
   generic,
@@ -29,11 +30,13 @@ export const optionGroups = {
   authorization,
   apiEnablement,
   admission,
+  metrics,
+  tracing,
   other,
 } as const
 
 /** The groups of a server that runs as a process by itself, without a cluster around it. */
-export const aloneGroups = { serving, ...optionGroups, logs, metrics } as const
+export const aloneGroups = { serving, ...optionGroups, logs } as const
 
 export type ServerOptions = OptionsOf<typeof optionGroups>
 

@@ -89,7 +89,14 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
   assert.deepEqual(
     [storage, reach],
     [
-      { eventTtlSeconds: 600, compactionIntervalMs: 300_000, history: undefined, etcd: undefined },
+      {
+        warnings: ['--watch-cache-sizes has no effect: the watch cache holds each resource whole, once'],
+        eventTtlSeconds: 600,
+        compactionIntervalMs: 300_000,
+        history: undefined,
+        storeCheckTimes: { healthMs: 2000, readyMs: 2000 },
+        etcd: undefined,
+      },
       {
         endpointReconciler: 'master-count',
         serverCount: 3,
@@ -101,7 +108,7 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
   )
   await assert.rejects(
     serverOptions(
-      ['--etcd-cafile=ca', '--etcd-servers-overrides=/events#x', '--allow-privileged=false', '--kubelet-preferred-address-types=IP', '--tracing-config-file=f'],
+      ['--etcd-cafile=ca', '--etcd-servers-overrides=/events#x', '--allow-privileged=false', '--kubelet-preferred-address-types=IP', '--peer-ca-file=f'],
       noFiles,
     ),
     (error) => {
@@ -110,7 +117,7 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
         '--etcd-cafile must be set with --etcd-servers',
         '--kubelet-preferred-address-types: "IP" is no type of address: use Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP',
         '--allow-privileged=false is not there: let the Pod Security level of a namespace be baseline or restricted',
-        '--tracing-config-file is not there: leave it out',
+        '--peer-ca-file is not there: leave it out',
       ])
       return true
     },

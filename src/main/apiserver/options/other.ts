@@ -7,7 +7,7 @@ import { duration, flag, text, UsageError, whole } from './flags.ts'
 import { optionGroup } from './optionGroup.ts'
 
 const absent = 'Only empty: there is no such thing here'
-const absentFlags = ['debug-socket-path', 'peer-advertise-ip', 'peer-advertise-port', 'peer-ca-file', 'tracing-config-file'] as const
+const absentFlags = ['debug-socket-path', 'peer-advertise-ip', 'peer-advertise-port', 'peer-ca-file'] as const
 
 export const other = optionGroup({
   name: 'Other',
@@ -24,7 +24,6 @@ export const other = optionGroup({
     'peer-advertise-ip': text(absent),
     'peer-advertise-port': text(absent),
     'peer-ca-file': text(absent),
-    'tracing-config-file': text(absent),
   },
   settings(values) {
     const emulated = values['emulated-version'].replace(/^kube=/, '')

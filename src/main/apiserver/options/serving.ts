@@ -1,11 +1,11 @@
 /**
  * The flags of a server that runs alone (L5): its store, its port, its serving certificates. A local cluster decides these itself.
- * Upstream: apiserver/pkg/server/options/serving.go, pkg/controlplane/apiserver/options (v1.36); --data-dir and --cert-names are Skiff's own.
+ * Upstream: apiserver/pkg/server/options/serving.go, pkg/controlplane/apiserver/options (v1.36); --data-dir, --cert-names and --node-apis are Skiff's own.
  */
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { parseCidr } from '#api/machinery/ip'
-import { type FlagValues, list, text, UsageError, whole } from './flags.ts'
+import { type FlagValues, flag, list, text, UsageError, whole } from './flags.ts'
 import { type Followed, pairOf, readFollowed } from './namedFiles.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
 
@@ -18,10 +18,11 @@ const flags = {
   'kubelet-certificate-authority': text('Who signs the serving certificates of kubelets'),
   'kubelet-client-certificate': text('The certificate to show to kubelets'),
   'kubelet-client-key': text('Its private key'),
+  'node-apis': flag('Serve metrics.k8s.io and node.skiff.dev, by asking the kubelets of all nodes'),
   'proxy-client-cert-file': text('The certificate to show to extension API servers'),
   'proxy-client-key-file': text('Its private key'),
   'secure-port': whole('The port to listen on', 6443),
-  'service-cluster-ip-range': text('The range that Services get addresses from', '10.96.0.0/16'),
+  'service-cluster-ip-range': text('The range that Services get addresses from, or one of each address family', '10.96.0.0/16'),
   'tls-cert-file': text('The certificate to show to clients, with those between it and its authority'),
   'tls-private-key-file': text('Its private key'),
 } as const
@@ -47,6 +48,7 @@ export interface ServingOptions {
   readonly kubeletClient: NamedPair | undefined
   readonly kubeletCa: string | undefined
   readonly proxyClient: NamedPair | undefined
+  readonly nodeApis: boolean
 }
 
 export const serving = optionGroup({
@@ -67,6 +69,7 @@ export const serving = optionGroup({
       kubeletClient: await namedPair(values, 'kubelet-client-certificate', 'kubelet-client-key', context),
       kubeletCa: await read(values['kubelet-certificate-authority'], context),
       proxyClient: await namedPair(values, 'proxy-client-cert-file', 'proxy-client-key-file', context),
+      nodeApis: values['node-apis'],
     }
   },
 })
@@ -98,6 +101,11 @@ const together = [
   ['proxy-client-cert-file', 'proxy-client-key-file'],
 ] as const
 
+function isRangeOfServices(text: string): boolean {
+  const [first, second, ...more] = text.split(',').map((cidr) => parseCidr(cidr.trim()))
+  return first !== undefined && more.length === 0 && (!text.includes(',') || (second !== undefined && second.family !== first.family))
+}
+
 const checks: readonly ((values: Values) => readonly string[])[] = [
   (values) => (values['data-dir'] === '' ? ['--data-dir must be specified'] : []),
   (values) => (values['secure-port'] < 0 || values['secure-port'] > 65_535 ? ['--secure-port must be between 0 and 65535, 0 for any free one'] : []),
@@ -105,6 +113,6 @@ const checks: readonly ((values: Values) => readonly string[])[] = [
     (['bind-address', 'advertise-address'] as const).flatMap((name) =>
       values[name] === '' || isIP(values[name]) ? [] : [`--${name} ${values[name]} is no IP address`],
     ),
-  (values) => (parseCidr(values['service-cluster-ip-range']) ? [] : ['--service-cluster-ip-range must be a CIDR']),
+  (values) => (isRangeOfServices(values['service-cluster-ip-range']) ? [] : ['--service-cluster-ip-range must be a CIDR, or one of each address family']),
   (values) => together.flatMap(([cert, key]) => ((values[cert] === '') === (values[key] === '') ? [] : [`--${cert} and --${key} must be specified together`])),
 ]

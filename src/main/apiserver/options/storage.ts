@@ -31,10 +31,10 @@ const flags = {
   'etcd-compaction-interval': duration('At this interval, history that is older than it is compacted; 0: never', 300_000),
   'etcd-count-metric-poll-period': duration(withoutEffect, 60_000),
   'etcd-db-metric-poll-interval': duration(withoutEffect, 30_000),
-  'etcd-healthcheck-timeout': duration(withoutEffect, 2000),
+  'etcd-healthcheck-timeout': duration('How long the store may take to answer the health check `etcd`', 2000),
   'etcd-keyfile': text('The key of the client certificate'),
   'etcd-prefix': text('Where the keys of the objects begin in etcd', '/registry'),
-  'etcd-readycheck-timeout': duration(withoutEffect, 2000),
+  'etcd-readycheck-timeout': duration('How long the store may take to answer the readiness check `etcd-readiness`', 2000),
   'etcd-servers': list('Members of the etcd cluster that stores the objects (scheme://host:port); empty: they are stored in a file below --data-dir'),
   'etcd-servers-overrides': list('Must be empty: one cluster stores all resources'),
   'event-ttl': duration('How long events are kept', 3_600_000),
@@ -70,9 +70,12 @@ export const storage = optionGroup({
     ]
     if (faults.length > 0) throw new UsageError(faults)
     return {
+      /** About flags without effect. */
+      warnings: values['watch-cache-sizes'].length === 0 ? [] : ['--watch-cache-sizes has no effect: the watch cache holds each resource whole, once'],
       eventTtlSeconds: Math.floor(values['event-ttl'] / 1000),
       compactionIntervalMs: values['etcd-compaction-interval'],
       history: historyOf(values),
+      storeCheckTimes: { healthMs: values['etcd-healthcheck-timeout'], readyMs: values['etcd-readycheck-timeout'] },
       etcd: isMediaType(mediaType) && values['etcd-servers'].length > 0 ? { ...(await etcdSettings(values, context)), mediaType } : undefined,
     }
   },

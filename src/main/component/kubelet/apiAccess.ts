@@ -16,7 +16,7 @@ import { meteredTransport } from '#client/restMetrics'
 import { makeDirectory, writeFileAtomic } from '#host/files'
 import { standaloneClient } from '#kubelet/sources/standaloneClient'
 import type { ProcessTools } from '../../layouts/processTools.ts'
-import { requestCertificate, type WantedCertificate } from '../../pki/certificateRequest.ts'
+import type { WantedCertificate } from '../../pki/certificateRequest.ts'
 import type { KeyPair } from '../../pki/certificates.ts'
 import { live } from '../../pki/livePki.ts'
 import { openAccess } from '../access.ts'
@@ -45,6 +45,7 @@ export async function bootstrap({ nodeName, kubeconfig, bootstrapKubeconfig, sto
   log.info('Asking for a client certificate with the bootstrap kubeconfig', { file: bootstrapKubeconfig })
   const access = await openAccess(bootstrapKubeconfig, '', tools)
   try {
+    const { requestCertificate } = await import('../../pki/certificateRequest.ts')
     const pair = await requestCertificate(access.client('kubelet-bootstrap'), wantedClientCertificate(nodeName), clock, signal)
     await store.update(pair, clock.now())
     const { server, tls } = access.transport

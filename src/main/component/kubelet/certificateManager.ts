@@ -5,7 +5,7 @@
 import type { Component } from '#base/component'
 import type { Client } from '#client/client'
 import type { ProcessTools } from '../../layouts/processTools.ts'
-import { requestCertificate, type WantedCertificate } from '../../pki/certificateRequest.ts'
+import type { WantedCertificate } from '../../pki/certificateRequest.ts'
 import type { KeyPair } from '../../pki/certificates.ts'
 import { type CertificateStore, rotationDueMs, validityOf } from './certificateStore.ts'
 
@@ -39,6 +39,7 @@ export function createCertificateManager({ name, store, client, wanted, tools, o
   const renew = async (signal: AbortSignal) => {
     for (let pauseMs = firstRetryMs; !signal.aborted; pauseMs = Math.min(longestRetryMs, pauseMs * 2)) {
       try {
+        const { requestCertificate } = await import('../../pki/certificateRequest.ts')
         const pair = await requestCertificate(client(), wanted(), clock, signal)
         await store.update(pair, clock.now())
         log.info('A certificate was issued', { certificate: name, file: store.currentPath })

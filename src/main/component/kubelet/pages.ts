@@ -30,7 +30,7 @@ export function kubeletPages(parts: KubeletPagesParts): (request: IncomingMessag
 async function loadPages({ clock, flags }: KubeletPagesParts, startedMs: number) {
   const [{ answerByPage }, { profiling }, { zpages }, { versionInfo: version }] = await Promise.all([
     import('#apiserver/core/page'),
-    import('#apiserver/endpoints/profiling'),
+    import('../profiling.ts'),
     import('#apiserver/endpoints/zpages'),
     import('#apiserver/endpoints/nonResource'),
   ])

@@ -19,6 +19,7 @@ const concurrency = [
   ['concurrent-endpoint-syncs', 'endpoints-controller', 5],
   ['concurrent-ephemeralvolume-syncs', 'ephemeral-volume-controller', 5],
   ['concurrent-gc-syncs', 'garbage-collector-controller', 20],
+  ['concurrent-horizontal-pod-autoscaler-syncs', 'horizontal-pod-autoscaler-controller', 5],
   ['concurrent-job-syncs', 'job-controller', 5],
   ['concurrent-namespace-syncs', 'namespace-controller', 10],
   ['concurrent-rc-syncs', 'replicationcontroller-controller', 5],
@@ -52,6 +53,20 @@ const flags = {
   'enable-garbage-collector': flag('Delete objects whose owners are gone; must match the flag of the API server', true),
   'endpoint-updates-batch-period': duration('How long changes of pods are gathered before Endpoints are written', 0),
   'endpointslice-updates-batch-period': duration('How long changes of pods are gathered before EndpointSlices are written', 0),
+  'horizontal-pod-autoscaler-cpu-initialization-period': duration(
+    'After the start of a pod its CPU usage counts only if the pod was ready during the whole measurement, for this long',
+    300_000,
+  ),
+  'horizontal-pod-autoscaler-downscale-stabilization': duration(
+    'An autoscaler does not scale below any recommendation of the last period of this length',
+    300_000,
+  ),
+  'horizontal-pod-autoscaler-initial-readiness-delay': duration(
+    'A pod that became unready within this time after its start counts as one that has not been ready yet',
+    30_000,
+  ),
+  'horizontal-pod-autoscaler-sync-period': duration('How often each autoscaler is looked at', 15_000),
+  'horizontal-pod-autoscaler-tolerance': decimal('How far usage may be off its target, as a part of it, before an autoscaler scales', 0.1),
   'large-cluster-size-threshold': whole('From how many nodes on a zone counts as big', 50),
   'legacy-service-account-token-clean-up-period': duration('Secret-based tokens that are unused for this long are deleted', 8760 * 3_600_000),
   'max-endpoints-per-slice': whole('How many endpoints an EndpointSlice has at most', 100),
@@ -65,6 +80,7 @@ const flags = {
   'node-monitor-grace-period': duration('How long a node may say nothing before it counts as unknown', 50_000),
   'node-monitor-period': duration('How often nodes are looked at', 5000),
   'node-startup-grace-period': duration('How long a node may say nothing while it starts', 60_000),
+  'pod-eviction-timeout': text('Accepted with a warning, without effect: v1.27 removed it'),
   'resource-quota-sync-period': duration('Interval of the full recalculation of quotas', 300_000),
   'root-ca-file': text("Who signs the API server's certificate, for the ConfigMap kube-root-ca.crt; empty: as the kubeconfig says"),
   'secondary-node-eviction-rate': decimal('How many nodes a second pods are evicted from in a big zone that is partly out', 0.01),
@@ -82,6 +98,8 @@ export interface ControllerSettings {
   readonly controllers: readonly string[]
   /** Without what other groups say: signing. `rootCa`: as the flag says. */
   readonly options: ControllerOptions
+  /** About flags without effect. */
+  readonly warnings: readonly string[]
   /** PEM. */
   readonly serviceAccountKey: string | undefined
   readonly useServiceAccountCredentials: boolean
@@ -96,6 +114,7 @@ export const controllerOptions = optionGroup({
     const rootCa = await readNamed(values['root-ca-file'], context)
     if (rootCa !== undefined) usable(() => authoritiesOf([rootCa]))
     return {
+      warnings: values['pod-eviction-timeout'] === '' ? [] : [podEvictionTimeout],
       controllers: [...switchedOff(values), ...values.controllers.filter((entry) => !absent(entry))],
       options: { ...optionsOf(values), rootCa },
       serviceAccountKey: await readNamed(values['service-account-private-key-file'], context),
@@ -103,6 +122,9 @@ export const controllerOptions = optionGroup({
     }
   },
 })
+
+const podEvictionTimeout =
+  '--pod-eviction-timeout has no effect: pods leave lost nodes after the tolerationSeconds of their tolerations, which --default-not-ready-toleration-seconds and --default-unreachable-toleration-seconds of the API server set'
 
 function names(disabledByDefault: boolean): string {
   return controllers
@@ -148,6 +170,13 @@ function optionsOf(values: Values): ControllerOptions {
       sliceBatchMs: values['endpointslice-updates-batch-period'],
       mirrorBatchMs: values['mirroring-endpointslice-updates-batch-period'],
     },
+    autoscaler: {
+      syncPeriodMs: values['horizontal-pod-autoscaler-sync-period'],
+      downscaleStabilizationMs: values['horizontal-pod-autoscaler-downscale-stabilization'],
+      tolerance: values['horizontal-pod-autoscaler-tolerance'],
+      cpuInitializationMs: values['horizontal-pod-autoscaler-cpu-initialization-period'],
+      initialReadinessDelayMs: values['horizontal-pod-autoscaler-initial-readiness-delay'],
+    },
     namespaceSyncPeriodMs: values['namespace-sync-period'],
     terminatedPodGcThreshold: values['terminated-pod-gc-threshold'],
     resourceQuotaSyncPeriodMs: values['resource-quota-sync-period'],
@@ -172,7 +201,10 @@ const checks: readonly ((values: Values) => readonly string[])[] = [
     (['max-endpoints-per-slice', 'mirroring-max-endpoints-per-subset'] as const)
       .filter((name) => values[name] < 1 || values[name] > maxEndpoints)
       .map((name) => `${name} must be between 1 and ${maxEndpoints}, but got ${values[name]}`),
-  (values) => (values['namespace-sync-period'] > 0 ? [] : ['--namespace-sync-period must be greater than zero']),
+  (values) =>
+    (['namespace-sync-period', 'horizontal-pod-autoscaler-sync-period'] as const)
+      .filter((name) => values[name] <= 0)
+      .map((name) => `--${name} must be greater than zero`),
   (values) => (values['allocate-node-cidrs'] && values['cluster-cidr'] === '' ? ['--cluster-cidr is required with --allocate-node-cidrs'] : []),
   (values) => {
     const { 'node-monitor-grace-period': graceMs, 'node-monitor-period': periodMs } = values

@@ -10,6 +10,7 @@ export const csiHostPathOptions = optionGroup({
     capacity: text('The size of all volumes together, such as 10Gi; empty: as much as the disk has'),
     endpoint: text('The socket to serve, as unix:///PATH'),
     'node-id': text('The name of the node'),
+    'plugin-registration-path': text("The kubelet's plugins_registry, where the driver registers; empty: it does not"),
     'state-dir': text('The directory with the volumes and their state'),
   },
   settings(values) {
@@ -18,7 +19,11 @@ export const csiHostPathOptions = optionGroup({
     const capacityBytes = values.capacity === '' ? undefined : bytesOf(values.capacity)
     if (capacityBytes !== undefined && !(capacityBytes > 0)) faults.push(`--capacity: ${JSON.stringify(values.capacity)} is not a positive quantity`)
     if (faults.length > 0) throw new UsageError(faults)
-    return { endpoint: values.endpoint, nodeId: values['node-id'], directory: path.resolve(values['state-dir']), capacityBytes }
+    return {
+      endpoint: values.endpoint,
+      registry: values['plugin-registration-path'],
+      driver: { nodeId: values['node-id'], directory: path.resolve(values['state-dir']), capacityBytes },
+    }
   },
 })
 

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { parseDuration } from '#api/machinery/duration'
 import type { AutoCompaction } from '#store/serve/autoCompaction'
 import { duration, flag, list, text, UsageError, whole } from '../../apiserver/options/flags.ts'
-import { authoritiesOf, pairOf, readNamed } from '../../apiserver/options/namedFiles.ts'
+import { authoritiesOf, pairOf, readFollowed, readNamed } from '../../apiserver/options/namedFiles.ts'
 import { optionGroup } from '../../apiserver/options/optionGroup.ts'
 
 const megabyte = 1024 * 1024
@@ -51,13 +51,16 @@ export const etcdServing = optionGroup({
       ),
     ]
     if (faults.length > 0) throw new UsageError(faults)
-    const [cert, key, ca] = await Promise.all([values['cert-file'], values['key-file'], values['trusted-ca-file']].map((file) => readNamed(file, context)))
+    const certificate = await readFollowed([values['cert-file'], values['key-file']], context, pairOf)
+    const ca = await readNamed(values['trusted-ca-file'], context)
+    const clientCa = values['client-cert-auth'] ? { clientCa: authoritiesOf([ca ?? '']) } : {}
     return {
       name: values.name,
       dataDir: values['data-dir'] || `${values.name}.etcd`,
       listeners: urls as readonly EtcdListener[],
       clientUrls: values['advertise-client-urls'].length > 0 ? values['advertise-client-urls'] : values['listen-client-urls'],
-      tls: cert === undefined ? undefined : { ...pairOf([cert, key ?? '']), ...(values['client-cert-auth'] ? { clientCa: authoritiesOf([ca ?? '']) } : {}) },
+      certificate,
+      tls: () => certificate.value && { ...certificate.value, ...clientCa },
       autoCompaction: compactionOf(values['auto-compaction-mode'], values['auto-compaction-retention']),
       maxOperations: values['max-txn-ops'],
       maxRequestBytes: values['max-request-bytes'],

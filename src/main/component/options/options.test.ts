@@ -171,9 +171,27 @@ test('CTL-22 every fault of the flags is named', async () => {
 
 test('CTL-22 controllers of upstream’s that are not here can be turned off, and asked for where upstream does nothing', async () => {
   const read = (value: string) => readOptions(controllerManagerGroups, [`--controllers=${value}`], noFiles)
-  const { controllers: settings } = await read('*,-horizontal-pod-autoscaler-controller,-selinux-warning-controller,-ttl,route,storage-version-gc')
+  const { controllers: settings } = await read('*,-selinux-warning-controller,-ttl,route,storage-version-gc')
   assert.deepEqual(settings.controllers, ['-node-ipam-controller', '*', '-ttl'])
-  assert.deepEqual(await faultsOf(read('*,horizontalpodautoscaling')), ['"horizontalpodautoscaling" cannot run: there is no autoscaling yet'])
+  assert.deepEqual(await faultsOf(read('*,selinux-warning-controller')), [
+    '"selinux-warning-controller" cannot run: SELinux labels of volumes are not compared',
+  ])
+})
+
+test('AUT-01 the flags of the autoscaler reach the controller, and a period of zero is refused', async () => {
+  const name = (flag: string) => `--horizontal-pod-autoscaler-${flag}`
+  const args = ['sync-period=5s', 'downscale-stabilization=1m', 'tolerance=0.2', 'cpu-initialization-period=2m', 'initial-readiness-delay=10s'].map(name)
+  const read = (more: readonly string[]) => readOptions(controllerManagerGroups, more, noFiles)
+  const { options } = (await read([...args, '--concurrent-horizontal-pod-autoscaler-syncs=7'])).controllers
+  assert.deepEqual(options.autoscaler, {
+    syncPeriodMs: 5000,
+    downscaleStabilizationMs: 60_000,
+    tolerance: 0.2,
+    cpuInitializationMs: 120_000,
+    initialReadinessDelayMs: 10_000,
+  })
+  assert.equal(options.concurrentSyncs?.['horizontal-pod-autoscaler-controller'], 7)
+  assert.deepEqual(await faultsOf(read([name('sync-period=0s')])), ['--horizontal-pod-autoscaler-sync-period must be greater than zero'])
 })
 
 test('CTL-22 flags about clouds are taken, unless they ask for what is not there', async () => {

@@ -13,18 +13,24 @@ export interface SchedulerSettings {
   readonly plugins: readonly PluginDefinition[]
   /** --config was given: the file overrides the matching flags, except those of leader election. */
   readonly isFromFile: boolean
+  /** About flags without effect. */
+  readonly warnings: readonly string[]
 }
 
 export const schedulerOptions = optionGroup({
   name: 'Misc',
-  flags: { config: text('A file of kind KubeSchedulerConfiguration; the flags for the connection and profiles are then ignored') },
-  async settings({ config: file }, context): Promise<SchedulerSettings> {
+  flags: {
+    config: text('A file of kind KubeSchedulerConfiguration; the flags for the connection and profiles are then ignored'),
+    'scheduling-queue-size': text('Accepted with a warning, without effect: the queue has no limit'),
+  },
+  async settings({ config: file, 'scheduling-queue-size': queueSize }, context): Promise<SchedulerSettings> {
+    const warnings = queueSize === '' ? [] : ['--scheduling-queue-size has no effect: the queue holds every pod that waits']
     const content = await readNamed(file, context)
-    if (content === undefined) return { configuration: defaultSchedulerConfiguration, plugins: [], isFromFile: false }
+    if (content === undefined) return { configuration: defaultSchedulerConfiguration, plugins: [], isFromFile: false, warnings }
     const configuration = usable(() => decodeSchedulerConfiguration(content))
     const plugins = await loadPluginFiles(configuration.pluginFiles, path.dirname(path.resolve(file))).catch((error: Error) => {
       throw new UsageError([error.message])
     })
-    return { configuration, plugins, isFromFile: true }
+    return { configuration, plugins, isFromFile: true, warnings }
   },
 })

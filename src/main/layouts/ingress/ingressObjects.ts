@@ -5,11 +5,13 @@
 import type { PolicyRule, RoleBinding } from '#api/gen/types/rbac.v1'
 import { isStatus } from '#api/machinery/status'
 import { ownValue } from '#base/bareMap'
+import type { Clock } from '#base/clock'
 import { clusterRoleBindings, clusterRoles, ingressClasses, ingresses, namespaces, roleBindings, roles, services } from '#client/builtIn'
 import type { Client } from '#client/client'
-import { ingressPlace } from '#ingress/ingress'
 import { controllerName, isOurs, ownClasses } from '#ingress/model/ingressClass'
+import { ingressPlace } from '#ingress/place'
 import { applyRights, type ClusterRights, fieldManager } from '../clusterRights.ts'
+import { ensureGatewayApi, removeGatewayClasses } from './gatewayApi.ts'
 import { ingressPorts, ingressUser } from './ingressConfig.ts'
 
 const className = 'skiff'
@@ -21,7 +23,17 @@ export const ingressRights: ClusterRights = {
   rules: [
     { apiGroups: ['networking.k8s.io'], resources: ['ingresses', 'ingressclasses'], verbs: ['get', 'list', 'watch'] },
     { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['patch'] },
-    { apiGroups: [''], resources: ['services'], verbs: ['get', 'list', 'watch'] },
+    {
+      apiGroups: ['gateway.networking.k8s.io'],
+      resources: ['gatewayclasses', 'gateways', 'httproutes', 'grpcroutes', 'referencegrants'],
+      verbs: ['get', 'list', 'watch'],
+    },
+    {
+      apiGroups: ['gateway.networking.k8s.io'],
+      resources: ['gatewayclasses/status', 'gateways/status', 'httproutes/status', 'grpcroutes/status'],
+      verbs: ['patch'],
+    },
+    { apiGroups: [''], resources: ['services', 'namespaces'], verbs: ['get', 'list', 'watch'] },
     { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['get', 'list', 'watch'] },
     // Certificates. Rules cannot say "those that Ingresses name": docs/security.md.
     { apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] },
@@ -32,11 +44,13 @@ export const ingressRights: ClusterRights = {
 
 /** In its own namespace only. */
 const ownRules: PolicyRule[] = [
+  // One for each Gateway.
+  { apiGroups: [''], resources: ['services'], verbs: ['create', 'patch', 'delete'] },
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['create', 'patch'] },
   { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create', 'update'] },
 ]
 
-export async function ensureIngressObjects(client: Client, signal: AbortSignal): Promise<void> {
+export async function ensureIngressObjects(client: Client, clock: Clock, signal: AbortSignal): Promise<void> {
   const options = { fieldManager, force: true, signal }
   const space = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }
   await client.of(namespaces).patch({ name: namespace }, 'apply', space, options)
@@ -54,6 +68,7 @@ export async function ensureIngressObjects(client: Client, signal: AbortSignal):
   await client.of(roleBindings).patch(ingressPlace, 'apply', binding, options)
   await unlessThere(() => createService(client, signal))
   await unlessThere(() => createClass(client, signal))
+  await ensureGatewayApi(client, clock, signal)
 }
 
 /** No selector: the nodes' ingresses make themselves its endpoints. With the Local policy they see the addresses of clients. */
@@ -91,6 +106,7 @@ async function unlessThere(create: () => Promise<void>): Promise<void> {
 }
 
 export async function removeIngressObjects(client: Client, signal: AbortSignal): Promise<void> {
+  await removeGatewayClasses(client, signal)
   const classes = (await client.of(ingressClasses).list({ signal })).items.filter(({ spec }) => spec.controller === controllerName)
   if (classes.length > 0) await clearAddresses(client, ownClasses(classes), signal)
   for (const { metadata } of classes) await unlessGone(() => client.of(ingressClasses).delete({ name: metadata.name ?? '' }, { signal }))

@@ -1,0 +1,14 @@
+/** The process of one command of a CNI plugin (L5): the runtime starts it inside the node, and reads the result from standard output. */
+import { text } from 'node:stream/consumers'
+import { createExec } from '#host/exec'
+import { runPlugin } from '#network/cni/plugin'
+import { createRealClock } from '../realClock.ts'
+
+/** In a node's own layer, as other plugins have it. */
+const directory = '/var/lib/cni/skiff'
+
+export async function runCniPlugin(): Promise<void> {
+  const { output, code } = await runPlugin({ exec: createExec(), clock: createRealClock(), env: process.env, directory }, await text(process.stdin))
+  process.stdout.write(output)
+  process.exitCode = code
+}
