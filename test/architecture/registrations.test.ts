@@ -130,8 +130,8 @@ for (const { name, entries } of names) {
 test('every controller acts as a service account that the bootstrap policy, or the local cluster, gives rights', () => {
   const { binding } = objectsOf(localPathRights)
   const bound = new Set(
-    [...bootstrapClusterRoleBindings(), ...bootstrapRoleBindings(), ...(binding ? [binding] : [])].flatMap(({ subjects = [] }) =>
-      subjects.map(({ namespace, name }) => `${namespace}/${name}`),
+    [...bootstrapClusterRoleBindings({ AllAlpha: true, AllBeta: true }), ...bootstrapRoleBindings(), ...(binding ? [binding] : [])].flatMap(
+      ({ subjects = [] }) => subjects.map(({ namespace, name }) => `${namespace}/${name}`),
     ),
   )
   assert.deepEqual(

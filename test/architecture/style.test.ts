@@ -51,6 +51,11 @@ const rules: readonly Rule[] = [
     planted: { name: 'a.test.ts', text: 'await new Promise((resolve) => setTimeout(resolve, 100))\n' },
   },
   {
+    name: 'beforeEach and afterEach stand inside a describe, since unit tests share a process and hooks outside run for the tests of every file',
+    breaks: (name, text) => isTest(name) && /^(beforeEach|afterEach)\(/m.test(text),
+    planted: { name: 'a.test.ts', text: 'beforeEach(() => makeHome())\n' },
+  },
+  {
     name: 'only the edge prints',
     breaks: (name, text) => !/^(main|cli)\//.test(name) && /\bconsole\./.test(text),
     planted: { name: 'base/a.ts', text: "console.log('here')\n" },

@@ -25,8 +25,10 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'controller-runtime': ['go'],
   'csi-sanity': ['go'],
   etcd: ['go'],
+  'gateway-api': ['go'],
   fabric8: ['javac', 'mvn'],
   'kube-rs': ['cargo'],
+  linearizability: ['go'],
   python: ['python3'],
 }
 

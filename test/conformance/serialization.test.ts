@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import test, { after, before } from 'node:test'
-import { builtInResources, type ResourceFacts } from '#api/discovery/resources'
+import { allResources, type ResourceFacts } from '#api/discovery/resources'
 import { parseGroupVersion } from '#api/machinery/meta'
 import { decodeProtobuf, encodeProtobuf, protobufMediaType } from '#api/protobuf/envelope'
 import { schemaFor } from '#api/schema/builtIn'
@@ -100,14 +100,12 @@ for (const vector of own) test(`API-16 our vector ${vector.name} goes from JSON 
 let api: TestApiServer
 let listener: TestListener
 before(async () => {
-  api = await startServerWithReviews()
+  api = await startServerWithReviews({}, allResources())
   listener = await api.listen()
 })
 after(() => api.close())
 
-const creatable = new Map(
-  builtInResources().flatMap((facts) => (facts.verbs.includes('create') ? [[`${facts.group}/${facts.version}/${facts.kind}`, facts]] : [])),
-)
+const creatable = new Map(allResources().flatMap((facts) => (facts.verbs.includes('create') ? [[`${facts.group}/${facts.version}/${facts.kind}`, facts]] : [])))
 
 function resourceOf({ object }: Vector): ResourceFacts | undefined {
   const { group, version } = parseGroupVersion(object.apiVersion)

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { builtInResources, type ResourceFacts, type StorageFacts, storagePrefix } from '#api/discovery/resources'
+import { allResources, type ResourceFacts, resourceKey, type StorageFacts, storagePrefix } from '#api/discovery/resources'
 import { groupVersion, type KubeObject } from '#api/machinery/meta'
 import { isProtobuf, protobufMediaType } from '#api/protobuf/envelope'
 import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
@@ -27,13 +27,13 @@ const needsReference = skipWithout(folder, 'serialization-v1.36')
 /** One version of each stored resource. */
 const resources = [
   ...new Map(
-    builtInResources().flatMap((facts) => (facts.storage && facts.storage.version === facts.version ? [[facts.storage.prefix, facts as Stored]] : [])),
+    allResources().flatMap((facts) => (facts.storage && facts.storage.version === facts.version ? [[facts.storage.prefix, facts as Stored]] : [])),
   ).values(),
 ]
 const writtenIn = ({ storage }: Stored) => groupVersion({ group: storage.group, version: storage.writtenVersion ?? storage.version })
 
 test('ETC-01 each resource has the key prefix of upstream, and ETC-02 its version in etcd', () => {
-  const served = builtInResources().flatMap(({ group, version, resource, storage }) => {
+  const served = allResources().flatMap(({ group, version, resource, storage }) => {
     if (!storage || group === 'internal.apiserver.k8s.io') return []
     const { prefix, writtenVersion = storage.version } = storage
     return [`${group}/${version}/${resource} ${prefix} ${groupVersion({ group: storage.group, version: writtenVersion })}`]
@@ -57,8 +57,10 @@ function vectorOf(facts: Stored): { readonly object: KubeObject; readonly protob
 const keyOf = ({ storage, namespaced }: Stored, { metadata }: KubeObject) =>
   `${storagePrefix(storage)}/${namespaced ? `${metadata.namespace}/` : ''}${metadata.name}`
 
+const optional = new Set(allResources().map(({ group, version, resource }) => resourceKey(group, version, resource)))
+
 async function withRegistry(mediaType: StorageMediaType | undefined, store: Store, use: (registry: Registry) => Promise<void>): Promise<void> {
-  const registry = createBuiltInRegistry({ store, clock: realClock, log: noLog, random: seededRandom(1), mediaType })
+  const registry = createBuiltInRegistry({ store, clock: realClock, log: noLog, random: seededRandom(1), mediaType, optional })
   const stop = new AbortController()
   const running = registry.cacher.run(stop.signal)
   await registry.cacher.loaded

@@ -123,7 +123,7 @@ test('invalid flags are all reported, and the exit code is 2', { skip }, () => {
   assert.deepEqual(stderr.trim().split('\n'), [
     'error: --data-dir must be specified',
     'error: --secure-port must be between 0 and 65535, 0 for any free one',
-    'error: --service-cluster-ip-range must be a CIDR',
+    'error: --service-cluster-ip-range must be a CIDR, or one of each address family',
     'error: --tls-cert-file and --tls-private-key-file must be specified together',
     'error: --goaway-chance can not be less than 0 or greater than 0.02',
     'hint: skiff apiserver --help lists the flags',

@@ -77,6 +77,18 @@ test('HA-01 three servers are ready behind one endpoint, each work has one leade
   assert.equal(identities.split('\n').length, 3)
 })
 
+test('ARC-01 every check of readiness is ok, and the leases of the scheduler and the controller manager have holders', options, async () => {
+  const checks = (await cluster.must(['get', '--raw', '/readyz?verbose'])).trim().split('\n')
+  assert.equal(checks.pop(), 'readyz check passed')
+  assert.ok(checks.includes('[+]etcd-readiness ok'), checks.join('\n'))
+  assert.deepEqual(
+    checks.filter((line) => !/^\[\+\]\S+ ok$/.test(line)),
+    [],
+  )
+  const holders = ['get', 'leases', '-n', 'kube-system', 'kube-scheduler', 'kube-controller-manager', '-o', 'jsonpath={.items[*].spec.holderIdentity}']
+  assert.equal((await cluster.must(holders)).split(' ').length, 2)
+})
+
 test('HA-01 logs and metrics of simulated nodes are served by every server', options, async () => {
   const found = await status()
   for (const name of names) {
@@ -258,7 +270,7 @@ test('HA-04 a leader that is suspended loses its work to another server, and sta
   await eventually('the loss in its log', 15_000, log, (text) => text.includes('leaderelection lost'))
 })
 
-test('ETC-08 writes are accepted without one member of etcd', options, async () => {
+test('ETC-08 ETC-07 writes are accepted without one member of etcd', options, async () => {
   const found = await wholeAgain()
   kill(found, 'etcd', 'etcd-2')
   const write = async () => (await cluster.kubectl(['create', 'configmap', 'without-member'])).stderr

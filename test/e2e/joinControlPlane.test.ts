@@ -242,6 +242,16 @@ test('HA-01 a machine joins as a control plane, serves the same objects, and kee
   assert.ok(!commands.includes(certificateKey) && !commands.includes(token()))
 })
 
+test('HA-01 the second control plane serves metrics.k8s.io and node.skiff.dev, and says of a node that it does not reach why', options, async () => {
+  const groups = await kubectlOnSecond('api-versions')
+  for (const version of ['metrics.k8s.io/v1beta1', 'node.skiff.dev/v1alpha1']) assert.ok(groups.stdout.split('\n').includes(version), groups.stdout)
+  // The kubelets of simulated nodes listen on the loopback of the first machine.
+  const metrics = await kubectlOnSecond('get', '--raw', '/apis/metrics.k8s.io/v1beta1/nodes')
+  assert.deepEqual([metrics.code, metrics.stderr, (JSON.parse(metrics.stdout) as { items: unknown[] }).items], [0, '', []])
+  const views = await kubectlOnSecond('get', '--raw', '/apis/node.skiff.dev/v1alpha1/podworkers')
+  assert.match(views.stdout, /"error":"[^"]+"/)
+})
+
 test('HA-01 a machine that is a control plane is not joined again', options, async () => {
   const again = await joinOnSecond(...words, '--config-dir', at('etc'))
   assert.deepEqual([again.code, /this machine is a control plane already/.test(again.stderr)], [4, true], again.stderr)

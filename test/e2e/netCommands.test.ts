@@ -140,13 +140,15 @@ test('NET-05 skiff net trace and skiff net route name a route that leads a podâ€
     assert.equal(culprit?.cause, 'route')
     const { stdout } = await cluster.skiff(['net', 'route', first, '--cluster', name])
     assert.match(stdout, new RegExp(`^ +${address.replaceAll('.', '\\.')} +blackhole .*FOREIGN$`, 'm'))
-    assert.match(stdout, /^ +10\.244\.\d\.0\/24 +10\.\S+ +eth0 +present$/m)
+    const [, range = ''] = /^ +(10\.\d+\.\d\.0\/24) +10\.\S+ +eth0 +present$/m.exec(stdout) ?? []
+    const ranges = await cluster.must(['get', 'nodes', '-o', 'jsonpath={.items[*].spec.podCIDR}'])
+    assert.ok(ranges.split(' ').includes(range), stdout)
   } finally {
     await onNode(first, 'ip', 'route', 'del', 'blackhole', address)
   }
 })
 
-test('SVC-06 skiff net service shows endpoints, names and the rules of each node with the connections that took them', options, async () => {
+test('LRN-06 skiff net service shows endpoints, names and the rules of each node with the connections that took them', options, async () => {
   await cluster.must(['exec', 'client', '--', 'wget', '-q', '-O', '-', 'http://web'])
   const { stdout } = await cluster.skiff(['net', 'service', 'web', '--cluster', name, '-o', 'json'])
   const { endpoints, names, nodes } = JSON.parse(stdout)
@@ -187,6 +189,53 @@ test('SVC-13 a tenant sees with skiff net what the tenant may read, and which ri
   assert.match(service_.stdout, /:8080 +yes/)
   assert.match((await cluster.skiff(['net', 'route', '--kubeconfig', file])).stdout, /^routes: not shown: you may not list noderoutes\.node\.skiff\.dev$/m)
 })
+
+/** Pods that real nodes cannot run, and what the answer of `skiff why` begins with. */
+const waiting: readonly (readonly [name: string, spec: object, answer: RegExp])[] = [
+  ['no-image', containerWith({ image: 'localhost:1/none:1' }), /^container app: image localhost:1\/none:1 cannot be pulled: .*connection refused/],
+  ['no-program', containerWith({ command: ['/serve'] }), /^container app cannot be started: .*\/serve/],
+  [
+    'no-directory',
+    {
+      ...containerWith({ volumeMounts: [{ name: 'data', mountPath: '/data' }] }),
+      volumes: [{ name: 'data', hostPath: { path: '/none/here', type: 'Directory' } }],
+    },
+    /^a volume cannot be mounted: volume data: hostPath \/none\/here doesn't exist$/,
+  ],
+  [
+    'no-config',
+    { ...containerWith({ volumeMounts: [{ name: 'conf', mountPath: '/conf' }] }), volumes: [{ name: 'conf', configMap: { name: 'gone' } }] },
+    /^a volume cannot be mounted: volume conf: configmap "gone" not found$/,
+  ],
+  [
+    'no-memory',
+    containerWith({ command: ['sh', '-c', 'x=y; while :; do x=$x$x; done'], resources: { limits: { memory: '16Mi' } } }),
+    /^container app needs more memory than its limit of 16Mi/,
+  ],
+]
+
+function containerWith(more: object): { readonly containers: readonly object[] } {
+  return { containers: [{ name: 'app', image: 'web-app:1.0', ...more }] }
+}
+
+test('X8 skiff why names the cause of pods that a real node cannot run', options, async () => {
+  await applyAll(waiting.map(([podName, spec]) => pod(podName, first, { spec })))
+  for (const [podName, , answer] of waiting) {
+    const { causes } = await eventually(
+      `skiff why to explain ${podName}`,
+      30_000,
+      async () => JSON.parse((await cluster.skiff(['why', `pod/${podName}`, '--cluster', name, '-o', 'json'])).stdout) as Explained,
+      (found) => found.causes.some(({ text }) => answer.test(text)),
+    )
+    assert.match(causes[0]?.text ?? '', answer)
+    assert.notEqual(causes[0]?.next, undefined)
+  }
+  await cluster.must(['delete', 'pod', ...waiting.map(([podName]) => podName), '--wait=false'])
+})
+
+interface Explained {
+  readonly causes: readonly { readonly text: string; readonly next?: string }[]
+}
 
 test('SVC-06 skiff net trace names the proxy, whose rules are gone', options, async () => {
   await onNode(first, 'nft', 'delete', 'table', 'ip', 'kube-proxy')

@@ -100,6 +100,47 @@ test('ETC-08 writes are accepted without the leader, which the supervisor starts
   )
 })
 
+test('ARC-03 only the API server and the members hold connections to the members', options, async () => {
+  const found = await status()
+  const ports = found.etcd.map(({ url }) => new URL(url).port)
+  const lines = execFileSync('ss', ['-Htnp', 'state', 'established', `( ${ports.map((port) => `dport = :${port}`).join(' or ')} )`], { encoding: 'utf8' })
+  const pids = new Set([...lines.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid)))
+  assert.ok(pids.size > 0, lines)
+  const allowed = found.pids.filter(({ role }) => role === 'etcd' || role === 'server').map(({ pid }) => pid)
+  assert.deepEqual(
+    [...pids].filter((pid) => !allowed.includes(pid)),
+    [],
+  )
+})
+
+test(
+  'ARC-08 ETC-21 ETC-23 without a quorum a write fails in bounded time and /readyz names etcd, one member still answers serializable reads, and with it writes succeed',
+  options,
+  async () => {
+    const found = await status()
+    const suspended = ['etcd-2', 'etcd-3'].map((name) => pidOf(found, name))
+    const url = found.etcd[0]?.url ?? ''
+    const read = (consistency: string) =>
+      etcdctl(url, '--command-timeout=5s', 'get', '/registry/configmaps/default/second', '--keys-only', `--consistency=${consistency}`)
+    for (const pid of suspended) process.kill(pid, 'SIGSTOP')
+    try {
+      const started = performance.now()
+      const refused = await cluster.kubectl(['create', 'configmap', 'third'], 90_000)
+      assert.equal(refused.code, 1)
+      assert.match(refused.stderr, /^error: failed to create configmap: (Timeout|etcdserver: |the server|rpc error|.*unavailable)/i)
+      assert.ok(performance.now() - started < 75_000)
+      assert.throws(() => read('l'))
+      assert.match(read('s').toString(), /second/)
+      const readyz = await cluster.kubectl(['get', '--raw', '/readyz?verbose'])
+      assert.match(readyz.stderr + readyz.stdout, /\[-\]etcd failed/)
+    } finally {
+      for (const pid of suspended) process.kill(pid, 'SIGCONT')
+    }
+    const write = async () => (await cluster.kubectl(['create', 'configmap', 'third'])).stderr
+    await eventually('a write', 60_000, write, (stderr) => stderr === '' || /already exists/.test(stderr))
+  },
+)
+
 test('ETC-09 a member is added, another one removed with its data, and the objects are there', options, async () => {
   assert.equal((await cluster.skiff(['etcd', 'member', 'add', '-q'])).stdout, 'etcd-4\n')
   const removed = await cluster.skiff(['etcd', 'member', 'remove', 'etcd-1', '-q'])

@@ -1,5 +1,5 @@
 /**
- * Every proxy mode against the real kernel, for each address family, in network namespaces of their own: addresses on the loopback interface stand for
+ * Every mode with rules in the kernel against the real one, for each address family, in network namespaces of their own: addresses on the loopback interface stand for
  * pods, and a small program in the namespace serves and asks. Needs root and the mode's programs; removes what it made.
  */
 import assert from 'node:assert/strict'
@@ -16,7 +16,7 @@ import { createExec, type Exec } from '../../src/host/exec.ts'
 import { inNetworkNamespace } from '../../src/host/netns.ts'
 import { addressRule } from '../../src/proxy/externalAddresses.ts'
 import { buildModel, type Family, type FamilyModel, type ServiceRule } from '../../src/proxy/model.ts'
-import { proxyModes } from '../../src/proxy/modes/index.ts'
+import { kernelModes } from '../../src/proxy/modes/index.ts'
 import { iptables } from '../../src/proxy/modes/iptables.ts'
 import type { ProxyMode } from '../../src/proxy/modes/mode.ts'
 import { nftables } from '../../src/proxy/modes/nftables.ts'
@@ -195,7 +195,7 @@ function makeNamespaces(namespace: string, clientNamespace: string, plan: Plan):
   execFileSync('nsenter', [`--net=/run/netns/${namespace}`, 'sh', '-c', settings])
 }
 
-for (const mode of proxyModes) {
+for (const mode of kernelModes) {
   for (const plan of plans) {
     const world = await prepareWorld(mode, plan)
     testReach(world)

@@ -12,6 +12,7 @@ import { inNetworkNamespace } from '../../src/host/netns.ts'
 import type { Route } from '../../src/network/podNetwork.ts'
 import { routeModes } from '../../src/network/routes/index.ts'
 import type { WantedRoutes } from '../../src/network/routes/routeMode.ts'
+import { vxlan } from '../../src/network/routes/vxlan.ts'
 import { realClock } from '../../src/testing/realClock.ts'
 import { until } from '../support/until.ts'
 
@@ -40,14 +41,12 @@ after(() => {
   if (!obstacle) for (const name of nodes) execFileSync('ip', ['netns', 'del', name])
 })
 
+const ownRanges = (i: number): Route[] => [
+  { cidr: `10.244.${i + 1}.0/24`, via: `10.88.0.1${i + 1}` },
+  { cidr: `fd01:0:0:${i + 1}::/64`, via: `fd00::1${i + 1}` },
+]
 /** The routes of a node to the others. */
-const routesOf = (self: number): Route[] =>
-  [0, 1, 2]
-    .filter((i) => i !== self)
-    .flatMap((i) => [
-      { cidr: `10.244.${i + 1}.0/24`, via: `10.88.0.1${i + 1}` },
-      { cidr: `fd01:0:0:${i + 1}::/64`, via: `fd00::1${i + 1}` },
-    ])
+const routesOf = (self: number): Route[] => [0, 1, 2].filter((i) => i !== self).flatMap(ownRanges)
 
 /** Nothing listens: a refusal is the other node's answer. */
 const clientProgram = `
@@ -74,7 +73,7 @@ for (const mode of routeModes) {
         await changes.wait(signal)
         signal.throwIfAborted()
       }
-      return mode.run({ clock: realClock, log: noLog, exec }, { next, newest: () => routesOf(i) }, stop.signal)
+      return mode.run({ clock: realClock, log: noLog, exec }, { next, newest: () => routesOf(i), own: () => ownRanges(i) }, stop.signal)
     })
     await until('the nodes reach each other', async () => (await reaches(1, 2)).every(Boolean) && (await reaches(0, 2)).every(Boolean))
     stop.abort()
@@ -84,3 +83,38 @@ for (const mode of routeModes) {
     assert.deepEqual(await reaches(1, 2), [false, false])
   })
 }
+
+/** A router that knows no range of pods lies between two nodes. */
+test('NET-05 vxlan leads packets between the pods of nodes on two links', { skip: obstacle }, async () => {
+  const places = ['router', 'left', 'right'].map((name) => `${link}-${name}`)
+  const [router = '', ...ends] = places
+  const batch = (name: string, lines: string[]) => execFileSync('ip', ['-n', name, '-batch', '-'], { input: `${lines.join('\n')}\n` })
+  for (const name of places) execFileSync('ip', ['netns', 'add', name])
+  try {
+    execFileSync('nsenter', [`--net=/run/netns/${router}`, 'sh', '-c', 'echo 1 >/proc/sys/net/ipv4/ip_forward'])
+    const ranges = ends.map((_, i): Route => ({ cidr: `10.244.${i + 1}.0/24`, via: `10.88.${i + 1}.10` }))
+    ends.forEach((name, i) => {
+      batch(router, [`link add v${i} type veth peer name eth0 netns ${name}`, `addr add 10.88.${i + 1}.1/24 dev v${i}`, `link set v${i} up`])
+      const own = [`addr add 10.88.${i + 1}.10/24 dev eth0`, 'link set eth0 up', `route add default via 10.88.${i + 1}.1`]
+      batch(name, ['link set lo up', ...own, `addr add 10.244.${i + 1}.1/32 dev lo`])
+    })
+    const stop = new AbortController()
+    const endExecs = ends.map((name) => createExec(inNetworkNamespace(name)))
+    const running = endExecs.map((exec, i) => {
+      const changes = createWakeUp()
+      changes.ring()
+      const next: WantedRoutes['next'] = async (signal) => {
+        await changes.wait(signal)
+        signal.throwIfAborted()
+      }
+      const wanted = { next, newest: () => ranges.filter((_, other) => other !== i), own: () => ranges.slice(i, i + 1) }
+      return vxlan.run({ clock: realClock, log: noLog, exec }, wanted, stop.signal)
+    })
+    const answer = async () => (await endExecs[0]?.run(process.execPath, ['-e', clientProgram, '10.244.2.1', '10.244.1.1']))?.stdout.trim()
+    await until('the pods reach each other', async () => (await answer()) === 'ECONNREFUSED')
+    stop.abort()
+    await Promise.all(running)
+  } finally {
+    for (const name of places) execFileSync('ip', ['netns', 'del', name])
+  }
+})

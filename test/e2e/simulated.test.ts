@@ -1,7 +1,10 @@
 /** A hundred simulated nodes in one process, without root or containerd: pods spread over them, run, move and go. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { after, before, test } from 'node:test'
+import type { LoadReport } from '#cli/load/loadReport'
 import { eventually, LocalCluster, obstacleToCluster } from './support/localCluster.ts'
 import { webManifests } from './support/webImage.ts'
 
@@ -58,6 +61,29 @@ test('CTL-04 set image, rollout and undo', options, async () => {
   await cluster.must(['rollout', 'status', 'deployment/web-app', '--timeout=60s'])
 })
 
+test('ARC-13 simulate load fills the cluster, changes it, lets nodes fail, reports percentiles, and leaves nothing', options, async () => {
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-load-')), 'load.yaml')
+  fs.writeFileSync(
+    file,
+    'namespaces: 2\ndeployments: [{ count: 5, replicas: 10 }]\nchurn: { for: 4s, scale: 1/s, deletePod: 5/s, nodeFlap: 1/s, nodeDown: 2s }\n',
+  )
+  const { code, stdout, stderr } = await cluster.skiff(['simulate', 'load', file, '--name', 'e2e-sim', '-o', 'json'])
+  fs.rmSync(path.dirname(file), { recursive: true })
+  assert.equal(code, 0, stderr)
+  const report = JSON.parse(stdout) as LoadReport
+  assert.deepEqual([report.fill.pods, report.fill.ready, report.failures], [50, 50, []])
+  assert.ok((report.churn?.operations.nodeFlap ?? 0) >= 3, stdout)
+  const reasons = await cluster.must(['get', 'events', '-A', '--field-selector', 'involvedObject.kind=Node,reason=NodeNotReady', '-o', 'name'])
+  assert.notEqual(reasons, '', 'nodes were reported as not ready')
+  await eventually(
+    'all nodes are ready again',
+    30_000,
+    () => cluster.must(['get', 'nodes', '--no-headers']),
+    (text) => !text.includes('NotReady'),
+  )
+  assert.equal(await cluster.must(['get', 'namespaces', '-l', 'skiff.dev/load', '-o', 'name']), '')
+})
+
 test('KUB-25 a simulated pod answers logs and exec', options, async () => {
   const pod = (await cluster.must(['get', 'pods', '-l', 'app=web', '-o', 'name'])).split('\n')[0] ?? ''
   const logs = await cluster.kubectl(['logs', pod])
@@ -65,6 +91,38 @@ test('KUB-25 a simulated pod answers logs and exec', options, async () => {
   const exec = await cluster.kubectl(['exec', pod, '--', 'true'])
   assert.equal(exec.code, 126, exec.stderr)
   assert.match(exec.stderr, /true: not run, container .* is simulated/)
+})
+
+test('ARC-13 API-29 a request through the proxy of a node is answered by the kubelet of that node, though all share a port', options, async () => {
+  const [first, second] = (await cluster.must(['get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[*].spec.nodeName}'])).split(' ')
+  for (const node of [first, second]) {
+    const { items } = JSON.parse(await cluster.must(['get', '--raw', `/api/v1/nodes/${node}/proxy/pods`])) as { items: { spec: { nodeName: string } }[] }
+    assert.ok(items.length > 0)
+    assert.deepEqual(
+      items.filter(({ spec }) => spec.nodeName !== node),
+      [],
+    )
+  }
+})
+
+test('ARC-13 simulated nodes are added to a running cluster from a template, and removed', options, async () => {
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-like-')), 'node.yaml')
+  fs.writeFileSync(file, 'kind: Node\nmetadata: {name: "late-{n}", labels: {zone: "z-{a,b}"}}\nstatus: {capacity: {cpu: 4}}\n')
+  const added = await cluster.skiff(['nodes', 'add', 'e2e-sim', '--simulated', '4', '--like', file, '-q'])
+  assert.equal(added.code, 0, added.stderr)
+  const late = await cluster.must([
+    'get',
+    'nodes',
+    '-l',
+    'zone',
+    '-o',
+    'jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.zone} {.status.capacity.cpu};{end}',
+  ])
+  assert.equal(late, 'late-101 z-a 4;late-102 z-b 4;late-103 z-a 4;late-104 z-b 4;')
+  const removed = await cluster.skiff(['nodes', 'remove', 'e2e-sim', '--simulated', '4', '-q'])
+  assert.equal(removed.code, 0, removed.stderr)
+  assert.equal(await cluster.must(['get', 'nodes', '-l', 'zone', '-o', 'name']), '')
+  fs.rmSync(path.dirname(file), { recursive: true })
 })
 
 test('STO-06 a claim of the default class is bound to a volume on the node of its pod', options, async () => {

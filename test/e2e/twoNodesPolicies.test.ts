@@ -3,6 +3,8 @@
  * first instruction on, while the agent is away, and until the policy is deleted. Real containerd, real kernel, real kubectl.
  */
 import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { eventually, hostTraces, LocalCluster, newTraces, obstacleToCluster } from './support/localCluster.ts'
 import { writeWebImage } from './support/webImage.ts'
@@ -185,6 +187,80 @@ test('NPO-02 the rules stay in force while the agent of a node is away and when 
   dialing.end()
   assert.deepEqual(await resultOf(across.slice(0, 4)), all(across.slice(0, 4), false))
 })
+
+test('ARC-14 a tenant sees the own namespace alone, reaches no pod of another, and gets no more than the quota', options, async () => {
+  await cluster.must(['create', 'rolebinding', 'tenant', '-n', 'tenant-a', '--clusterrole=edit', '--user=alice'])
+  const asAlice = (...words: string[]) => cluster.kubectl(['--as=alice', ...words])
+  assert.match((await asAlice('get', 'pods', '-n', 'tenant-a', '-o', 'name')).stdout, /pod\/server-1/)
+  for (const words of [
+    ['get', 'pods', '-n', 'tenant-b'],
+    ['get', 'namespaces'],
+    ['get', 'secrets', '-A'],
+    ['exec', '-n', 'tenant-b', 'server-1', '--', 'true'],
+  ])
+    assert.match((await asAlice(...words)).stderr, /Forbidden/, words.join(' '))
+  assert.deepEqual(await resultOf(across), all(across, false))
+  // A quota counts pods that have not ended.
+  const unfinished = '--field-selector=status.phase!=Succeeded,status.phase!=Failed'
+  const count = (await cluster.must(['get', 'pods', '-n', 'tenant-a', unfinished, '-o', 'name'])).split('\n').length
+  await cluster.must(['create', 'quota', 'tenant', '-n', 'tenant-a', `--hard=pods=${count}`])
+  await eventually(
+    'the quota to be counted',
+    10_000,
+    () => cluster.must(['get', 'quota', 'tenant', '-n', 'tenant-a', '-o', 'jsonpath={.status.used.pods}']),
+    (text) => text === String(count),
+  )
+  const { stderr } = await asAlice('run', 'extra', '-n', 'tenant-a', '--image=web-app:1.0')
+  assert.match(stderr, /exceeded quota: tenant/)
+  assert.match((await asAlice('delete', 'quota', 'tenant', '-n', 'tenant-a')).stderr, /Forbidden/)
+  await cluster.must(['delete', 'quota', 'tenant', '-n', 'tenant-a'])
+})
+
+test(
+  'SDR-03 a tenant cannot leave the isolation: no host network or privileged pod, no policy or label of the namespace is the tenant’s to change',
+  options,
+  async () => {
+    await cluster.must(['label', 'namespace', 'tenant-a', 'pod-security.kubernetes.io/enforce=baseline'])
+    const asAlice = async (object: object) => {
+      const { stderr } = await cluster.kubectl(['create', '--as=alice', '-f', await written(object)])
+      return stderr
+    }
+    const written = async (object: object) => {
+      const file = path.join(cluster.dir, 'object.json')
+      fs.writeFileSync(file, JSON.stringify(object))
+      return file
+    }
+    assert.match(await asAlice(pod('tenant-a', 'on-host', undefined, serve, { hostNetwork: true })), /violates PodSecurity "baseline:latest": host namespaces/)
+    assert.match(
+      await asAlice(pod('tenant-a', 'disk', undefined, serve, { volumes: [{ name: 'v', hostPath: { path: '/' } }] })),
+      /violates PodSecurity.*hostPath/,
+    )
+    for (const words of [
+      ['label', 'namespace', 'tenant-a', 'pod-security.kubernetes.io/enforce-'],
+      ['get', 'nodes'],
+      ['get', 'networkpolicies', '-n', 'tenant-b'],
+      ['patch', 'node', nodeNames[0] ?? '', '-p', '{}'],
+    ])
+      assert.match((await cluster.kubectl([...words, '--as=alice'])).stderr, /Forbidden/, words.join(' '))
+    // An edit role may write policies of its own namespace: those add to what is allowed there, and open no other namespace's pods.
+    const open = {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: { name: 'open', namespace: 'tenant-a' },
+      spec: { podSelector: {}, egress: [{}] },
+    }
+    assert.equal(await asAlice({ ...open, spec: { ...open.spec, policyTypes: ['Egress'] } }), '')
+    await applyAll([{ ...denyCrossNamespace, metadata: { name: 'deny-cross-namespace', namespace: 'tenant-b' } }])
+    await eventually(
+      'tenant-b to be closed for tenant-a',
+      10_000,
+      () => resultOf([['tenant-a/server-1', 'tenant-b/server-1'] as const]),
+      ([found]) => found === false,
+    )
+    await cluster.must(['delete', 'networkpolicy', '-n', 'tenant-b', 'deny-cross-namespace'])
+    await cluster.must(['delete', 'networkpolicy', '-n', 'tenant-a', 'open'])
+  },
+)
 
 test('NPO-02 after the policy is deleted, the namespaces reach each other again', options, async () => {
   await cluster.must(['delete', 'networkpolicy', '-n', 'tenant-a', 'deny-cross-namespace'])

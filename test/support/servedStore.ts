@@ -19,13 +19,15 @@ export interface ServedStore {
   close(): Promise<void>
 }
 
-/** @param given the folder of a store that is there; a new one otherwise */
-export async function serveStore(kind: 'file' | 'memory' = 'file', given?: string): Promise<ServedStore> {
+/** @param given the folder of a store that is there; a new one otherwise @param quotaBytes of a file; 0: no limit */
+export async function serveStore(kind: 'file' | 'memory' = 'file', given?: string, quotaBytes = 0): Promise<ServedStore> {
   const folder = given ?? (await mkdtemp(join(tmpdir(), 'skiff-store-')))
   const store =
-    kind === 'file' ? await openLmdbStore({ path: join(folder, 'data.mdb'), clock: realClock, log: noLog }) : createMemoryStore({ clock: realClock })
+    kind === 'file'
+      ? await openLmdbStore({ path: join(folder, 'data.mdb'), clock: realClock, log: noLog, ...(quotaBytes > 0 ? { quotaBytes } : {}) })
+      : createMemoryStore({ clock: realClock })
   const ids = { name: 'test', clientUrls: ['http://test'], memberId: 1, clusterId: 2 }
-  const limits = { maxOperations: 128, maxRequestBytes: 1536 * 1024, quotaBytes: 0, progressNotifyMs: 600_000 }
+  const limits = { maxOperations: 128, maxRequestBytes: 1536 * 1024, quotaBytes, progressNotifyMs: 600_000 }
   const auth = { passwords: passwordThread(4), tokenTtlMs: 300_000, namesInCertificates: false }
   const { services } = etcdServices({ store, clock: realClock, ...ids, ...limits, ...auth, temporaryFolder: folder })
   const documents = () => ({ status: 200, contentType: 'application/json', body: '{"health":"true","reason":""}' })

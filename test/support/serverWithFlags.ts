@@ -4,7 +4,14 @@ import { type Logger, noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
 import { seededRandom } from '#base/random'
 import { createConfigFile } from '#main/apiserver/configFile'
-import { authoritiesFromOptions, configFromOptions, depsFromOptions, encryptionFromOptions, signerFromOptions } from '#main/apiserver/fromOptions'
+import {
+  authoritiesFromOptions,
+  configFromOptions,
+  depsFromOptions,
+  encryptionFromOptions,
+  registryConfigOf,
+  signerFromOptions,
+} from '#main/apiserver/fromOptions'
 import { serverOptions } from '#main/apiserver/options/index'
 import { startTestApiServer, type TestApiServer, type TestApiServerOptions } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
@@ -19,6 +26,7 @@ export async function startServerWithFlags(flags: readonly string[], more: TestA
   const externalSigner = await signerFromOptions(options, { clock, log: noLog, metrics: more.metrics ?? noMetrics })
   return startTestApiServer({
     ...more,
+    optional: registryConfigOf(options, '').optional,
     encryption,
     authorities: authoritiesFromOptions(options),
     deps: (registry) => ({

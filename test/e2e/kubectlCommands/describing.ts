@@ -92,6 +92,8 @@ const described: readonly [what: string, want: readonly RegExp[], since?: number
   ['servicerules.node.skiff.dev e2e-commands-sim-1', [/Kind: +ServiceRules/, /Note: +name a Service/]],
   ['noderoutes.node.skiff.dev e2e-commands-sim-1', [/Kind: +NodeRoutes/, /Note: +a simulated node has no network/]],
   ['networkprobes.node.skiff.dev e2e-commands-sim-1', [/Kind: +NetworkProbes/, /Note: +a simulated node has no network/]],
+  ['nodecalls.node.skiff.dev e2e-commands-sim-1', [/Kind: +NodeCalls/, /Note: +\S/]],
+  ['podtraces.node.skiff.dev e2e-commands-sim-1', [/Kind: +PodTraces/, /Note: +\S/]],
   ['volumeattributesclasses.storage.k8s.io describing', [/Driver ?Name: +describing\.example/], 34],
 ]
 

@@ -94,9 +94,10 @@ export const rollouts: Family = {
     fails('scale deployment nobody --replicas=2', /deployments\.apps "nobody" not found/),
 
     says('autoscale deployment web --min=1 --max=5 --cpu-percent=80', 'horizontalpodautoscaler.autoscaling/web autoscaled'),
+    // Before the autoscaler's first sync, 15 s later.
+    says('get hpa', /NAME +REFERENCE +TARGETS +MINPODS +MAXPODS +REPLICAS +AGE\nweb +Deployment\/web +(cpu: )?<unknown>\/80% +1 +5 +0 /),
     fails('autoscale deployment web --max=5', /horizontalpodautoscalers\.autoscaling "web" already exists/, { before: 35 }),
     fails('autoscale deployment web --max=5', /failed to create autoscaling\/v2 HPA/, { since: 35 }),
-    says('get hpa', /NAME +REFERENCE +TARGETS +MINPODS +MAXPODS +REPLICAS +AGE\nweb +Deployment\/web +(cpu: )?<unknown>\/80% +1 +5 +0 /),
     says('get hpa web -o yaml', [/apiVersion: autoscaling\/v/, /minReplicas: 1/]),
   ],
 }

@@ -187,7 +187,8 @@ export async function eventually<T>(what: string, timeoutMs: number, ask: () => 
 
 /**
  * What a cluster could leave on the host: links, namespaces, tables, mounts, cgroups and processes. Things of other programs, and of clusters that
- * were not started below this test run, are left out. The test runner marks its processes with SKIFF_TEST_RUN.
+ * were not started below this test process, are left out. The test runner marks its processes with SKIFF_TEST_RUN: the run, and in a test process its
+ * job too.
  */
 export function hostTraces(): Record<string, string[]> {
   const processes = skiffProcesses()

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
 import { test } from 'node:test'
-import { createTcpForwarding } from '#main/layouts/tcpForwarding'
+import { createTcpForwarding } from '#host/forwarding/tcpForwarding'
 import { createRealClock } from '#main/realClock'
 
 async function listening(server: net.Server, host: string): Promise<number> {

@@ -65,7 +65,7 @@ bothTransports({
     assert.equal(Object.hasOwn(freed.metadata, 'finalizers'), false)
   },
 
-  async 'API-03 a write against an older state is refused, and one that changes nothing keeps the resourceVersion'({ client, namespace }: Case) {
+  async 'API-03 ARC-11 a write against an older state is refused, and one that changes nothing keeps the resourceVersion'({ client, namespace }: Case) {
     const first = await client.of(configMaps).create(map(namespace, 'm', { a: '1' }))
     const second = await client.of(configMaps).update({ ...first, data: { a: '2' } } as ConfigMap)
     const error = await refused(client.of(configMaps).update({ ...first, data: { a: '3' } } as ConfigMap))

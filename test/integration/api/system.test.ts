@@ -12,7 +12,7 @@ import { until } from '../../support/until.ts'
 const names = (list: { readonly items: readonly { readonly metadata: { readonly name?: string | undefined } }[] }) =>
   list.items.map((item) => item.metadata.name)
 
-test('a fresh cluster has its namespaces, priority classes, service range', async () => {
+test('EXP-01 a fresh cluster has its namespaces, priority classes and service range', async () => {
   const api = await startTestApiServer()
   assert.deepEqual(names(await api.client.of(namespaces).list()), ['default', 'kube-node-lease', 'kube-public', 'kube-system'])
   assert.deepEqual(names(await api.client.of(priorityClasses).list()), ['system-cluster-critical', 'system-node-critical'])
@@ -29,7 +29,7 @@ test('API-30 the kubernetes service is the first address of the range and leads 
   await api.close()
 })
 
-test('every cluster IP has an IPAddress object that names its service', async () => {
+test('SVC-01 every cluster IP has an IPAddress object that names its service', async () => {
   const api = await startTestApiServer()
   const made = await api.client.of(services).create({ metadata: { namespace: 'default', name: 's' }, spec: { ports: [{ port: 80 }] } })
   const ip = made.spec?.clusterIP ?? ''
@@ -41,7 +41,7 @@ test('every cluster IP has an IPAddress object that names its service', async ()
   await api.close()
 })
 
-test('a server that starts over the same store finds everything again, and gives no address twice', async () => {
+test('ETC-10 a server that starts over the same store finds everything again, and gives no address twice', async () => {
   const clock = realClock
   const kept = createMemoryStore({ clock })
   const store = lastingStore(kept)
@@ -123,16 +123,19 @@ test('API-32 /metrics/slis tells how each health check went, by the endpoint tha
   await api.close()
 })
 
-test('API-32 /debug/pprof serves profiles while others are answered, unless it is turned off', async () => {
-  const api = await startTestApiServer()
+test('OBS-16 API-32 /debug/pprof serves profiles in pprof’s form and V8’s while others are answered, unless it is turned off', async () => {
+  const api = await startServerWithFlags([])
   const get = async (path: string, query: Readonly<Record<string, string>> = {}) => (await api.client.transport.request({ method: 'GET', path, query })).body
-  assert.match(String(await get('/debug/pprof/')), /\/debug\/pprof\/profile.*\n\/debug\/pprof\/heap/)
-  const profile = get('/debug/pprof/profile', { seconds: '1' }) as Promise<{ nodes: unknown[]; samples: unknown[] }>
+  assert.match(String(await get('/debug/pprof/')), /\/debug\/pprof\/profile.*\n\/debug\/pprof\/heap.*\n\/debug\/pprof\/goroutine/)
+  const profile = get('/debug/pprof/profile', { seconds: '1', format: 'v8' }) as Promise<{ nodes: unknown[]; samples: unknown[] }>
   await assert.rejects(get('/debug/pprof/profile', { seconds: '1' }), /Could not enable profile profiling: it is already in use/)
   assert.equal(String(await get('/livez')), 'ok')
-  const heap = (await get('/debug/pprof/heap', { seconds: '1' })) as { head: object }
+  const heap = (await get('/debug/pprof/heap', { seconds: '1', format: 'v8' })) as { head: object }
   assert.ok((await profile).nodes.length > 0 && (await profile).samples.length > 0 && 'callFrame' in heap.head)
-  await assert.rejects(get('/debug/pprof/goroutine'), { code: 404 })
+  assert.match(String(await get('/debug/pprof/goroutine', { debug: '1' })), /^goroutine profile: total \d+\n/)
+  assert.ok(String(await get('/debug/pprof/cmdline')).startsWith(process.argv[0] as string))
+  await assert.rejects(get('/debug/pprof/trace'), { code: 501 })
+  await assert.rejects(get('/debug/pprof/mutex'), { code: 404 })
   await api.close()
   const off = await startServerWithFlags(['--profiling=false'])
   for (const path of ['/debug/pprof', '/debug/pprof/', '/debug/pprof/profile']) {

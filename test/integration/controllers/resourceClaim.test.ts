@@ -9,7 +9,7 @@ const namespace = 'default'
 const devices = { requests: [{ name: 'r', exactly: { deviceClassName: 'gpu' } }] }
 const containers = [{ name: 'c', image: 'a' }]
 
-test('SCH-20 CTL-22 a claim is made from its template for a pod, reserved, released with the pod, and deleted when it was made for it', async () => {
+test('ARC-19 SCH-20 CTL-22 a claim is made from its template for a pod, reserved, released with the pod, and deleted when it was made for it', async () => {
   const cluster = await startTestCluster({ podsRun: false })
   const { client } = cluster
   try {

@@ -21,7 +21,7 @@ const gone = (get: () => Promise<unknown>) =>
     ),
   )
 
-test('STO-05 CTL-15 a claim gets its finalizer and goes only after the pod that uses it', async () => {
+test('STO-05 STO-18 CTL-15 a claim gets its finalizer and goes only after the pod that uses it', async () => {
   const claims = cluster.client.of(persistentVolumeClaims)
   const get = () => claims.get({ namespace, name: 'data' })
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
@@ -40,7 +40,7 @@ test('STO-05 CTL-15 a claim gets its finalizer and goes only after the pod that 
   assert.deepEqual(cluster.complaints, [])
 })
 
-test('STO-05 CTL-15 a volume gets its finalizer and goes only when it is not bound', async () => {
+test('STO-05 STO-18 CTL-15 a volume gets its finalizer and goes only when it is not bound', async () => {
   const volumes = cluster.client.of(persistentVolumes)
   const create = (name: string) =>
     volumes.create({ metadata: { name }, spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/x' } } })
@@ -59,7 +59,7 @@ test('STO-05 CTL-15 a volume gets its finalizer and goes only when it is not bou
   await gone(() => volumes.get({ name: 'bound' }))
 })
 
-test('STO-05 CTL-15 an attributes class goes only when no claim names it', async () => {
+test('STO-05 STO-18 CTL-15 an attributes class goes only when no claim names it', async () => {
   const classes = cluster.client.of(volumeAttributesClasses)
   const get = () => classes.get({ name: 'fast' })
   await classes.create({ metadata: { name: 'fast' }, driverName: 'a.example.com', parameters: { iops: '1' } })

@@ -2,63 +2,30 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http from 'node:http'
-import net from 'node:net'
 import { after, before, test } from 'node:test'
 import tls from 'node:tls'
-import { noLog } from '#base/log'
-import { noMetrics } from '#base/metrics'
-import { seededRandom } from '#base/random'
-import { endpointSlices, events, ingressClasses, ingresses, namespaces, nodes, secrets } from '#client/builtIn'
-import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
-import { createIngress, ingressPlace } from '#ingress/ingress'
-import { ingressUser } from '#main/layouts/ingress/ingressConfig'
+import { endpointSlices, events, ingressClasses, ingresses, namespaces, secrets } from '#client/builtIn'
+import { ingressPlace } from '#ingress/place'
 import { ensureIngressObjects, removeIngressObjects } from '#main/layouts/ingress/ingressObjects'
 import { realClock as clock } from '#testing/realClock'
 import { testCertificates } from '#testing/testCertificates'
-import { eventually, startTestCluster, type TestCluster } from '../controllers/cluster.ts'
+import { eventually, type TestCluster } from '../controllers/cluster.ts'
+import { host } from './fixture.ts'
+import { type RunningIngress, startIngress } from './runningIngress.ts'
 
-const host = '127.0.0.1'
 const namespace = 'default'
 let cluster: TestCluster
-let running: Promise<unknown>
-const stop = new AbortController()
-const complaints: string[] = []
-let ports: { http: number; https: number }
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, host)
-  await once(server, 'listening')
-  const { port } = server.address() as net.AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
+let ingress: RunningIngress
+let ports: RunningIngress['ports']
 
 before(async () => {
-  cluster = await startTestCluster({ admission: true, podsRun: false })
-  await cluster.client.of(nodes).create({ metadata: { name: 'n1' }, spec: {} })
-  const status = { conditions: [{ type: 'Ready', status: 'True' }], addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] }
-  await cluster.client.of(nodes).patch({ name: 'n1' }, 'strategic', { status }, { subresource: 'status' })
-  await ensureIngressObjects(cluster.client, stop.signal)
-  const client = cluster.api.clientAs({ name: ingressUser, groups: ['system:authenticated'] })
-  const deps = {
-    clock,
-    random: seededRandom(3),
-    metrics: noMetrics,
-    log: { ...noLog, error: (error: unknown, message: string) => void complaints.push(`${message}: ${error}`) },
-  }
-  const informers = createSharedInformerFactory(client, deps)
-  ports = { http: await freePort(), https: await freePort() }
-  const config = { nodeName: 'n1', nodeAddress: '192.0.2.1', listenOn: host, httpPort: ports.http, httpsPort: ports.https }
-  const ingress = createIngress({ client, informers, ...deps }, { ...config, defaultCertificate: await testCertificates('CN=default') })
-  running = Promise.all([ingress.run(stop.signal), informers.run(stop.signal)])
+  ingress = await startIngress()
+  cluster = ingress.cluster
+  ports = ingress.ports
 })
 
 after(async () => {
-  stop.abort(new Error('the test is over'))
-  await running
-  await cluster.close()
-  assert.deepEqual(complaints, [])
+  await ingress.close()
 })
 
 async function statusOf(name: string, path = '/'): Promise<number> {
@@ -141,13 +108,12 @@ test('ING-02 a certificate is that of its Secret as soon as it can be used; unti
 test('ING-01 without its class nothing is routed, and with it everything is again', async () => {
   await cluster.client.of(ingressClasses).delete({ name: 'skiff' })
   await eventually(async () => (await statusOf('a.test')) === 404)
-  await ensureIngressObjects(cluster.client, new AbortController().signal)
+  await ensureIngressObjects(cluster.client, clock, new AbortController().signal)
   await eventually(async () => (await statusOf('a.test')) === routed)
 })
 
 test('ING-01 turning the ingress off removes its class, its namespace and the addresses of Ingresses', async () => {
-  stop.abort(new Error('turned off'))
-  await running
+  await ingress.stop()
   assert.equal(await statusOf('a.test'), 0)
   await removeIngressObjects(cluster.client, new AbortController().signal)
   assert.deepEqual((await cluster.client.of(ingressClasses).list()).items, [])

@@ -6,6 +6,7 @@ import net from 'node:net'
 import type tls from 'node:tls'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
+import type { Asked, Route } from '#ingress/model/route'
 import { Backend } from '#ingress/proxy/backend'
 import type { ProxyLimits } from '#ingress/proxy/config'
 import { type RunningProxy, startProxy } from '#ingress/proxy/proxy'
@@ -13,7 +14,7 @@ import { realClock as clock } from '#testing/realClock'
 import { testCertificates } from '#testing/testCertificates'
 
 export const host = '127.0.0.1'
-const route = { ingress: 'd/i', backend: { service: 'd/s', port: 80 } }
+const ingressRoute = { backend: { service: 'd/s', port: 80 } }
 
 /** Called after the tests. */
 export const ends: (() => unknown)[] = []
@@ -47,11 +48,11 @@ interface Fixture {
   readonly contexts: Map<string, tls.SecureContext>
 }
 
-export async function proxyTo(ports: readonly number[], limits: Partial<ProxyLimits> = {}): Promise<Fixture> {
+export async function proxyTo(ports: readonly number[], limits: Partial<ProxyLimits> = {}, route: Route = ingressRoute): Promise<Fixture> {
   const backend = new Backend(clock)
   backend.setEndpoints(ports.map((port) => ({ ip: host, port })))
   const contexts = new Map<string, tls.SecureContext>()
-  const router = { route: (name: string) => (name === 'unknown.test' ? undefined : route), backendOf: () => backend }
+  const router = { route: ({ host: name }: Asked) => (name === 'unknown.test' ? 404 : route), backendOf: () => backend }
   certificate ??= testCertificates('CN=default')
   const proxy = await startProxy(
     { router, clock, log: noLog, metrics: noMetrics },

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { runCsiHostPath } from '#main/layouts/csiHostPath'
+import { runCsiHostPath } from '#main/layouts/csiHostPath/csiHostPath'
 import { until } from '../../support/until.ts'
 
 const root = mkdtempSync(path.join(os.tmpdir(), 'csi-'))

@@ -9,8 +9,9 @@ import type { Client } from '#client/client'
 import { type KubeletConfig, kubeletConfig } from '#kubelet/core/config'
 import type { KubeletView } from '#kubelet/core/kubeletView'
 import { apiAuth, attributesOf, authDefaults, type KubeletAuth, type KubeletAuthSettings } from '#kubelet/server/auth'
-import { createKubeletServer, createReadOnlyServer } from '#kubelet/server/kubeletServer'
+import { createKubeletServer, createReadOnlyServer, handlersOf } from '#kubelet/server/kubeletServer'
 import { createStreamMetrics } from '#kubelet/server/requestMetrics'
+import { createSharedKubeletServer } from '#kubelet/server/sharedKubeletServer'
 import { createAuthority, issueCertificate, type KeyPair } from '#main/pki/certificates'
 import { createPrometheusMetrics } from '#main/prometheus'
 import { createRecordedMetrics } from '#testing/recordedMetrics'
@@ -346,4 +347,46 @@ test('KUB-24 configz is a KubeletConfiguration v1beta1 with upstream’s names a
     assert.deepEqual([kubeletconfig.maxPods, kubeletconfig.syncFrequency, kubeletconfig.containerLogMaxSize], [30, '1m30s', '10Mi'])
     assert.match(metrics(), /kubelet_http_requests_total\{method="GET",path="configz",server_type="readwrite",long_running="false"\} 1/)
   })
+})
+
+test('ARC-13 kubelets that share a port are distinguished by the address in the Host header, each with its own authorization', async () => {
+  const asked: Asked = { tokens: [], access: [] }
+  const clock = new VirtualClock(0)
+  const stop = new AbortController()
+  const handlersAt = (address: string) => {
+    const nodeName = { '198.18.0.1': 'n1', '198.18.0.2': 'n2' }[address]
+    if (!nodeName) return undefined
+    const view = {
+      config: kubeletConfig({ nodeName }),
+      pods: () => [{ metadata: { name: `pod-of-${nodeName}` } }],
+      podStatus: () => undefined,
+    } as unknown as KubeletView
+    return handlersOf({ view, auth: apiAuth(reviewer(['pods'], asked), clock, nodeName), clock, log: noLog }, stop.signal)
+  }
+  const server = createSharedKubeletServer(handlersAt, { address: '127.0.0.1', port: 0, cert: serving.cert, key: serving.key, clientCa: ca.cert })
+  const running = server.run(stop.signal)
+  const port = await server.listening
+  const get = (host: string, headers: Record<string, string> = {}) =>
+    new Promise<{ code: number | undefined; body: string }>((resolve, reject) => {
+      const options = { ca: ca.cert, headers: { host, authorization: 'Bearer good', ...headers }, agent: false }
+      const request = https.request(`https://127.0.0.1:${port}/pods`, options, (response) => {
+        text(response).then((body) => resolve({ code: response.statusCode, body }), reject)
+      })
+      request.on('error', reject).end()
+    })
+  try {
+    for (const [host, nodeName] of [
+      [`198.18.0.1:${port}`, 'n1'],
+      ['198.18.0.2', 'n2'],
+    ] as const) {
+      const { code, body } = await get(host)
+      assert.deepEqual([code, JSON.parse(body).items?.[0]?.metadata.name], [200, `pod-of-${nodeName}`], body)
+      assert.equal(asked.access.at(-1), `bot [bots,system:authenticated] get nodes/${nodeName}/pods`)
+    }
+    assert.equal((await get(`127.0.0.1:${port}`)).code, 421)
+    assert.equal((await get('198.18.0.3', { connection: 'Upgrade', upgrade: 'websocket' })).code, 421)
+  } finally {
+    stop.abort()
+    await running
+  }
 })

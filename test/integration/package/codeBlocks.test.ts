@@ -14,10 +14,15 @@ import { parseYamlDocuments } from '#api/machinery/yaml'
 import { isKubeadmFile } from '#cli/kubeadm/configFile'
 import { readJoinConfiguration } from '#cli/kubeadm/joinConfiguration'
 import { kubeadmUpValues } from '#cli/kubeadm/upFlags'
+import { customResourceDefinitions, serviceAccounts } from '#client/builtIn'
 import { createDiscovery } from '#client/discovery/discovery'
 import { createDynamicClient, createRestMapper } from '#client/discovery/restMapper'
+import { createMissingDefinitions } from '#csi/controllers/snapshotter/snapshotDefinitions'
+import { readTracingConfiguration } from '#main/tracing/tracingConfiguration'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { type InstalledPackage, installPackage } from '../../support/packedPackage.ts'
+import { startServerWithFlags } from '../../support/serverWithFlags.ts'
+import { until } from '../../support/until.ts'
 
 const root = path.resolve(import.meta.dirname, '../../..')
 
@@ -102,14 +107,26 @@ for (const program of programs.filter(({ use }) => use !== 'jest' && use !== 'op
   })
 }
 
-test('X1 the API server accepts every manifest of the pages', async () => {
+/** docs/pod-certificates.md turns these on. */
+const gates = ['--feature-gates=ClusterTrustBundle=true,ClusterTrustBundleProjection=true,PodCertificateRequest=true']
+
+test('X1 the API server accepts every manifest of the pages', async (t) => {
+  const api = await startServerWithFlags(gates)
+  t.after(() => api.close())
+  await api.client.of(serviceAccounts).create({ metadata: { namespace: 'default', name: 'default' } })
+  await createMissingDefinitions(api.client, new AbortController().signal)
+  await until('the definitions of snapshots are served', async () => {
+    const { items } = await api.client.of(customResourceDefinitions).list()
+    return items.every(({ status }) => status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True'))
+  })
   const client = createDynamicClient(api.client, createRestMapper(createDiscovery(api.client.transport)))
   const manifests = blocks
     .filter(({ language }) => language === 'yaml')
     .flatMap(({ name, code }) => parseYamlDocuments(code).map((object) => ({ name, object: object as Unstructured })))
   // Stages, component configurations and those of kubeadm are files, no objects of the API.
   const served = manifests.filter(
-    ({ object }) => object.kind !== undefined && !/^(kwok\.x-k8s\.io|kubescheduler\.config\.k8s\.io|kubeadm\.k8s\.io)\//.test(object.apiVersion ?? ''),
+    ({ object }) =>
+      object.kind !== undefined && !/^(kwok\.x-k8s\.io|(apiserver|kubescheduler)\.config\.k8s\.io|kubeadm\.k8s\.io)\//.test(object.apiVersion ?? ''),
   )
   assert.ok(served.length >= 4)
   for (const { name, object } of served) {
@@ -118,6 +135,12 @@ test('X1 the API server accepts every manifest of the pages', async () => {
     const created = await resource.create({ ...object, metadata }, { dryRun: true, fieldValidation: 'Strict' })
     assert.equal(created.kind, object.kind, name)
   }
+})
+
+test('X1 the API server reads the tracing configurations on the pages', () => {
+  const files = blocks.filter(({ language, code }) => language === 'yaml' && code.includes('apiserver.config.k8s.io'))
+  assert.ok(files.length >= 1)
+  for (const { code, name } of files) assert.ok(readTracingConfiguration(code).endpoint, name)
 })
 
 test('X1 skiff reads the files of kubeadm on the pages, every field of them', () => {
@@ -136,11 +159,13 @@ test('X1 skiff reads the files of kubeadm on the pages, every field of them', ()
 const commandLines = blocks
   .filter(({ language }) => /^(sh|console)$/.test(language))
   .flatMap(({ name, code }) =>
-    [...code.replaceAll('\\\n', ' ').matchAll(/^(?:\$ )?(?:npx |bin\/)?skiff (etcd \w+|\w[\w-]*)([^#\n]*)/gm)].map(([, command = '', rest = '']) => ({
-      name,
-      command,
-      flags: [...rest.matchAll(/(?<=\s)--[a-z-]+/g)].map(([flag]) => flag),
-    })),
+    [...code.replaceAll('\\\n', ' ').matchAll(/^(?:\$ )?(?:npx |bin\/)?skiff ((?:addon|etcd|nodes) \w+|\w[\w-]*)([^#\n]*)/gm)].map(
+      ([, command = '', rest = '']) => ({
+        name,
+        command,
+        flags: [...rest.matchAll(/(?<=\s)--[a-z-]+/g)].map(([flag]) => flag),
+      }),
+    ),
   )
 
 test('X1 the flags in command lines of the pages exist', { timeout: 120_000 }, async () => {

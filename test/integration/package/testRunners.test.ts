@@ -65,7 +65,7 @@ interface Runner {
 }
 
 const jest = 'node_modules/jest/bin/jest.js'
-const inJest = (match: string) => [jest, '--ci', '--rootDir=.', '--watchman=false', `--testMatch=**/${match}`]
+const inJest = (match: string) => [jest, '--ci', '--rootDir=.', '--watchman=false', '--testTimeout=60000', `--testMatch=**/${match}`]
 const runners: readonly Runner[] = [
   {
     name: 'node:test, ES module',
@@ -94,7 +94,7 @@ const runners: readonly Runner[] = [
   {
     name: 'Jest, import compiled by Babel to CommonJS',
     files: { 'babel/a.test.js': imports + body, 'babel/babel.config.json': '{ "plugins": ["@babel/plugin-transform-modules-commonjs"] }' },
-    command: [jest, '--ci', '--rootDir=babel', '--watchman=false'],
+    command: [jest, '--ci', '--rootDir=babel', '--watchman=false', '--testTimeout=60000'],
     passed: /Tests: +2 passed/,
   },
   {

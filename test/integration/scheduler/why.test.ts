@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test } from 'node:test'
 import type { SchedulingExplanation } from '#api/debug/scheduling'
 import { isStatus } from '#api/machinery/status'
-import { describe } from '#cli/commands/why'
+import { describeScheduling } from '#cli/why/scheduling'
 import { pods } from '#client/builtIn'
 import type { Client } from '#client/client'
 import type { TestApiServer } from '#testing/apiServer'
@@ -62,7 +62,7 @@ test('LRN-04 X8 user need 29: why a pod waits: each node with all who refuse it,
       ['tainted', ['TaintToleration', 'NodeResourcesFit'], ['tolerate the taint team=db:NoSchedule', 'request 500m less of cpu: 1 instead of 1500m']],
     ],
   )
-  const text = describe(found)
+  const text = describeScheduling(found)
   assert.match(text, /^state: +waits for a change of the cluster$/m)
   assert.match(text, /^NODE +FITS +TaintToleration +NodeResourcesFit +REASONS NOW$/m)
   assert.match(text, /^tainted +no +no +no +/m)
@@ -80,7 +80,7 @@ test('LRN-04 X8 user need 29: why a pod is where it is: the scores of its node w
   const fit = found.placement?.scores.find(({ plugin }) => plugin === 'NodeResourcesFit')
   assert.equal(fit?.weight, 1)
   assert.ok(found.nodes.every(({ fits }) => fits))
-  assert.match(describe(found), /^SCORE OF THE NODE +POINTS +WEIGHT +TOGETHER$/m)
+  assert.match(describeScheduling(found), /^SCORE OF THE NODE +POINTS +WEIGHT +TOGETHER$/m)
 })
 
 test('LRN-04 an unknown pod, a missing name and a missing permission are reported as such', async () => {

@@ -1,13 +1,12 @@
 /** What else `skiff why` answers, over the real API server with authorization and a real scheduler: pods that are not there, namespaces, rights. */
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test } from 'node:test'
-import { isStatus } from '#api/machinery/status'
-import { describe } from '#cli/commands/why'
 import { CommandError } from '#cli/exitCodes'
 import { describeAccess, explainAccess } from '#cli/why/access'
 import { explainManifest } from '#cli/why/manifest'
 import { describeNamespace, explainNamespace } from '#cli/why/namespace'
-import type { Ask } from '#cli/why/questions'
+import { type Ask, askOver } from '#cli/why/questions'
+import { describeScheduling } from '#cli/why/scheduling'
 import { configMaps, namespaces, pods, roleBindings, roles } from '#client/builtIn'
 import type { TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
@@ -16,26 +15,15 @@ import { type ExplainedCluster, startExplainedCluster } from './explainedCluster
 
 let cluster: ExplainedCluster
 let api: TestApiServer
+let ask: Ask
 
 beforeEach(async () => {
   cluster = await startExplainedCluster()
   ;({ api } = cluster)
+  ask = askOver(api.client.transport)
 })
 
 afterEach(() => cluster.close())
-
-/** As the command asks a local cluster. */
-const ask: Ask = async (path, body) => {
-  const { pathname, searchParams } = new URL(path, 'http://cluster')
-  const request = { method: body === undefined ? ('GET' as const) : ('POST' as const), path: pathname, query: Object.fromEntries(searchParams) }
-  try {
-    const answer = await api.client.transport.request(body === undefined ? request : { ...request, body })
-    return { status: answer.status, body: JSON.stringify(answer.body) }
-  } catch (error) {
-    if (!isStatus(error)) throw error
-    return { status: error.code, body: JSON.stringify(error.toStatus()) }
-  }
-}
 
 async function until<T>(what: () => Promise<T>, right: (found: T) => boolean): Promise<T> {
   const deadlineMs = realClock.monotonicMs() + 60_000
@@ -73,8 +61,8 @@ test('X8 user need 29: why -f tells where a pod would fit that is not there, and
     found.nodes.map(({ node, fits, changes }) => [node, fits, changes?.map(({ text }) => text)]),
     [['small', false, ['request 500m less of cpu: 1 instead of 1500m']]],
   )
-  assert.match(describe(found), /^state: +asked about, and not created$/m)
-  assert.match(describe(await explainManifest(ask, deployment('500m'), 'web.yaml', undefined)), /^It would fit now on: small$/m)
+  assert.match(describeScheduling(found), /^state: +asked about, and not created$/m)
+  assert.match(describeScheduling(await explainManifest(ask, deployment('500m'), 'web.yaml', undefined)), /^It would fit now on: small$/m)
   assert.deepEqual((await api.client.of(pods).list()).items, [])
 })
 

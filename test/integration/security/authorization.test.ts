@@ -56,7 +56,7 @@ const may = (api: TestApiServer, user: string, verb: string, resource: string, m
 const asked = async () => (await webhook.received()).map(({ body }) => JSON.parse(body) as { apiVersion: string; spec: Record<string, unknown> })
 const answer = (status: object, apiVersion = 'authorization.k8s.io/v1') => ({ text: JSON.stringify({ apiVersion, kind: 'SubjectAccessReview', status }) })
 
-describe('AUZ-08 modes', () => {
+describe('authorization modes', () => {
   const policy = ssl.file('policy.jsonl', '{"user":"alice","resource":"pods","readonly":true}\n')
   const cases: readonly [modes: string, flags: readonly string[], verb: string, want: Status][] = [
     ['AlwaysAllow', [], 'delete', { allowed: true }],
@@ -68,7 +68,7 @@ describe('AUZ-08 modes', () => {
     ['RBAC', [], 'get', { allowed: false }],
   ]
   for (const [modes, flags, verb, want] of cases) {
-    test(`${modes}: ${verb}`, async () => {
+    test(`AUZ-08 mode ${modes} answers ${verb}`, async () => {
       const api = await startServerWithFlags([`--authorization-mode=${modes}`, ...flags])
       try {
         assert.deepEqual(await may(api, 'alice', verb, 'pods'), want)
@@ -90,11 +90,11 @@ describe('AUZ-08 modes', () => {
       '--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined',
     ],
   ]
-  for (const [flags, want] of faults) test(`refused: ${flags.join(' ')}`, () => assert.rejects(startServerWithFlags(flags), { message: want }))
+  for (const [flags, want] of faults) test(`AUZ-08 a server refuses ${flags.join(' ')}`, () => assert.rejects(startServerWithFlags(flags), { message: want }))
 })
 
 for (const version of ['v1', 'v1beta1']) {
-  describe(`AUZ-06 a webhook of ${version}`, () => {
+  describe(`a webhook of ${version}`, () => {
     let api: TestApiServer
     before(async () => {
       const flags = ['--authorization-mode=Webhook,RBAC', `--authorization-webhook-config-file=${kubeconfig()}`, `--authorization-webhook-version=${version}`]
@@ -103,7 +103,7 @@ for (const version of ['v1', 'v1beta1']) {
     after(() => api.close())
     beforeEach(() => webhook.received())
 
-    test('what it is asked, and that it allows', async () => {
+    test(`AUZ-06 a webhook of ${version} gets the whole question, and allows`, async () => {
       await webhook.answer({ '/ask': answer({ allowed: true, reason: 'a friend' }, `authorization.k8s.io/${version}`) })
       const selectors = {
         fieldSelector: { rawSelector: 'spec.nodeName=n,status.phase!=Running' },
@@ -138,7 +138,7 @@ for (const version of ['v1', 'v1beta1']) {
   })
 }
 
-describe('AUZ-06 answers of a webhook', () => {
+describe('answers of a webhook', () => {
   let api: TestApiServer
   const metrics = createPrometheusMetrics()
   before(async () => {
@@ -153,19 +153,19 @@ describe('AUZ-06 answers of a webhook', () => {
     ['no opinion', { allowed: false, reason: 'who knows' }, { allowed: false, reason: `who knows\n${everything}` }],
     ['denied', { allowed: false, denied: true, reason: 'no' }, { allowed: false, denied: true, reason: 'no' }],
     [
-      'both',
+      'allowed and denied at once',
       { allowed: true, denied: true },
       { allowed: false, denied: true, evaluationError: 'webhook subject access review returned both allow and deny response' },
     ],
   ]
   for (const [name, status, want] of cases) {
-    test(name, async () => {
+    test(`AUZ-06 a webhook answers ${name}`, async () => {
       await webhook.answer({ '/ask': answer(status) })
       assert.deepEqual(await may(api, `user of ${name}`, 'get', 'pods'), want)
     })
   }
 
-  test('answers hold for a while, by all of the question; long ones do not', async () => {
+  test('AUZ-06 answers of a webhook hold for a while, by all of the question; those of long questions do not', async () => {
     await webhook.answer({ '/ask': answer({ allowed: true }) })
     const long = 'x'.repeat(10_000)
     for (const user of ['anna', 'anna', 'bert']) await may(api, user, 'get', 'pods')
@@ -176,20 +176,20 @@ describe('AUZ-06 answers of a webhook', () => {
     )
   })
 
-  test('an invalid answer counts as no opinion, and is in evaluationError', async () => {
+  test('AUZ-06 an invalid answer of a webhook counts as no opinion, and is in evaluationError', async () => {
     await webhook.answer({ '/ask': { text: '{"kind":"Pod","apiVersion":"v1"}' } })
     const { evaluationError, ...rest } = await may(api, 'carl', 'get', 'pods')
     assert.deepEqual(rest, { allowed: false, reason: everything })
     assert.match(evaluationError ?? '', /instead of a SubjectAccessReview/)
   })
 
-  test('a request fails with 500, not 403, when no authorizer could decide', async () => {
+  test('AUZ-06 a request fails with 500, not 403, when no authorizer could decide', async () => {
     await webhook.answer({ '/ask': { status: 400, text: 'no' } })
     const transport = api.server.transport({ name: 'dora', groups: ['system:authenticated'] }, 'test')
     await assert.rejects(transport.request({ method: 'GET', path: '/api/v1/pods' }), { code: 500 })
   })
 
-  test('all of it is counted', () => {
+  test('AUZ-06 metrics count decisions and evaluations of a webhook', () => {
     const text = metrics.render()
     for (const line of [
       /^apiserver_authorization_decisions_total\{type="Webhook",name="default",decision="allowed"\} \d+$/m,
@@ -250,7 +250,7 @@ function loggerTo(lines: string[]): Logger {
   return log
 }
 
-describe('AUZ-06 a configuration file', () => {
+describe('a configuration file of authorization', () => {
   const file = ssl.file('authorization.yaml', '')
   const webhookOf = (more: object = {}) => ({
     timeout: '3s',
@@ -275,7 +275,7 @@ describe('AUZ-06 a configuration file', () => {
   ]
   const deny = { type: 'AlwaysDeny', name: 'alwaysdeny' }
 
-  test('match conditions decide for which requests the webhook is called, and a false one wins over an error', async () => {
+  test('AUZ-06 match conditions decide for which requests the webhook is called, and a false one wins over an error', async () => {
     await webhook.answer({ '/ask': answer({ allowed: true }) })
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf({ matchConditions: conditions }) }, deny]))
     try {
@@ -292,7 +292,7 @@ describe('AUZ-06 a configuration file', () => {
     }
   })
 
-  test('an error of a match condition is handled by the failure policy', async () => {
+  test('AUZ-06 an error of a match condition is handled by the failure policy', async () => {
     const matchConditions = [{ expression: "request.resourceAttributes.namespace == 'a'" }]
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf({ matchConditions }) }]))
     try {
@@ -304,7 +304,7 @@ describe('AUZ-06 a configuration file', () => {
     }
   })
 
-  test('an unreachable webhook denies with failurePolicy Deny', async () => {
+  test('AUZ-06 an unreachable webhook denies with failurePolicy Deny', async () => {
     await webhook.answer({})
     const api = await start(configuration([{ type: 'Webhook', name: 'first', webhook: webhookOf() }]))
     try {
@@ -315,7 +315,7 @@ describe('AUZ-06 a configuration file', () => {
     }
   })
 
-  test('a new list takes over; a bad one changes nothing', async () => {
+  test('AUZ-06 a new list of authorizers takes over; a bad one changes nothing', async () => {
     const metrics = createPrometheusMetrics()
     const api = await start(configuration([deny], 'v1beta1'), { metrics })
     const until = async (count: RegExp) => {
@@ -365,7 +365,7 @@ describe('AUZ-06 a configuration file', () => {
       /kubeConfigFile: Invalid value: "\/nowhere\/x": error loading file: stat \/nowhere\/x: no such file or directory$/,
     ],
   ]
-  test('refused, with every fault', async (context) => {
+  test('AUZ-06 a configuration is refused with every fault', async (context) => {
     for (const [name, content, want] of faults()) {
       const started = start(content).then((api) => api.close())
       await context.test(name, () => assert.rejects(started, { message: want }))

@@ -44,7 +44,7 @@ function follow(from: string, to: string, startRevision: number, signal: AbortSi
   return { seen, done: run() }
 }
 
-test('ETC-20 no acknowledged write is lost and a watch has no gap, members are killed and suspended in turn', { skip, timeout: 180_000 }, async () => {
+test('ETC-20 ETC-07 no acknowledged write is lost and a watch has no gap, members are killed and suspended in turn', { skip, timeout: 180_000 }, async () => {
   const stop = new AbortController()
   const first = (await store.latestRevision()) + 1
   const watch = follow('/registry/', '/registry0', first, stop.signal)
@@ -95,7 +95,7 @@ test('ETC-20 no acknowledged write is lost and a watch has no gap, members are k
   assert.deepEqual(watch.seen, wanted)
 })
 
-test('ETC-20 without a quorum writes fail in bounded time, and succeed again when it is back', { skip, timeout: 120_000 }, async () => {
+test('ETC-20 ARC-08 without a quorum writes fail in bounded time, and succeed again when it is back', { skip, timeout: 120_000 }, async () => {
   const [first, second] = cluster.members
   assert.ok(first && second)
   await Promise.all([first.kill(), second.kill()])

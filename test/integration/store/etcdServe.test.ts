@@ -50,6 +50,14 @@ test('ETC-03 writes succeed while a large answer is under way on the same connec
   await store.close()
 })
 
+const ctlAt = async (endpoint: string, ...args: string[]) =>
+  (await execute('etcdctl', ['--endpoints', endpoint, ...args], { env: { ...process.env, ETCDCTL_API: '3' }, timeout: 10_000 })).stdout.trimEnd()
+const outcome = (answer: Promise<string>) =>
+  answer.then(
+    () => 'accepted',
+    (error: { stderr: string }) => error.stderr,
+  )
+
 describe('etcdctl', { skip: obstacleToEtcd() }, () => {
   let port = ''
   let store: LocalStore
@@ -58,13 +66,8 @@ describe('etcdctl', { skip: obstacleToEtcd() }, () => {
     store = served.store
     port = served.url.replace('http://', '')
   })
-  const ctl = async (...args: string[]) =>
-    (await execute('etcdctl', ['--endpoints', port, ...args], { env: { ...process.env, ETCDCTL_API: '3' }, timeout: 10_000 })).stdout.trimEnd()
-  const refused = (...args: string[]) =>
-    ctl(...args).then(
-      () => 'accepted',
-      (error: { stderr: string }) => error.stderr,
-    )
+  const ctl = (...args: string[]) => ctlAt(port, ...args)
+  const refused = (...args: string[]) => outcome(ctl(...args))
 
   test('ETC-03 etcdctl puts, gets, sorts, filters and deletes keys', async () => {
     for (const [key, value] of [
@@ -143,4 +146,26 @@ describe('etcdctl', { skip: obstacleToEtcd() }, () => {
     assert.match(await refused('member', 'add', 'other', '--peer-urls', 'http://127.0.0.1:1'), /Unimplemented/)
     assert.equal(await ctl('alarm', 'list'), '')
   })
+})
+
+test('ETC-15 a full store raises NOSPACE, which refuses puts also after a compaction and a defragmentation, until it is disarmed', {
+  skip: obstacleToEtcd(),
+}, async () => {
+  const served = await serveStore('file', undefined, 200_000)
+  servers.push(served)
+  const at = (...args: string[]) => ctlAt(served.endpoint, ...args)
+  const put = () => outcome(at('put', 'key', 'x'.repeat(20_000)))
+  let answer = 'accepted'
+  for (let i = 0; i < 100 && answer === 'accepted'; i++) answer = await put()
+  assert.match(answer, /etcdserver: mvcc: database space exceeded/)
+  assert.equal(await at('alarm', 'list'), 'memberID:1 alarm:NOSPACE')
+  assert.match(await at('get', 'key', '--print-value-only'), /^x+$/)
+  await at('compact', String((await served.store.range('key')).revision))
+  await at('defrag')
+  assert.match(await put(), /database space exceeded/)
+  assert.match(await outcome(at('lease', 'grant', '60')), /database space exceeded/)
+  assert.equal(await at('del', 'nothing'), '0')
+  await at('alarm', 'disarm')
+  assert.equal(await put(), 'accepted')
+  assert.equal(await at('alarm', 'list'), '')
 })

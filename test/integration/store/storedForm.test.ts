@@ -63,7 +63,7 @@ const objects = [
       apiVersion: 'autoscaling/v1',
       kind: 'HorizontalPodAutoscaler',
       metadata: namespaced('h'),
-      spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } },
+      spec: { maxReplicas: 3, scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' } },
     },
   ],
   ['controllerrevisions', { apiVersion: 'apps/v1', kind: 'ControllerRevision', metadata: namespaced('r'), data: { spec: [1, null, ''] }, revision: 3 }],

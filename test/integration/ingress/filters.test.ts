@@ -1,0 +1,98 @@
+/** What the filters of routes do to requests and answers, over real sockets. */
+import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
+import { after, test } from 'node:test'
+import { echo, ends, freePort, get, host, proxyTo, serverOf, textOf } from './fixture.ts'
+
+after(async () => {
+  await Promise.all(ends.map((end) => end()))
+})
+
+const backend = { service: 'd/s', port: 80 }
+
+test('ING-05 headers of requests and answers are set, added and removed, and those that frame a message stay', async () => {
+  const { port } = await serverOf((request, response) => {
+    response.setHeader('X-Remove', '1')
+    response.setHeader('X-Set', 'backend')
+    echo(request, response)
+  })
+  const changes = {
+    set: [
+      ['X-Set', 'route'],
+      ['Content-Length', '1'],
+      ['Host', 'evil'],
+    ],
+    add: [['X-Add', 'route']],
+    remove: new Set(['x-remove', 'transfer-encoding']),
+  } as const
+  const { proxy } = await proxyTo([port], {}, { backend, requestHeaders: [changes], responseHeaders: [changes] })
+  const { body, headers } = await get(proxy.httpPort, { headers: { host: 'a.test', 'X-Set': '1', 'x-add': 'client', 'X-REMOVE': '1' } })
+  const seen = JSON.parse(body).headers
+  assert.deepEqual([seen.host, seen['x-set'], seen['x-add'], seen['x-remove']], ['a.test', 'route', 'client,route', undefined])
+  assert.deepEqual([headers['x-set'], headers['x-add'], headers['x-remove']], ['route', 'route', undefined])
+})
+
+test('ING-05 a rewritten request reaches the backend with the new host and path, and says which host the client asked for', async () => {
+  const { port } = await serverOf(echo)
+  const rewrite = { host: 'inner.test', path: { replaces: 'prefix', path: '/new' } } as const
+  const { proxy } = await proxyTo([port], {}, { backend, pattern: { isExact: false, path: '/old' }, rewrite })
+  const { body } = await get(proxy.httpPort, { path: '/old/x?q=1', headers: { host: 'a.test' } })
+  const { url, headers } = JSON.parse(body)
+  assert.deepEqual([url, headers.host, headers['x-forwarded-host']], ['/new/x?q=1', 'inner.test', 'a.test'])
+})
+
+test('ING-05 a redirect answers with its Location and reaches no backend', async () => {
+  const { proxy } = await proxyTo([await freePort()], {}, { backend: undefined, redirect: { status: 301, scheme: 'https' } })
+  const { status, headers } = await get(proxy.httpPort, { path: '/x', headers: { host: 'a.test' } })
+  assert.deepEqual([status, headers.location], [301, 'https://a.test/x'])
+})
+
+test('ING-05 a route without a backend answers 500', async () => {
+  const { proxy } = await proxyTo([await freePort()], {}, { backend: undefined })
+  assert.equal((await get(proxy.httpPort)).status, 500)
+})
+
+test('ING-05 a preflight request is answered by the proxy, and the answer to a request names its origin only when it is allowed', async () => {
+  const { port } = await serverOf((_request, response) => response.setHeader('Access-Control-Allow-Origin', '*').end('served'))
+  const cors = { origins: ['https://a.test'], methods: ['PUT'], headers: [], exposed: [], withCredentials: false, maxAgeSeconds: 7 }
+  const { proxy } = await proxyTo([port], {}, { backend, cors })
+  const ask = (method: string, origin: string) => get(proxy.httpPort, { method, headers: { origin, 'access-control-request-method': 'PUT' } })
+  const preflight = await ask('OPTIONS', 'https://a.test')
+  assert.deepEqual([preflight.status, preflight.body, preflight.headers['access-control-max-age']], [204, '', '7'])
+  const allowed = await ask('PUT', 'https://a.test')
+  const refused = await ask('PUT', 'https://b.test')
+  assert.deepEqual([allowed.body, allowed.headers['access-control-allow-origin']], ['served', 'https://a.test'])
+  assert.deepEqual([refused.body, refused.headers['access-control-allow-origin']], ['served', undefined])
+})
+
+for (const [name, limits] of [
+  ['whole request', { timeoutMs: 50 }],
+  ['single attempt at a backend', { backendTimeoutMs: 50 }],
+] as const) {
+  test(`ING-05 a ${name} that takes longer than the route's timeout gets 504, and the backend sees its end`, async () => {
+    let closed: Promise<unknown> | undefined
+    const { port } = await serverOf((request) => {
+      closed = once(request.socket, 'close')
+    })
+    const { proxy, backend: pool } = await proxyTo([port], {}, { backend, ...limits })
+    assert.equal((await get(proxy.httpPort)).status, 504)
+    await closed
+    assert.equal(pool.inFlight, 0)
+  })
+}
+
+test('ING-05 a mirror gets a copy of the request with its body, and one that never answers delays nothing', async () => {
+  const { port } = await serverOf(echo)
+  const copies = new EventEmitter()
+  const copied = once(copies, 'copy')
+  const mirror = await serverOf((request) => {
+    void textOf(request).then((body) => copies.emit('copy', { method: request.method, url: request.url, body }))
+  })
+  let picks = 0
+  const { proxy, backend: pool } = await proxyTo([port], {}, { backend, mirrors: [{ backend, share: 1 }] })
+  // The one pool of the fixture stands for both Services: the first endpoint is the backend, the second one the mirror.
+  pool.pick = () => ({ ip: host, port: picks++ === 0 ? port : mirror.port })
+  const answer = await get(proxy.httpPort, { method: 'POST', path: '/x?q=1' }, 'a body')
+  assert.equal(JSON.parse(answer.body).body, 'a body')
+  assert.deepEqual((await copied)[0], { method: 'POST', url: '/x?q=1', body: 'a body' })
+})
