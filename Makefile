@@ -36,6 +36,7 @@ soak: build
 lint: $(STAMP)
 	npx --no-install biome ci .
 	npx --no-install tsc -p .
+	npx --no-install tsc -p src/ui/page
 
 bench: build packages
 	$(NODE) --import tsx $(if $(PAIR),bench/pair.ts $(PAIR),bench/run.ts)

@@ -13,6 +13,8 @@ const components = [
   'http',
   'streaming',
   'client',
+  'trace',
+  'why',
   'store',
   'apiserver',
   'controllers',
@@ -32,23 +34,26 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   api: ['base', 'cel'],
   host: ['base'],
   grpc: ['base'],
-  csi: ['base', 'grpc', 'host'],
+  csi: ['api', 'base', 'client', 'controllers', 'grpc', 'host'],
   http: ['base'],
   streaming: ['base'],
   client: ['api', 'base', 'streaming'],
+  trace: ['api', 'base'],
+  why: ['api', 'base'],
   store: ['base', 'grpc'],
-  apiserver: ['api', 'base', 'cel', 'client', 'http', 'store', 'streaming'],
-  controllers: ['api', 'base', 'cel', 'client'],
-  scheduler: ['api', 'base', 'cel', 'client'],
+  apiserver: ['api', 'base', 'cel', 'client', 'http', 'store', 'streaming', 'trace'],
+  controllers: ['api', 'base', 'cel', 'client', 'trace'],
+  scheduler: ['api', 'base', 'cel', 'client', 'trace'],
   proxy: ['api', 'base', 'client', 'host'],
   network: ['api', 'base', 'client', 'host'],
   dns: ['api', 'base', 'client', 'host'],
   ingress: ['api', 'base', 'client', 'http'],
-  kubelet: ['api', 'base', 'client', 'grpc', 'host', 'streaming'],
+  kubelet: ['api', 'base', 'client', 'grpc', 'host', 'streaming', 'trace'],
   metrics: ['api', 'base', 'client'],
-  cli: ['api', 'base', 'client', 'host', 'streaming'],
-  testing: [...components, 'cli', 'main'],
-  main: [...components, 'cli'],
+  ui: ['api', 'base', 'client', 'http', 'trace', 'why'],
+  cli: ['api', 'base', 'client', 'host', 'streaming', 'trace', 'ui', 'why'],
+  testing: [...components, 'cli', 'main', 'ui'],
+  main: [...components, 'cli', 'ui'],
 }
 
 /**
@@ -73,8 +78,9 @@ export const rooms: Readonly<Record<string, Readonly<Record<string, readonly str
     cel: ['gen', 'machinery', 'patch', 'schema'],
     kinds: ['cel', 'gen', 'helpers', 'machinery', 'schema', 'tables'],
   },
-  csi: { server: [], hostpath: ['server'] },
+  csi: { server: [], hostpath: ['server'], controllers: ['server'] },
   ingress: { model: [], proxy: ['model'] },
+  ui: { model: [], server: ['model'], page: ['model'] },
   store: { bbolt: [], local: [], drivers: ['local'], snapshot: ['bbolt'], serve: ['snapshot'] },
   apiserver: {
     yaml: [],
@@ -118,7 +124,7 @@ export const rooms: Readonly<Record<string, Readonly<Record<string, readonly str
 }
 
 /** Files directly in a top folder that its subfolders may import all the same: the contract that they implement. */
-export const shared: Readonly<Record<string, readonly string[]>> = { store: ['leaseId.ts', 'store.ts', 'storeError.ts'] }
+export const shared: Readonly<Record<string, readonly string[]>> = { store: ['leaseId.ts', 'store.ts', 'storeError.ts', 'wantsSpace.ts'] }
 
 /** Code that must be a function of its arguments: no clock, timers, process or I/O. Globs under src/. */
 export const pure: readonly string[] = [
@@ -134,6 +140,9 @@ export const pure: readonly string[] = [
   'network/shownRoutes.ts',
   ...['diagnose', 'endpoints'].map((file) => `cli/net/trace/${file}.ts`),
   'ingress/model/**',
+  'trace/hops.ts',
+  'ui/model/**',
+  'why/**',
 ]
 
 /** Modules of Node that pure code may import: they do no I/O and read no clock. */

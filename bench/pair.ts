@@ -6,12 +6,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import type { ApiBench } from './api/apiBench.ts'
-import { type Load, loads, namespace } from './api/loads.ts'
-import { withApiServer } from './tools/apiServerAlone.ts'
+import { type ApiBench, withApiBench } from './api/apiBench.ts'
+import { type Load, loads } from './api/loads.ts'
 import { withCheckout } from './tools/checkout.ts'
-import { createLoadClient } from './tools/load.ts'
-import { skiff } from './tools/localCluster.ts'
 import { cpuMicrosOf, machineFacts } from './tools/machine.ts'
 import { median, type RatioInterval, ratioInterval, rounded } from './tools/statistics.ts'
 
@@ -20,7 +17,6 @@ const pairs = 10
 const rounds = 5
 /** A round has a part of a load's requests: many short rounds in turn are steadier than few long ones. */
 const shorter = 2
-const inFlight = 64
 const grownAbove = 1.03
 /** Shorter loads end before their CPU time stands out from noise. */
 const leastCount = 1_000
@@ -54,8 +50,8 @@ async function measurePairs(dir: string, otherSkiff: string, signal: AbortSignal
   for (let pair = 1; pair <= pairs; pair++) {
     signal.throwIfAborted()
     console.error(`  pair ${pair} of ${pairs}`)
-    await withBench(dir, 'this', skiff, signal, (ours) =>
-      withBench(dir, 'other', otherSkiff, signal, async (theirs) => {
+    await withApiBench({ dir, signal, name: 'this' }, (ours) =>
+      withApiBench({ dir, signal, name: 'other', command: otherSkiff }, async (theirs) => {
         for (const load of chosen) {
           const [own, foreign] = await measureBoth(load, ours, theirs, pair % 2 === 0)
           costs.get(load.what)?.this.push(own)
@@ -65,24 +61,6 @@ async function measurePairs(dir: string, otherSkiff: string, signal: AbortSignal
     )
   }
   return costs
-}
-
-function withBench<T>(dir: string, name: string, command: string, signal: AbortSignal, use: (bench: ApiBench) => Promise<T>): Promise<T> {
-  return withApiServer(
-    dir,
-    name,
-    ['--disable-admission-plugins=ServiceAccount'],
-    async ({ serverPid, address }) => {
-      const client = await createLoadClient(address)
-      try {
-        await client.ask('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
-        return await use({ client, serverPid, inFlight, context: { dir, signal, progress: () => {} }, versions: [] })
-      } finally {
-        client.close()
-      }
-    },
-    command,
-  )
 }
 
 /** The builds take turns round by round; the first round warms up. Each gets the median of its other rounds, in microseconds per request. */
@@ -105,7 +83,7 @@ async function cpuMicrosPerRequest(bench: ApiBench, load: Load, round: number): 
   const count = Math.floor(load.count / shorter)
   const before = cpuMicrosOf(bench.serverPid)
   const request = (index: number, worker: number) => load.request(bench, round * count + index, worker)
-  await bench.client.loop(count, load.inFlight ?? inFlight, request, (answer, worker) => load.answered?.(bench, answer, worker))
+  await bench.client.loop(count, load.inFlight ?? bench.inFlight, request, (answer, worker) => load.answered?.(bench, answer, worker))
   return (cpuMicrosOf(bench.serverPid) - before) / count
 }
 

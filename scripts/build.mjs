@@ -7,6 +7,7 @@
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { build } from 'esbuild'
+import { buildPage } from './buildPage.mjs'
 import { writeDeclarations } from './declarations.mjs'
 import { collectDescriptions } from './descriptions.mjs'
 
@@ -49,6 +50,7 @@ await build({
   banner: { js: "import { createRequire as skiffCreateRequire } from 'node:module'; const require = skiffCreateRequire(import.meta.url);" },
 })
 await buildForRequire()
+await buildPage(root)
 inAscii(`${root}dist/`)
 fs.writeFileSync(`${root}dist/descriptions.json`, JSON.stringify(await collectDescriptions()))
 writeDeclarations(root)

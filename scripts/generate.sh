@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 release=1.36.3
+gatewayRelease=1.6.3
 
 command -v go >/dev/null 2>&1 || { echo "generate: the Go toolchain must be installed: it fetches the release's modules"; exit 6; }
 work=$(mktemp -d)
@@ -23,4 +24,5 @@ openapi=$(folder "k8s.io/kubernetes@v$release")/api/openapi-spec/swagger.json
 node scripts/generateTypes.mjs "$openapi"
 node scripts/generateFacts.mjs "$openapi" "$work" "$types"
 node scripts/generateGoStructs.mjs "$types"
+node scripts/generateGateway.mjs "$(folder "sigs.k8s.io/gateway-api@v$gatewayRelease")"
 npx --no-install biome check --write src/api/gen

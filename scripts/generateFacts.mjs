@@ -211,6 +211,8 @@ const priorities = {
   'flowcontrol.apiserver.k8s.io/v1': [16100, 21],
   'resource.k8s.io/v1': [15900, 15],
 }
+/** The same of group-versions that are off by default, of which this project has the kinds. */
+const optionalPriorities = { 'certificates.k8s.io/v1beta1': [17300, 9] }
 /** Kinds that several groups or versions share are stored as one of them. */
 const storedAs = { events: ['', 'v1'], horizontalpodautoscalers: ['autoscaling', 'v2'] }
 
@@ -223,7 +225,7 @@ for (const [route, item] of Object.entries(paths)) {
   if (!match || match[6]) continue
   const [, group = '', version, namespaced, resource, subresource] = match
   const gv = `${group}/${version}`
-  if (!priorities[gv]) continue
+  if (!priorities[gv] && !optionalPriorities[gv]) continue
   const resources = groupVersions.get(gv) ?? new Map()
   groupVersions.set(gv, resources)
   const entry = resources.get(resource) ?? { resource, verbs: new Set(), namespaced: false, subresources: new Map() }
@@ -295,8 +297,14 @@ function resourceRow(group, version, entry) {
   return row
 }
 
-const groups = Object.entries(priorities)
-  .map(([gv, [groupPriority, versionPriority]]) => ({ g: gv.split('/')[0], v: gv.split('/')[1], gp: groupPriority, vp: versionPriority }))
+const groups = Object.entries({ ...priorities, ...optionalPriorities })
+  .map(([gv, [groupPriority, versionPriority]]) => ({
+    g: gv.split('/')[0],
+    v: gv.split('/')[1],
+    gp: groupPriority,
+    vp: versionPriority,
+    ...(optionalPriorities[gv] ? { off: 1 } : {}),
+  }))
   .sort((a, b) => b.gp - a.gp || (a.g < b.g ? -1 : a.g > b.g ? 1 : b.vp - a.vp))
 const resources = groups.flatMap(({ g, v }) =>
   [...groupVersions.get(`${g}/${v}`).values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)).map((entry) => resourceRow(g, v, entry)),

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Runs the tests: pure ones many to a process, all others one file to a process, since they start servers. Two processes run at a time, so that
- * two cores stay busy; at most one of them makes clusters on this host. Tests that measure turns of the event loop run alone at the end. Prints a line per process, the report of each failure, and node's closing
+ * Runs the tests: pure ones many to a process, all others one file to a process, since they start servers. Three processes run at a time, since
+ * end-to-end tests mostly wait; at most one of them makes real nodes on this host. Tests that measure turns of the event loop run alone at the end. Prints a line per process, the report of each failure, and node's closing
  * lines once for the whole run. Fails when the run left something behind on the host.
  *
  *   node scripts/test.mjs [--only PART] [--again N] [--status FILE] [files…]
@@ -18,8 +18,8 @@ import { writeStatus } from './testStatus.mjs'
 
 const root = path.resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '..')
 process.chdir(root)
-// Marks every process of this run, so that the check for remains ignores clusters of other runs and users.
-process.env.SKIFF_TEST_RUN = `${process.pid}-${Date.now()}`
+// Marks every process of this run, so that the check for remains ignores clusters of other runs and users. Each job adds its own number (run below).
+process.env.SKIFF_TEST_RUN = `${process.pid}-${Date.now()}/`
 const temporary = makeTemporary()
 const args = process.argv.slice(2)
 const option = (name) => {
@@ -31,13 +31,36 @@ const statusFile = option('--status')
 const only = option('--only')?.split(',') ?? parts
 const mostAgain = Number(option('--again') ?? 0)
 const reporter = path.join(root, 'scripts/testReporter.mjs')
-const workers = 2
+const workers = 3
 const fileTimeoutMs = 600_000
 /** How long a process may stay alive after its last test, before it fails. */
 const endTimeoutMs = 10_000
 
+/** End-to-end tests that make no real node: their clusters share nothing with others. */
+const simulated = [
+  'apiserver',
+  'apiserverOverEtcd',
+  'bundle',
+  'commandMessages',
+  'componentsFlags',
+  'controlPlanes',
+  'dataFormats',
+  'encryptionKeyChange',
+  'etcdServe',
+  'kubectl',
+  'labs',
+  'ownEtcd',
+  'simulated',
+  'timeTravel',
+  'transfer',
+  'ui',
+  'uiInside',
+  'uiMany',
+  'uiObjects',
+].map((name) => `test/e2e/${name}.test.ts`)
+
 const unknownPart = only.find((part) => !parts.includes(part))
-const missingFile = args.find((file) => !fs.existsSync(file))
+const missingFile = [...args, ...simulated].find((file) => !fs.existsSync(file))
 if (unknownPart !== undefined || missingFile !== undefined) {
   console.error(missingFile === undefined ? `--only ${unknownPart}: must be one of ${parts.join(', ')}` : `${missingFile}: there is no such test file`)
   process.exit(2)
@@ -52,11 +75,12 @@ const find = (dir) =>
         .sort()
     : []
 const filesOf = (part) => (part === 'unit' ? [...find('src'), ...find('bench')] : find(path.join('test', part)))
-/** Clusters on the host share its routes, rules and caches, and the programs of e2e tests share ports. */
-const usesHost = (file) => file.startsWith('test/e2e/') || fs.readFileSync(file, 'utf8').includes('support/localCluster')
+/** Real nodes share the routes, rules and caches of the host. */
+const usesHost = (file) =>
+  !simulated.includes(file) && (/^test\/(e2e|conformance\/behaviours)\//.test(file) || fs.readFileSync(file, 'utf8').includes('support/localCluster'))
 
 /** Their limits are processor time, which grows while another process uses the same caches and memory. */
-const measuresTurns = ({ files }) => files.some((file) => /^test\/robustness\/(budget\/|long|poisoned|slow)/.test(file))
+const measuresTurns = ({ files }) => files.some((file) => /^test\/robustness\/(budget\/|long|poisoned|slow|wide)/.test(file))
 
 function plan() {
   if (args.length > 0) return args.map((file) => ({ part: 'chosen', files: [file], usesHost: usesHost(file) }))
@@ -74,6 +98,8 @@ function entryOf(files) {
   return [`import { afterImports, beforeImports } from ${testEnd}`, 'beforeImports()', ...imports, `afterImports(${endTimeoutMs})`].join('\n')
 }
 
+let jobs = 0
+
 /** One process; the reporter writes one JSON line per test to a file, and node's readable report to our output when something failed. */
 function run(job) {
   const { part, files } = job
@@ -86,14 +112,15 @@ function run(job) {
       process.execPath,
       [
         '--import',
-        'tsx',
+        path.join(root, 'scripts/typescript.mjs'),
         `--test-reporter=${reporter}`,
         `--test-reporter-destination=${results}`,
         '--test-reporter=spec',
         '--test-reporter-destination=stdout',
         entry,
       ],
-      { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'test' } },
+      // Jobs that run at the same time do not take each other's clusters for remains.
+      { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_ENV: 'test', SKIFF_TEST_RUN: `${process.env.SKIFF_TEST_RUN}${++jobs}/` } },
     )
     let output = ''
     const keep = (chunk) => {

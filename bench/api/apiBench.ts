@@ -1,6 +1,10 @@
 /** What the loads on the API have in common. */
 import type { ScenarioContext } from '../scenario.ts'
-import type { LoadClient } from '../tools/load.ts'
+import { withApiServer } from '../tools/apiServerAlone.ts'
+import { createLoadClient, type LoadClient } from '../tools/load.ts'
+
+/** The namespace of the objects that loads make. */
+export const namespace = 'bench'
 
 export interface ApiBench {
   readonly client: LoadClient
@@ -21,4 +25,33 @@ export async function prepareNamespace(client: LoadClient, name: string): Promis
     if (performance.now() > deadline) throw new Error(`namespace ${name} gets no service account`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
+}
+
+/** Requests in flight, unless a load says otherwise. */
+const inFlight = 64
+
+export interface AloneOptions extends Pick<ScenarioContext, 'dir' | 'signal'> {
+  readonly name: string
+  readonly flags?: readonly string[] | undefined
+  /** The build. Default: this one. */
+  readonly command?: string | undefined
+}
+
+/** An API server alone, with the namespace of the loads. */
+export function withApiBench<T>({ dir, signal, name, flags = [], command }: AloneOptions, use: (bench: ApiBench) => Promise<T>): Promise<T> {
+  return withApiServer(
+    dir,
+    name,
+    ['--disable-admission-plugins=ServiceAccount', ...flags],
+    async ({ serverPid, address }) => {
+      const client = await createLoadClient(address)
+      try {
+        await client.ask('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
+        return await use({ client, serverPid, inFlight, context: { dir, signal, progress: () => {} }, versions: [] })
+      } finally {
+        client.close()
+      }
+    },
+    command,
+  )
 }

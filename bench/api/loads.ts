@@ -1,7 +1,7 @@
 /** The API's verbs one after the other against one server, over TLS and HTTP/2 with the disk behind every write. */
 import type { LoadAnswer, LoadRequest } from '../tools/http2Connection.ts'
 import { configMap, encoded, pod } from '../tools/objects.ts'
-import type { ApiBench } from './apiBench.ts'
+import { type ApiBench, namespace } from './apiBench.ts'
 
 /** One kind of load: what the i-th request is. */
 export interface Load {
@@ -16,7 +16,6 @@ export interface Load {
   answered?(bench: ApiBench, answer: LoadAnswer, worker: number): void
 }
 
-export const namespace = 'bench'
 const maps = `/api/v1/namespaces/${namespace}/configmaps`
 const pods = `/api/v1/namespaces/${namespace}/pods`
 /** How many of the objects that "create" made the reading loads go over. */

@@ -1,7 +1,7 @@
 /** Throughput and latency of the API, over TLS and HTTP/2: every verb, lists of 1,000 and 10,000 pods, and the fan-out of watches. */
-import { type ApiBench, prepareNamespace } from '../api/apiBench.ts'
+import { type ApiBench, namespace, prepareNamespace } from '../api/apiBench.ts'
 import { measureLists } from '../api/lists.ts'
-import { type Load, loads, namespace } from '../api/loads.ts'
+import { type Load, loads } from '../api/loads.ts'
 import { measureWatches } from '../api/watches.ts'
 import type { Measurement, Scenario } from '../scenario.ts'
 import { createLoadClient, type LoadResult } from '../tools/load.ts'

@@ -1,6 +1,7 @@
 /** Every benchmark, in the order in which they run. */
 import type { Scenario } from '../scenario.ts'
 import { api } from './api.ts'
+import { bundle } from './bundle.ts'
 import { cycle } from './cycle.ts'
 import { deployment } from './deployment.ts'
 import { fairness } from './fairness.ts'
@@ -14,6 +15,7 @@ import { scheduler } from './scheduler.ts'
 import { security } from './security.ts'
 import { simulated } from './simulated.ts'
 import { start } from './start.ts'
+import { traces } from './traces.ts'
 import { virtual } from './virtual.ts'
 
 export const scenarios: readonly Scenario[] = [
@@ -32,4 +34,6 @@ export const scenarios: readonly Scenario[] = [
   kubelet,
   security,
   fairness,
+  traces,
+  bundle,
 ]

@@ -1,20 +1,16 @@
 /** The whole control plane at work: pods created, scheduled, and run by the kubelets of simulated nodes. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { prepareNamespace } from '../api/apiBench.ts'
 import type { Measurement, Scenario } from '../scenario.ts'
-import { createLoadClient, type LoadClient } from '../tools/load.ts'
+import { createLoadClient } from '../tools/load.ts'
 import { withCluster } from '../tools/localCluster.ts'
 import { usageOf } from '../tools/machine.ts'
-import { encoded, pod } from '../tools/objects.ts'
+import { createAndAwait, type RunningPods } from '../tools/simulatedPods.ts'
 import { median, percentile, rounded } from '../tools/statistics.ts'
-import { watchLines } from '../tools/watchLines.ts'
 
 const nodes = 100
 const pods = 5000
-const inFlight = 64
 const deadlineMs = 120_000
 const namespace = 'simulated'
-const path = `/api/v1/namespaces/${namespace}/pods`
 
 export const simulated: Scenario = {
   name: 'simulated',
@@ -26,7 +22,7 @@ export const simulated: Scenario = {
       try {
         await prepareNamespace(client, namespace)
         const before = usageOf(serverPid)
-        const measured = await createAndAwait(client, signal)
+        const measured = measurementOf(await createAndAwait(client, { namespace, pods, deadlineMs }, signal))
         const after = usageOf(serverPid)
         const cpuMicros = ((after.cpuSeconds - before.cpuSeconds) * 1e6) / pods
         return [
@@ -39,25 +35,7 @@ export const simulated: Scenario = {
     }),
 }
 
-async function createAndAwait(client: LoadClient, signal: AbortSignal): Promise<Measurement> {
-  const createdAt: number[] = []
-  const runningAt = new Map<number, number>()
-  await watchLines(await client.connect(), `${path}?watch=true&resourceVersion=0`, (line) => {
-    if (!line.includes('"phase":"Running"')) return
-    const index = Number(/"name":"p-(\d+)"/.exec(line)?.[1])
-    if (!runningAt.has(index)) runningAt.set(index, performance.now())
-  })
-  const started = performance.now()
-  await client.loop(pods, inFlight, (index) => {
-    createdAt[index] = performance.now()
-    return { method: 'POST', path, body: encoded(pod(namespace, `p-${index}`)), contentType: 'application/json' }
-  })
-  while (runningAt.size < pods) {
-    if (performance.now() - started > deadlineMs) throw new Error(`only ${runningAt.size} of ${pods} pods run`)
-    await sleep(10, undefined, { signal })
-  }
-  const seconds = (Math.max(...runningAt.values()) - started) / 1000
-  const delays = [...runningAt].map(([index, at]) => at - (createdAt[index] ?? at))
+function measurementOf({ seconds, delays }: RunningPods): Measurement {
   return {
     what: `${pods} pods, the first creation to the last Running`,
     unit: 's',

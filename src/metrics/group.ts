@@ -18,15 +18,15 @@ export interface ResourceMetricsDeps {
   readonly clock: Clock
 }
 
-interface Request {
+export interface Request {
   readonly namespace: string
 }
 
-interface Get extends Request {
+export interface Get extends Request {
   readonly name: string
 }
 
-interface List extends Request {
+export interface List extends Request {
   selects(metadata: Frozen<ObjectMeta>): boolean
 }
 

@@ -95,6 +95,8 @@ test('ARC-05 exec over WebSocket v5: stdin is half-closed by channel 255, the st
   await server.close()
 })
 
+const closeFrame = Buffer.from([0x88, 0x80, 0, 0, 0, 0])
+
 /** A short frame of a client: final, binary, masked with zeros. */
 function clientFrame(...payload: readonly number[]): Buffer {
   return Buffer.from([0x82, 0x80 | payload.length, 0, 0, 0, 0, ...payload])
@@ -112,7 +114,12 @@ test('ARC-05 what a client sends along with its handshake is read like the rest'
   const lines = ['GET /exec HTTP/1.1', 'host: x', 'connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', `sec-websocket-key: ${key}`]
   const head = [...lines, 'sec-websocket-protocol: v5.channel.k8s.io', '', ''].join('\r\n')
   socket.write(Buffer.concat([Buffer.from(head), clientFrame(0, 0x68, 0x69), clientFrame(255, 0)]))
-  socket.resume()
+  // The server ends the connection when its close frame, with the code 1000, has been answered.
+  let received = Buffer.alloc(0)
+  socket.on('data', (data) => {
+    received = Buffer.concat([received, data])
+    if (received.subarray(-4).equals(Buffer.from([0x88, 2, 0x03, 0xe8]))) socket.write(closeFrame)
+  })
   await once(socket, 'end')
   socket.destroy()
   assert.deepEqual([heard, server.failures], [['hi'], []])

@@ -365,7 +365,11 @@ const flows: Flow[] = [
         .getByRole('article', { name: 'Clients' })
         .filter({ hasText: /open streams[1-9]/ })
         .waitFor()
-      await page.getByRole('article', { name: 'Leases' }).getByText(/^apiserver-/).first().waitFor()
+      await page
+        .getByRole('article', { name: 'Leases' })
+        .getByText(/^apiserver-/)
+        .first()
+        .waitFor()
       await page
         .getByRole('article', { name: 'Requests a second' })
         .getByText(/GET|LIST|WATCH/)
