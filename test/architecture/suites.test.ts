@@ -22,6 +22,7 @@ function pathWith(...programs: string[]): string {
 
 const toolchains: Readonly<Record<string, readonly string[]>> = {
   'client-go': ['go'],
+  'cluster-autoscaler': ['go'],
   'controller-runtime': ['go'],
   'csi-sanity': ['go'],
   etcd: ['go'],
