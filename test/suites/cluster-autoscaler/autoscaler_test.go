@@ -179,7 +179,7 @@ func respectBudget(t *testing.T, lab lab, log string) {
 	lab.deploy(t, "guarded", 2, "900m")
 	lab.untilAvailable(t, "guarded", 2)
 	lab.untilNodes(t, 2)
-	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	none := intstr.FromInt32(0)
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "guarded"},
 		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "guarded"}}},
@@ -198,7 +198,7 @@ func respectBudget(t *testing.T, lab lab, log string) {
 			t.Fatalf("a node left in spite of the budget: %v are there", names)
 		}
 	}
-	_, err = budgets.Patch(ctx, "guarded", types.MergePatchType, []byte(fmt.Sprintf(`{"spec":{"maxUnavailable":%d}}`, one.IntValue())), metav1.PatchOptions{})
+	_, err = budgets.Patch(ctx, "guarded", types.MergePatchType, []byte(`{"spec":{"maxUnavailable":1}}`), metav1.PatchOptions{})
 	must(t, err)
 	eventually(t, "one node takes both pods", func() (bool, string) {
 		if lab.available(t, "guarded") < 1 {
