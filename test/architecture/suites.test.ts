@@ -31,6 +31,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'kube-rs': ['cargo'],
   linearizability: ['go'],
   python: ['python3'],
+  vpa: ['go'],
 }
 
 /** bash by its path: `env` in the script's first line would look for it. */

@@ -23,7 +23,7 @@ export interface CloudProviderDeps {
 }
 
 /** A node as the autoscaler describes it. An instance without a Node has its providerID as name, too. */
-export interface GivenNode {
+interface GivenNode {
   readonly providerID: string
   readonly name: string
 }
