@@ -5,7 +5,7 @@ import { CommandError } from '#cli/exitCodes'
 import { maxSimulatedNodes, type NodeLike, nodeNames } from '#cli/nodeLike'
 import type { Progress } from '#cli/progress'
 import { addressPlanOf } from './addressPlan.ts'
-import { type ApiProbe, nodeReadiness } from './apiProbe.ts'
+import { type ApiProbe, type NodeReadiness, nodeReadiness } from './apiProbe.ts'
 import { type ClusterPaths, type ClusterState, writeState } from './clusterState.ts'
 import { nodesReady } from './nodesReady.ts'
 import { tellServers } from './runningServers.ts'
@@ -61,7 +61,7 @@ export async function removeNodes(change: Change, probe: ApiProbe, count: number
 /**
  * Writes a description with fewer simulated nodes, and waits until the Nodes of the others are deleted.
  * @param waitMs how long, and a little longer for each node
- * @throws CommandError timeout when some are still there; the description is written, and names them
+ * @throws CommandError timeout when some are still there; the description names them
  */
 export async function leavePlan({ paths, state, progress }: Change, probe: ApiProbe, next: ClusterState, waitMs = goneMs): Promise<void> {
   const kept = new Set(simulatedNodesOf(next).map(({ name }) => name))
@@ -71,16 +71,21 @@ export async function leavePlan({ paths, state, progress }: Change, probe: ApiPr
   await writeState(paths, changed)
   await tellServers(paths, changed)
   if (gone.length === 0) return
-  const there = await progress.step(`Removing ${gone.length} simulated nodes`, (report) =>
-    probe.until('the removal of the nodes', waitMs + gone.length * 25, async () => {
-      const found = await nodeReadiness(probe)
-      if (!found) return undefined
-      const left = gone.filter((name) => found.has(name)).length
-      report(`${gone.length - left} of ${gone.length}`)
-      return left === 0 ? found : undefined
-    }),
-  )
-  await writeState(paths, { ...changed, removedNodes: earlier.filter((name) => there.has(name)) })
+  const last: { nodes?: ReadonlyMap<string, NodeReadiness> } = {}
+  try {
+    await progress.step(`Removing ${gone.length} simulated nodes`, (report) =>
+      probe.until('the removal of the nodes', waitMs + gone.length * 25, async () => {
+        const found = await nodeReadiness(probe)
+        if (!found) return undefined
+        last.nodes = found
+        const left = gone.filter((name) => found.has(name)).length
+        report(`${gone.length - left} of ${gone.length}`)
+        return left === 0 ? true : undefined
+      }),
+    )
+  } finally {
+    if (last.nodes) await writeState(paths, { ...changed, removedNodes: changed.removedNodes.filter((name) => last.nodes?.has(name)) })
+  }
 }
 
 function tooMany(cluster: string, count: number, added: number): CommandError {

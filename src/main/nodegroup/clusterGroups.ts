@@ -21,7 +21,7 @@ export interface ClusterGroups {
 }
 
 /** An autoscaler waits five seconds for an answer. */
-const lockMs = 2_000
+const lockMs = 4_000
 const silent: Progress = { step: (_title, work) => work(() => {}), note: () => {} }
 
 export function createClusterGroups(deps: LocalClusterDeps, name: string): ClusterGroups {
