@@ -65,7 +65,12 @@ async function withServer(use: (call: (method: string, request: object) => Promi
     log += text
   })
   const address = /Serving node groups.*(127\.0\.0\.1:\d+)/
-  await eventually('the server of node groups', 20_000, async () => log, (text) => address.test(text))
+  await eventually(
+    'the server of node groups',
+    20_000,
+    async () => log,
+    (text) => address.test(text),
+  )
   const connection = connectGrpc(address.exec(log)?.[1] ?? '')
   const methods = loadService(externalGrpcProto, externalGrpcService)
   try {
@@ -89,8 +94,16 @@ test('AUT-05 an autoscaler adds nodes, which become ready, and removes the nodes
     await call('NodeGroupDeleteNodes', { id: 'small', nodes: [{ name: 'small-1', providerID: `skiff://${name}/small-1` }] })
     const [group] = await groups()
     assert.deepEqual(group?.nodes, ['small-2', 'small-4'])
-    await eventually('the Node is deleted', 20_000, () => nodesOf('small'), (text) => !text.includes('small-1 '))
-    await assert.rejects(call('NodeGroupDeleteNodes', { id: 'small', nodes: [{ name: 'small-1', providerID: `skiff://${name}/small-1` }] }), /small-1 belongs to/)
+    await eventually(
+      'the Node is deleted',
+      20_000,
+      () => nodesOf('small'),
+      (text) => !text.includes('small-1 '),
+    )
+    await assert.rejects(
+      call('NodeGroupDeleteNodes', { id: 'small', nodes: [{ name: 'small-1', providerID: `skiff://${name}/small-1` }] }),
+      /small-1 belongs to/,
+    )
   }),
 )
 

@@ -96,7 +96,10 @@ test('AUT-05 nodegroup scale is refused outside the limits of the group, and for
   withLab(async ({ change, probe }) => {
     await createNodeGroup(await change(), probe, small)
     for (const size of [0, 6]) {
-      await assert.rejects(scaleNodeGroup(await change(), probe, 'small', size), new RegExp(`^CommandError: ${size}: the size of node group "small" is from 1 to 5$`))
+      await assert.rejects(
+        scaleNodeGroup(await change(), probe, 'small', size),
+        new RegExp(`^CommandError: ${size}: the size of node group "small" is from 1 to 5$`),
+      )
     }
     for (const act of [scaleNodeGroup, deleteNodeGroup]) {
       await assert.rejects(act(await change(), probe, 'no', 1), (error) => error instanceof CommandError && error.exit === 'notFound')

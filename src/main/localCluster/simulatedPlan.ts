@@ -22,7 +22,7 @@ export interface PlannedNode extends Omit<NodeLike, 'name'> {
   readonly name: string
   /** From 1; its address follows from it. */
   readonly number: number
-  /** Of a node of a group. */
+  /** Only a node of a group has one. */
   readonly providerID?: string | undefined
 }
 

@@ -21,13 +21,17 @@ import type { ApiProbe } from '#main/localCluster/apiProbe'
 import { type ClusterState, clusterPaths, readState, writeState } from '#main/localCluster/clusterState'
 import { rememberProcess } from '#main/localCluster/processes'
 import { type NodeGroup, simulatedNodesOf } from '#main/localCluster/simulatedPlan'
-import { type ClusterGroups, registeredNodes } from '#main/nodegroup/clusterGroups'
 import { cloudProviderService } from '#main/nodegroup/cloudProvider'
+import { type ClusterGroups, registeredNodes } from '#main/nodegroup/clusterGroups'
 import { createPrometheusMetrics } from '#main/prometheus'
 import { startCluster, type TestCluster } from '#testing/cluster'
 import { testCertificates } from '#testing/testCertificates'
 
-const like = { labels: { zone: 'z-{a,b}' }, taints: [{ key: 'dedicated', value: 'batch', effect: 'NoSchedule' }], capacity: { cpu: 4, memoryBytes: 8 * 2 ** 30, pods: 20 } }
+const like = {
+  labels: { zone: 'z-{a,b}' },
+  taints: [{ key: 'dedicated', value: 'batch', effect: 'NoSchedule' }],
+  capacity: { cpu: 4, memoryBytes: 8 * 2 ** 30, pods: 20 },
+}
 const groupNamed = (name: string, min: number, max: number): NodeGroup => ({ name, min, max, like, numbers: [] })
 const patience = 20_000
 
@@ -138,8 +142,7 @@ const refuses = (promise: Promise<unknown>, message: string | RegExp) =>
 
 const sizeOf = async (id: string) => (await call<{ targetSize: number }>('NodeGroupTargetSize', { id })).targetSize
 type Instances = { instances: { id: string; status: { instanceState: string } }[] }
-const instancesOf = async (id: string) =>
-  (await call<Instances>('NodeGroupNodes', { id })).instances.map((one) => `${one.id} ${one.status.instanceState}`)
+const instancesOf = async (id: string) => (await call<Instances>('NodeGroupNodes', { id })).instances.map((one) => `${one.id} ${one.status.instanceState}`)
 const nodeOf = (name: string) => ({ providerID: `skiff://lab/${name}`, name, labels: {}, annotations: {} })
 const untilInstances = (id: string, want: string) => cluster.until(async () => (await instancesOf(id)).join() === want, patience)
 
@@ -189,7 +192,11 @@ test('AUT-05 NodeGroupTemplateNodeInfo has the labels, taints and resources that
   const schema = schemaFor('', 'v1', 'Node')
   assert.ok(schema)
   const { nodeBytes } = await call<{ nodeBytes: Buffer }>('NodeGroupTemplateNodeInfo', { id: 'small' })
-  const template = decodeMessage(nodeBytes, schema) as { metadata: { name: string; labels: Record<string, string> }; spec: object; status: Record<string, object> }
+  const template = decodeMessage(nodeBytes, schema) as {
+    metadata: { name: string; labels: Record<string, string> }
+    spec: object
+    status: Record<string, object>
+  }
   const real = await cluster.until(async () => {
     const node = await cluster.client.of(nodes).get({ name: 'small-1' })
     return node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ? node : undefined
