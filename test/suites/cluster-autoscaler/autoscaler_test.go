@@ -1,4 +1,4 @@
-// Package clusterautoscaler runs upstream's cluster-autoscaler, unmodified, over the node groups of a Skiff cluster that KUBECONFIG, SKIFF and CLUSTER name.
+// Package clusterautoscaler runs an autoscaler, which AUTOSCALER names, over the node groups of a Skiff cluster that KUBECONFIG, SKIFF and CLUSTER name.
 package clusterautoscaler
 
 import (
@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -18,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"skiff.dev/suites/cluster-autoscaler/provider"
 )
 
 const (
@@ -144,11 +148,42 @@ func TestNodeGroup(t *testing.T) {
 	lab := newLab(t)
 	cluster := os.Getenv("CLUSTER")
 	skiff(t, "nodegroup", "create", group, "--name", cluster, "--min", "0", "--max", fmt.Sprint(mostNodes), "--like", "node.yaml", "-q")
-	log := startAutoscaler(t)
+	cloudConfig := startServer(t)
+	t.Run("AUT-05 Go's gRPC gets upstream's codes and Node", func(t *testing.T) { askByHand(t, cloudConfig) })
+	log := startAutoscaler(t, cloudConfig)
 	t.Run("AUT-05 pending pods make an empty group grow", func(t *testing.T) { growFromZero(t, lab) })
 	t.Run("AUT-05 idle nodes leave after the unneeded time", func(t *testing.T) { shrinkToZero(t, lab) })
 	t.Run("AUT-05 a PodDisruptionBudget keeps a node that is hardly used", func(t *testing.T) { respectBudget(t, lab, log) })
 	t.Run("AUT-05 a group does not grow over its maximum", func(t *testing.T) { stopAtMaximum(t, lab) })
+}
+
+// askByHand needs an empty group.
+func askByHand(t *testing.T, cloudConfig string) {
+	client, err := provider.Connect(cloudConfig)
+	must(t, err)
+	template, err := client.Template(group)
+	must(t, err)
+	if template.Labels[groupLabel] != group || template.Status.Allocatable.Cpu().Value() != 4 || template.Status.Capacity.Memory().Value() != 8<<30 {
+		t.Errorf("the template is %v with %v", template.Labels, template.Status.Capacity)
+	}
+	if found, err := client.Threshold(group, 0.25); err != nil || found != 0.25 {
+		t.Errorf("the threshold is %v: %v", found, err)
+	}
+	_, err = client.Call("PricingNodePrice", "Empty", "Empty", func(protoreflect.Message) {})
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("a price: %v", err)
+	}
+	for message, refused := range map[string]error{
+		"NodeGroup \"none\", not found":               client.Increase("none", 1),
+		"size increase must be positive":              client.Increase(group, 0),
+		"size increase too large, desired: 4 max: 3":  client.Increase(group, mostNodes+1),
+		"size decrease must be negative":              client.DecreaseTarget(group, 1),
+		"min size reached, nodes will not be deleted": client.Delete(group, template),
+	} {
+		if status.Code(refused) != codes.Unknown || status.Convert(refused).Message() != message {
+			t.Errorf("%v, not %s", refused, message)
+		}
+	}
 }
 
 // growFromZero needs two nodes of four CPUs for four pods of one and a half.

@@ -114,8 +114,8 @@ func background(t *testing.T, log, program string, args ...string) {
 	})
 }
 
-// startAutoscaler starts the server of the cluster's node groups and upstream's autoscaler, which asks it over mutual TLS.
-func startAutoscaler(t *testing.T) (logOfAutoscaler string) {
+// startServer starts the server of the cluster's node groups, and gives the file with its address and the certificates of a client.
+func startServer(t *testing.T) (cloudConfig string) {
 	t.Helper()
 	work := os.Getenv("WORK")
 	in := func(name string) string { return filepath.Join(work, name) }
@@ -134,9 +134,16 @@ func startAutoscaler(t *testing.T) (logOfAutoscaler string) {
 		}
 		return connection.Close() == nil, "closing failed"
 	})
-	background(t, in("autoscaler.log"), in("bin/cluster-autoscaler"),
-		"--cloud-provider=externalgrpc", "--cloud-config="+in("cloud-config.yaml"), "--kubeconfig="+os.Getenv("KUBECONFIG"),
+	return in("cloud-config.yaml")
+}
+
+// startAutoscaler starts an autoscaler with upstream's flags, and gives the file of its log.
+func startAutoscaler(t *testing.T, cloudConfig string) string {
+	t.Helper()
+	log := filepath.Join(os.Getenv("WORK"), "autoscaler.log")
+	background(t, log, os.Getenv("AUTOSCALER"),
+		"--cloud-provider=externalgrpc", "--cloud-config="+cloudConfig, "--kubeconfig="+os.Getenv("KUBECONFIG"),
 		"--leader-elect=false", "--address=127.0.0.1:0", "--v=4", "--scan-interval=1s", "--scale-down-unneeded-time="+unneededTime.String(),
 		"--scale-down-delay-after-add=1s", "--scale-down-delay-after-failure=1s", "--unremovable-node-recheck-timeout=5s")
-	return in("autoscaler.log")
+	return log
 }
