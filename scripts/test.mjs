@@ -49,6 +49,7 @@ const simulated = [
   'etcdServe',
   'kubectl',
   'labs',
+  'nodegroup',
   'ownEtcd',
   'simulated',
   'timeTravel',

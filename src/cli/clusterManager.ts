@@ -83,6 +83,26 @@ export interface NodeStatus {
   readonly address: string
 }
 
+export interface NewNodeGroup {
+  readonly name: string
+  readonly min: number
+  readonly max: number
+  readonly size: number
+  /** What its nodes are made like. */
+  readonly like: NodeLike
+}
+
+export interface NodeGroupStatus {
+  readonly name: string
+  readonly min: number
+  readonly max: number
+  /** The nodes that it is to have. */
+  readonly size: number
+  readonly ready: number
+  /** Their names, the oldest node first. */
+  readonly nodes: readonly string[]
+}
+
 /** One of several servers. */
 export interface ServerStatus {
   readonly name: string
@@ -205,6 +225,13 @@ export interface ClusterManager {
   addNodes(name: string, count: number, like: NodeLike, progress: Progress): Promise<void>
   /** Removes the newest of those. */
   removeNodes(name: string, count: number, progress: Progress): Promise<void>
+  /** Creates a group of simulated nodes and waits until they are ready. @throws CommandError before anything is changed */
+  createNodeGroup(name: string, group: NewNodeGroup, progress: Progress): Promise<void>
+  /** Gives it so many nodes, within its limits; the newest ones are removed. @throws CommandError notFound when there is none */
+  scaleNodeGroup(name: string, group: string, size: number, progress: Progress): Promise<void>
+  /** With its nodes. @throws CommandError notFound when there is none */
+  deleteNodeGroup(name: string, group: string, progress: Progress): Promise<void>
+  nodeGroups(name: string): Promise<readonly NodeGroupStatus[]>
   /** The text of the unit of systemd that would run the cluster. */
   unit(name: string): Promise<string>
   /** Runs the cluster by a unit of systemd from now on. @returns its name. @throws CommandError unmetPrerequisite where this host cannot have one */

@@ -136,14 +136,23 @@ function checkedPattern(pattern: string, field: string, refuse: Refuse): string 
   return pattern
 }
 
+/** The names of `count` nodes, the first of which has the number `first`. @throws CommandError usage as namesAt() */
+export function nodeNames(pattern: string, first: number, count: number, taken: ReadonlySet<string>): string[] {
+  return namesAt(
+    pattern,
+    Array.from({ length: count }, (_, at) => first + at),
+    taken,
+  )
+}
+
 /**
  * The names of nodes with these numbers.
  * @throws CommandError usage when two nodes would have one name, or a name is none
  */
-export function nodeNames(pattern: string, first: number, count: number, taken: ReadonlySet<string>): string[] {
+export function namesAt(pattern: string, numbers: readonly number[], taken: ReadonlySet<string>): string[] {
   const names: string[] = []
   const seen = new Set(taken)
-  for (let number = first; number < first + count; number++) {
+  for (const number of numbers) {
     const name = expand(pattern, number)
     const [problem] = isDns1123Subdomain(name)
     if (problem) throw new CommandError('usage', `"${name}" cannot be the name of a node: ${problem}`)

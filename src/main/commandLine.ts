@@ -23,7 +23,8 @@ One component alone, in the foreground, with the flags of upstream's program:
   scheduler
   kubelet
   join HOST:PORT       a kubelet that joins a cluster with a bootstrap token: skiff join --help
-  etcd serve           the embedded store as an etcd server (API v3)`
+  etcd serve           the embedded store as an etcd server (API v3)
+  nodegroup serve      the node groups of a local cluster, for upstream's cluster-autoscaler`
 
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const interruption = { remains: '' }

@@ -31,6 +31,10 @@ const components = {
     const [{ runCluster }, { localClusterDeps }] = await Promise.all([import('./localCluster/runCluster.ts'), import('./localClusterDeps.ts')])
     return runCluster(localClusterDeps(process.argv), args, signal)
   },
+  'nodegroup serve': async (args: string[], signal: AbortSignal) => {
+    const [{ runNodeGroupServer }, { localClusterDeps }] = await Promise.all([import('./layouts/nodeGroupServer.ts'), import('./localClusterDeps.ts')])
+    return runNodeGroupServer(localClusterDeps(process.argv), args, signal)
+  },
   'etcd serve': async (args: string[], signal: AbortSignal) => (await import('./layouts/etcdServer.ts')).runEtcdServer(args, signal),
 }
 
@@ -54,6 +58,7 @@ try {
   else if (role === 'balancer' || role === 'node-agent' || role === 'node-ingress' || role === 'supervise') await runRole(role, rest)
   else if (role === 'server' && rest[0] === 'run') await runComponent('server run', rest.slice(1))
   else if (role === 'etcd' && rest[0] === 'serve') await runComponent('etcd serve', rest.slice(1))
+  else if (role === 'nodegroup' && rest[0] === 'serve') await runComponent('nodegroup serve', rest.slice(1))
   else if (role === 'part' && rest[0] !== undefined && Object.hasOwn(components, rest[0])) await runComponent(rest[0] as keyof typeof components, rest.slice(1))
   else if (role !== undefined && Object.hasOwn(components, role)) await runComponent(role as keyof typeof components, rest)
   else await (await import('./commandLine.ts')).runCommandLine(process.argv)

@@ -37,6 +37,17 @@ const policyExplanation: PolicyExplanation = {
   verdicts: [],
 }
 
+type NodeGroupMethods = Pick<ClusterManager, 'createNodeGroup' | 'scaleNodeGroup' | 'deleteNodeGroup' | 'nodeGroups'>
+
+function recordedNodeGroups(calls: string[]): NodeGroupMethods {
+  return {
+    createNodeGroup: async (name, group) => void calls.push(`create group of ${name} ${JSON.stringify(group)}`),
+    scaleNodeGroup: async (name, group, size) => void calls.push(`scale ${group} of ${name} to ${size}`),
+    deleteNodeGroup: async (name, group) => void calls.push(`delete ${group} of ${name}`),
+    nodeGroups: async () => [{ name: 'small', min: 0, max: 5, size: 2, ready: 1, nodes: ['small-1', 'small-2'] }],
+  }
+}
+
 /** Runs a command line against a manager that records what it is asked. @param before the kubeconfig that is there */
 export async function runCommand(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a'], before = '') {
   const home = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cli-'))
@@ -65,6 +76,7 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
     status: async (name) => ({ ...running, name }),
     addNodes: async (name, count, like) => void calls.push(`add ${count} to ${name} ${JSON.stringify(like)}`),
     removeNodes: async (name, count) => void calls.push(`remove ${count} of ${name}`),
+    ...recordedNodeGroups(calls),
     unit: async (name) => `[Unit]\nDescription=${name}\n`,
     installUnit: async (name) => {
       calls.push(`install ${name}`)

@@ -22,6 +22,7 @@ function pathWith(...programs: string[]): string {
 
 const toolchains: Readonly<Record<string, readonly string[]>> = {
   'client-go': ['go'],
+  'cluster-autoscaler': ['go'],
   'controller-runtime': ['go'],
   'csi-sanity': ['go'],
   etcd: ['go'],
@@ -30,6 +31,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'kube-rs': ['cargo'],
   linearizability: ['go'],
   python: ['python3'],
+  vpa: ['go'],
 }
 
 /** bash by its path: `env` in the script's first line would look for it. */

@@ -20,6 +20,7 @@ import { kubeconfig } from './kubeconfig.ts'
 import { lab } from './lab.ts'
 import { logs } from './logs.ts'
 import { net } from './net.ts'
+import { nodegroup } from './nodegroup.ts'
 import { nodes } from './nodes.ts'
 import { prune } from './prune.ts'
 import { server } from './server.ts'
@@ -42,6 +43,7 @@ export const commands: readonly CliCommand[] = [
   ls,
   status,
   nodes,
+  nodegroup,
   simulate,
   why,
   ui,

@@ -1,9 +1,7 @@
 /** `skiff nodes ls|add|remove`: the nodes of a cluster, and more or fewer simulated ones while it runs (L4). */
-import fs from 'node:fs/promises'
-import { messageOf } from '#base/messageOf'
 import { type CliCommand, progressFor, resolveCluster } from '../command.ts'
-import { CommandError } from '../exitCodes.ts'
-import { maxSimulatedNodes, type NodeLike, readNodeLike } from '../nodeLike.ts'
+import { maxSimulatedNodes } from '../nodeLike.ts'
+import { nodeLikeOf } from '../nodeLikeFile.ts'
 import { printFound } from '../output.ts'
 import { wholeNumber } from '../wholeNumber.ts'
 import { table } from './status.ts'
@@ -36,7 +34,7 @@ export const nodes: CliCommand = {
       .option('-q, --quiet', 'print nothing but errors')
       .action(async (name: string | undefined, flags: Flags) => {
         const cluster = await resolveCluster(context, name)
-        await context.clusters.addNodes(cluster, countOf(flags), await likeOf(flags.like), progressFor(context, flags.quiet ?? false))
+        await context.clusters.addNodes(cluster, countOf(flags), await nodeLikeOf(flags.like), progressFor(context, flags.quiet ?? false))
       })
     group
       .command('remove [name]')
@@ -50,11 +48,3 @@ export const nodes: CliCommand = {
 }
 
 const countOf = ({ simulated }: Flags) => wholeNumber('--simulated', simulated, 1, maxSimulatedNodes)
-
-async function likeOf(file: string | undefined): Promise<NodeLike> {
-  if (file === undefined) return {}
-  const text = await fs.readFile(file, 'utf8').catch((error) => {
-    throw new CommandError('notFound', `--like ${file}: ${messageOf(error)}`)
-  })
-  return readNodeLike(file, text)
-}

@@ -16,7 +16,7 @@ import { createEventWriter } from '#client/eventRecorder'
 import type { KubeletDeps } from '#kubelet/core/context'
 import type { KubeletSources } from '#kubelet/core/kubeletSources'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
-import { simulatedMachine, simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
+import { simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
 import { createSimulatedRuntime, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { traceRuntime } from '#kubelet/runtime/tracedRuntime'
 import { apiAuth } from '#kubelet/server/auth'
@@ -29,6 +29,7 @@ import { freePort } from '../localCluster/freePort.ts'
 import type { PlannedNode } from '../localCluster/simulatedPlan.ts'
 import type { OwnKubelets } from './ownKubelets.ts'
 import { type ProcessTools, runTogether } from './processTools.ts'
+import { simulatedNodeConfig } from './simulatedNodeConfig.ts'
 
 export interface SimulatedNodesOptions {
   /** The planned nodes; undefined when the cluster has no description any more. */
@@ -237,28 +238,21 @@ type SharedDeps = Omit<KubeletDeps, 'runtime' | 'machine' | 'sources'> & { reado
 function simulatedKubelet(
   { tools, ...options }: SimulatedNodesOptions,
   deps: SharedDeps,
-  { name: nodeName, labels = {}, taints = [], capacity = {} }: PlannedNode,
+  node: PlannedNode,
   { address, port }: { readonly address: string; readonly port: number },
 ): Kubelet {
-  const { cpu, memoryBytes, storageBytes, pods } = capacity
-  const machine = simulatedMachine(nodeName, {
-    ...(cpu === undefined ? {} : { cpus: cpu }),
-    ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    ...(storageBytes === undefined ? {} : { ephemeralStorageBytes: storageBytes }),
-  })
+  const { machine, config } = simulatedNodeConfig(node, options.tainted)
+  const { nodeName } = config
   const runtime = createSimulatedRuntime({ clock: tools.clock, random: tools.random })
   const sources = { ...deps.sources, node: failingByAnnotation(deps.sources.node, runtime) }
   const kubelet = createKubelet(
     { ...deps, sources, runtime: traceRuntime(runtime, tools.trace, nodeName), machine },
     {
-      nodeName,
+      ...config,
       nodeIPs: [address],
       port,
       clusterDNS: [options.clusterDns],
       clusterDomain: options.clusterDomain,
-      nodeLabels: { 'skiff.dev/runtime': 'simulated', ...labels },
-      registerWithTaints: [...(options.tainted ? [{ key: 'skiff.dev/runtime', value: 'simulated', effect: 'NoSchedule' }] : []), ...taints],
-      ...(pods === undefined ? {} : { maxPods: pods }),
       // A simulated runtime reports every change: relisting finds nothing more.
       relistPeriodMs: 0,
       syncFrequencyMs: 0,

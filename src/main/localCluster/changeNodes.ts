@@ -5,11 +5,11 @@ import { CommandError } from '#cli/exitCodes'
 import { maxSimulatedNodes, type NodeLike, nodeNames } from '#cli/nodeLike'
 import type { Progress } from '#cli/progress'
 import { addressPlanOf } from './addressPlan.ts'
-import { type ApiProbe, nodeReadiness } from './apiProbe.ts'
+import { type ApiProbe, type NodeReadiness, nodeReadiness } from './apiProbe.ts'
 import { type ClusterPaths, type ClusterState, writeState } from './clusterState.ts'
 import { nodesReady } from './nodesReady.ts'
 import { tellServers } from './runningServers.ts'
-import { nextNumber, simulatedNodesOf, usualName, withoutNewest } from './simulatedPlan.ts'
+import { nextNumber, simulatedNodesOf, takenNames, usualName, withoutNewest } from './simulatedPlan.ts'
 
 /** The resident memory of a node without pods, as docs/scale.md has it. */
 const bytesPerNode = 200_000
@@ -25,7 +25,8 @@ export function checkMemory(count: number, freeBytes = freemem()): void {
   )
 }
 
-interface Change {
+/** A cluster that a command changes. */
+export interface Change {
   readonly paths: ClusterPaths
   readonly state: ClusterState
   readonly progress: Progress
@@ -35,13 +36,8 @@ const goneMs = 60_000
 
 /** @throws CommandError before anything is changed, or timeout when not all are ready in time */
 export async function addNodes({ paths, state, progress }: Change, probe: ApiProbe, count: number, like: NodeLike): Promise<void> {
-  const before = simulatedNodesOf(state)
-  const total = state.nodes.length + before.length + count
-  if (before.length + count > maxSimulatedNodes)
-    throw new CommandError('usage', `cluster "${state.name}" has ${before.length} simulated nodes, and ${maxSimulatedNodes} at most`)
-  const taken = new Set([...before, ...state.nodes].map(({ name }) => name))
-  nodeNames(like.name ?? usualName(state.name), nextNumber(state), count, taken)
-  checkRange(state, total)
+  checkRoom(state, count)
+  nodeNames(like.name ?? usualName(state.name), nextNumber(state), count, takenNames(state))
   checkMemory(count)
   await checkServes(state, probe)
   const addedNodes = [...(state.addedNodes ?? []), { first: nextNumber(state), count, like }]
@@ -53,28 +49,43 @@ export async function addNodes({ paths, state, progress }: Change, probe: ApiPro
 }
 
 /** Removes the newest of the nodes that were added. @throws CommandError before anything is changed */
-export async function removeNodes({ paths, state, progress }: Change, probe: ApiProbe, count: number): Promise<void> {
+export async function removeNodes(change: Change, probe: ApiProbe, count: number): Promise<void> {
+  const { state } = change
   const groups = state.addedNodes ?? []
   const added = groups.reduce((sum, group) => sum + group.count, 0)
   if (count > added) throw tooMany(state.name, count, added)
   await checkServes(state, probe)
-  const addedNodes = withoutNewest(groups, count)
-  const kept = new Set(simulatedNodesOf({ ...state, addedNodes }).map(({ name }) => name))
+  await leavePlan(change, probe, { ...state, addedNodes: withoutNewest(groups, count) })
+}
+
+/**
+ * Writes a description with fewer simulated nodes, and waits until the Nodes of the others are deleted.
+ * @param waitMs how long, and a little longer for each node
+ * @throws CommandError timeout when some are still there; the description names them
+ */
+export async function leavePlan({ paths, state, progress }: Change, probe: ApiProbe, next: ClusterState, waitMs = goneMs): Promise<void> {
+  const kept = new Set(simulatedNodesOf(next).map(({ name }) => name))
   const gone = simulatedNodesOf(state).flatMap(({ name }) => (kept.has(name) ? [] : [name]))
   const earlier = (state.removedNodes ?? []).filter((name) => !kept.has(name))
-  const changed = { ...state, addedNodes, removedNodes: [...new Set([...earlier, ...gone])] }
+  const changed = { ...next, removedNodes: [...new Set([...earlier, ...gone])] }
   await writeState(paths, changed)
   await tellServers(paths, changed)
-  await progress.step(`Removing ${count} simulated nodes`, (report) =>
-    probe.until('the removal of the nodes', goneMs + count * 25, async () => {
-      const there = await nodeReadiness(probe)
-      if (!there) return undefined
-      const left = gone.filter((name) => there.has(name)).length
-      report(`${count - left} of ${count}`)
-      return left === 0 ? true : undefined
-    }),
-  )
-  await writeState(paths, { ...changed, removedNodes: earlier })
+  if (gone.length === 0) return
+  const last: { nodes?: ReadonlyMap<string, NodeReadiness> } = {}
+  try {
+    await progress.step(`Removing ${gone.length} simulated nodes`, (report) =>
+      probe.until('the removal of the nodes', waitMs + gone.length * 25, async () => {
+        const found = await nodeReadiness(probe)
+        if (!found) return undefined
+        last.nodes = found
+        const left = gone.filter((name) => found.has(name)).length
+        report(`${gone.length - left} of ${gone.length}`)
+        return left === 0 ? true : undefined
+      }),
+    )
+  } finally {
+    if (last.nodes) await writeState(paths, { ...changed, removedNodes: changed.removedNodes.filter((name) => last.nodes?.has(name)) })
+  }
 }
 
 function tooMany(cluster: string, count: number, added: number): CommandError {
@@ -82,6 +93,17 @@ function tooMany(cluster: string, count: number, added: number): CommandError {
   return new CommandError('usage', `--simulated ${count}: cluster "${cluster}" has ${added} nodes that "skiff nodes add" added, and those of "skiff up" stay`, {
     hint: `remove all that were added with: skiff nodes remove ${cluster} --simulated ${added}`,
   })
+}
+
+/**
+ * @param count simulated nodes in addition to those that there are
+ * @throws CommandError usage when the cluster cannot have so many
+ */
+export function checkRoom(state: ClusterState, count: number): void {
+  const before = simulatedNodesOf(state).length
+  if (before + count > maxSimulatedNodes)
+    throw new CommandError('usage', `cluster "${state.name}" has ${before} simulated nodes, and ${maxSimulatedNodes} at most`)
+  checkRange(state, state.nodes.length + before + count)
 }
 
 /** Each node gets a /24 for its pods. */
@@ -94,7 +116,8 @@ function checkRange(state: ClusterState, total: number): void {
   })
 }
 
-async function checkServes({ name }: ClusterState, probe: ApiProbe): Promise<void> {
+/** @throws CommandError unmetPrerequisite when nothing answers */
+export async function checkServes({ name }: ClusterState, probe: ApiProbe): Promise<void> {
   if ((await probe.get('/readyz'))?.status === 200) return
   throw new CommandError('unmetPrerequisite', `cluster "${name}" does not run`, { hint: `start it with: skiff start ${name}` })
 }

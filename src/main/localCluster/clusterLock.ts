@@ -16,7 +16,7 @@ const lockTimeoutMs = 180_000
 
 /** As exclusively(), and ends an `up` or `start` that holds the cluster. */
 export async function exclusivelyToDelete<T>(deps: LocalClusterDeps, name: string, progress: Progress, work: () => Promise<T>): Promise<T> {
-  return exclusively(deps, name, progress, work, (holder) => void endUp(holder))
+  return exclusively(deps, name, progress, work, { onHolder: (holder) => void endUp(holder) })
 }
 
 /** Signals the process that wrote the lock: the pid of one that has ended may belong to another program by now. */
@@ -26,23 +26,29 @@ async function endUp(holder: ProcessRef): Promise<void> {
   if ((command === 'up' || command === 'start') && (await isRunning(holder))) signalIfThere(holder.pid, endsUp)
 }
 
-/** @throws CommandError conflict when another command holds the cluster all the time @param onHolder called with the process of that command on this host */
+interface Waiting {
+  /** Called with the process of the command that holds the cluster, if it is on this host. */
+  readonly onHolder?: (holder: ProcessRef) => void
+  readonly timeoutMs?: number
+}
+
+/** @throws CommandError conflict when another command holds the cluster all the time */
 export async function exclusively<T>(
   deps: LocalClusterDeps,
   name: string,
   progress: Progress | undefined,
   work: () => Promise<T>,
-  onHolder: (holder: ProcessRef) => void = () => {},
+  { onHolder, timeoutMs = lockTimeoutMs }: Waiting = {},
 ): Promise<T> {
   const { lock } = clusterPaths(deps.home, name)
   await makePrivateDirectory(path.dirname(lock))
   const holder = (pid: number | undefined) => `another command${pid === undefined ? '' : ` (process ${pid})`}`
   const options = {
     clock: deps.clock,
-    timeoutMs: lockTimeoutMs,
+    timeoutMs,
     onWait: (pid: number | undefined, here: ProcessRef | undefined) => {
       progress?.note(`Waiting for ${holder(pid)} that works on cluster "${name}"`)
-      if (here) onHolder(here)
+      if (here) onHolder?.(here)
     },
     refuse: (pid: number | undefined) =>
       new CommandError('conflict', `${holder(pid)} works on cluster "${name}"`, { hint: `try again when it has ended; if none runs, remove ${lock}` }),

@@ -11,7 +11,7 @@ import { type ClusterNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
 import type { ClusterRanges } from '../vnode/ranges.ts'
 import { addressPlanOf } from './addressPlan.ts'
 import { advertisedAddressOf, isReplicated, type ServerPlan, serversOf } from './controlPlanes.ts'
-import type { AddedNodes } from './simulatedPlan.ts'
+import type { AddedNodes, NodeGroup } from './simulatedPlan.ts'
 
 export interface RealNode {
   readonly name: string
@@ -70,6 +70,10 @@ export interface ClusterState {
   readonly simulatedNodes: readonly string[]
   /** Simulated nodes that were added since. */
   readonly addedNodes?: readonly AddedNodes[] | undefined
+  /** Groups of simulated nodes, which an autoscaler may change. */
+  readonly nodeGroups?: readonly NodeGroup[] | undefined
+  /** The number that a node of a group got last. */
+  readonly lastGroupNumber?: number | undefined
   /** Simulated nodes that were removed since, and whose Node objects may still be there. */
   readonly removedNodes?: readonly string[] | undefined
   /** Only with real nodes. */

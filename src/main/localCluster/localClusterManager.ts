@@ -15,11 +15,13 @@ import { checkSystemd, installUnit, removeUnit, unitText } from '../systemd/unit
 import { controlNetwork, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { destroyVnode } from '../vnode/vnode.ts'
 import { addonsOf, setAddon } from './addons.ts'
-import { type ApiProbe, createApiProbe } from './apiProbe.ts'
+import type { ApiProbe } from './apiProbe.ts'
+import { askCluster } from './askCluster.ts'
 import { unitNameOf, unitOf } from './autostart.ts'
 import { bringUp } from './bringUp.ts'
 import { certificateFolders, certificatesOf } from './certificateList.ts'
-import { addNodes, removeNodes } from './changeNodes.ts'
+import { createNodeGroup, deleteNodeGroup, nodeGroupStatuses, scaleNodeGroup } from './changeNodeGroups.ts'
+import { addNodes, type Change, removeNodes } from './changeNodes.ts'
 import { exclusively, exclusivelyToDelete } from './clusterLock.ts'
 import { removeClusterNetwork } from './clusterNetworks.ts'
 import { stopProcesses } from './clusterProcesses.ts'
@@ -45,10 +47,10 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
     }
     throw new CommandError('notFound', `there is no cluster "${name}"`)
   }
-  const change = (name: string, progress: Progress, act: (parts: Parameters<typeof addNodes>[0], probe: ApiProbe) => Promise<void>) =>
+  const change = (name: string, progress: Progress, act: (parts: Change, probe: ApiProbe) => Promise<void>) =>
     exclusively(deps, name, progress, async () => {
       const [paths, state] = [pathsOf(name), await stateOf(name)]
-      await ask(deps, paths, state, (probe) => act({ paths, state, progress }, probe))
+      await askCluster(deps, paths, state, (probe) => act({ paths, state, progress }, probe))
     })
   return {
     // A cluster whose description is damaged is one, too: it can be deleted.
@@ -77,6 +79,13 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
     },
     addNodes: (name, count, like, progress) => change(name, progress, (parts, probe) => addNodes(parts, probe, count, like)),
     removeNodes: (name, count, progress) => change(name, progress, (parts, probe) => removeNodes(parts, probe, count)),
+    createNodeGroup: (name, group, progress) => change(name, progress, (parts, probe) => createNodeGroup(parts, probe, group)),
+    scaleNodeGroup: (name, group, size, progress) => change(name, progress, (parts, probe) => scaleNodeGroup(parts, probe, group, size)),
+    deleteNodeGroup: (name, group, progress) => change(name, progress, (parts, probe) => deleteNodeGroup(parts, probe, group)),
+    nodeGroups: async (name) => {
+      const state = await stateOf(name)
+      return askCluster(deps, pathsOf(name), state, (probe) => nodeGroupStatuses(state, probe))
+    },
     unit: async (name) => unitText(unitOf(deps, await stateOf(name))),
     installUnit: async (name) => {
       await checkSystemd(deps, 'skiff server install', `"skiff server run ${name}" is what the unit would run`)
@@ -88,7 +97,7 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       await checkSystemd(deps, 'skiff server uninstall', 'without systemd, a cluster has no unit')
       return removeUnit(deps, unitNameOf(await stateOf(name)), true)
     },
-    ask: async (name, path, body, method) => ask(deps, pathsOf(name), await stateOf(name), (probe) => askWith(probe, path, body, method)),
+    ask: async (name, path, body, method) => askCluster(deps, pathsOf(name), await stateOf(name), (probe) => askWith(probe, path, body, method)),
     logFiles: async (name) => {
       const logs = logsOf(pathsOf(name), await stateOf(name))
       const there = await Promise.all(
@@ -113,7 +122,7 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
     uploadCertificates: async (name, key) => {
       const [paths, state] = [pathsOf(name), await stateOf(name)]
       const { uploadCertificates } = await import('./uploadCertificates.ts')
-      await ask(deps, paths, state, (probe) => uploadCertificates(deps, paths, state, key, probe))
+      await askCluster(deps, paths, state, (probe) => uploadCertificates(deps, paths, state, key, probe))
     },
     renewCertificates: (name, progress) =>
       exclusively(deps, name, progress, async () => {
@@ -216,14 +225,4 @@ function networksOf(network: NonNullable<ClusterState['network']>, { id, nodes }
 function askWith(probe: ApiProbe, path: string, body: unknown, method: 'DELETE' | undefined): ReturnType<ApiProbe['get']> {
   if (method === 'DELETE') return probe.delete(path)
   return body === undefined ? probe.get(path) : probe.post(path, body)
-}
-
-async function ask<T>(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, use: (probe: ApiProbe) => Promise<T>): Promise<T> {
-  const pki = await loadPki(deps, paths, state)
-  const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
-  try {
-    return await use(probe)
-  } finally {
-    probe.close()
-  }
 }
