@@ -16,6 +16,7 @@ import { createEventWriter } from '#client/eventRecorder'
 import type { KubeletDeps } from '#kubelet/core/context'
 import type { KubeletSources } from '#kubelet/core/kubeletSources'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
+import { tellingAnnotations } from '#kubelet/runtime/simulated/annotationChanges'
 import { simulatedMachine, simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
 import { createSimulatedRuntime, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { traceRuntime } from '#kubelet/runtime/tracedRuntime'
@@ -250,7 +251,8 @@ function simulatedKubelet(
     ...(storageBytes === undefined ? {} : { ephemeralStorageBytes: storageBytes }),
   })
   const runtime = createSimulatedRuntime({ clock: tools.clock, random: tools.random })
-  const sources = { ...deps.sources, node: failingByAnnotation(deps.sources.node, runtime) }
+  const { node, pods: podSource } = deps.sources
+  const sources = { ...deps.sources, node: failingByAnnotation(node, runtime), pods: tellingAnnotations(podSource, runtime) }
   const kubelet = createKubelet(
     { ...deps, sources, runtime: traceRuntime(runtime, tools.trace, nodeName), machine },
     {

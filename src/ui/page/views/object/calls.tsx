@@ -1,4 +1,4 @@
-/** What the kubelet asked of the container runtime and of CSI drivers for a pod or a claim (L4, LRN-07), with arguments and answers. */
+/** What the kubelet asked of the container runtime and of CSI drivers for a pod or a claim, and the runtime of CNI plugins (L4, LRN-07), with arguments and answers. */
 import type { NodeCall, NodeCalls } from '#api/debug/nodeCalls'
 import { objectPath } from '../../../model/places.ts'
 import { get } from '../../api.ts'
