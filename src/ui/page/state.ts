@@ -1,5 +1,6 @@
 /** What all views share (L4): the place in the page, the kinds of the cluster, the theme, and messages. */
 import { computed, effect, type Signal, signal } from '@preact/signals'
+import { runtimeLabel } from '#api/helpers/simulatedPods'
 import { type DiscoveredGroups, type Kind, kindsOf, nameOfKind, type Place, parsePlace } from '../model/places.ts'
 import { get, messageOf } from './api.ts'
 
@@ -44,6 +45,16 @@ export async function loadKinds(): Promise<void> {
   } catch (error) {
     kindsError.value = messageOf(error)
   }
+}
+
+/** Whether the user may see nodes that are simulated: the view of faults is offered then. */
+export const hasSimulatedNodes = signal(false)
+
+export async function lookForSimulatedNodes(): Promise<void> {
+  const query = new URLSearchParams({ labelSelector: `${runtimeLabel.key}=${runtimeLabel.simulated}`, limit: '1' })
+  // A user who may not list nodes has no use for the view.
+  const { items } = await get<{ readonly items: readonly object[] }>(`/api/v1/nodes?${query}`).catch(() => ({ items: [] }))
+  hasSimulatedNodes.value = items.length > 0
 }
 
 export type Theme = 'system' | 'light' | 'dark'

@@ -3,9 +3,9 @@
  * annotations.ts reads what they say.
  */
 import type { Pod } from '#api/gen/types/core.v1'
+import { simulatedPrefix } from '#api/helpers/simulatedPods'
 import type { Frozen } from '#api/machinery/meta'
 import type { KubeletSources } from '../../core/kubeletSources.ts'
-import { simulatedPrefix } from './annotations.ts'
 import { countCpu, planEnding } from './containers.ts'
 import { behaviourOf } from './profile.ts'
 import { behaviour, type Container, idsOf, type Sandbox, type State } from './state.ts'

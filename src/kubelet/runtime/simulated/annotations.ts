@@ -2,15 +2,13 @@
  * The pod annotations that define the behaviour of a simulated pod (L3). `KEY.CONTAINER` is about one container, `KEY` about all but init
  * containers (annotations of pulls: about all). An invalid value makes the container fail with the annotation's name.
  */
+import { simulatedPrefix } from '#api/helpers/simulatedPods'
 import { parseDuration } from '#api/machinery/duration'
 import type { Random } from '#base/random'
 import { GrpcError } from '#grpc/grpcError'
 import type { ProbeSchedule, SimulatedBehaviour, SimulatedContainer, SimulatedPull } from './behaviour.ts'
 import { readExecScript } from './execScript.ts'
 import { lastLines } from './logLines.ts'
-
-/** Every annotation about a simulated pod begins with it. */
-export const simulatedPrefix = 'skiff.dev/simulated-'
 
 export const simulatedAnnotations = {
   /** Seconds, or `1-5`: drawn from between. Fractions are allowed. */
