@@ -3,6 +3,7 @@ import { computed, effect, type Signal, signal } from '@preact/signals'
 import { runtimeLabel } from '#api/helpers/simulatedPods'
 import { type DiscoveredGroups, type Kind, kindsOf, nameOfKind, type Place, parsePlace } from '../model/places.ts'
 import { get, messageOf } from './api.ts'
+import { stillSinceMs } from './session.ts'
 
 /** For handlers of events. */
 export function set<T>(to: Signal<T>, value: T): void {
@@ -71,10 +72,13 @@ narrow.addEventListener('change', () => {
   isNarrow.value = narrow.matches
 })
 
-/** The time, for ages that count on. */
+/** The time, for ages that count on; of a bundle the time at which it was taken. */
 export const now = signal(Date.now())
+effect(() => {
+  now.value = stillSinceMs() ?? Date.now()
+})
 setInterval(() => {
-  if (!document.hidden) now.value = Date.now()
+  if (!document.hidden) now.value = stillSinceMs() ?? Date.now()
 }, 1_000)
 
 export interface Message {

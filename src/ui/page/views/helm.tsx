@@ -6,6 +6,7 @@ import { listPath, objectPath, placeText } from '../../model/places.ts'
 import { get } from '../api.ts'
 import { Age, Empty, Facts, Failure, Loading, Status } from '../parts/basics.tsx'
 import { useAnswer } from '../parts/useAnswer.ts'
+import { isStill } from '../session.ts'
 import { namespace, place } from '../state.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' }
@@ -102,7 +103,11 @@ interface ReleaseObject {
 
 function Content({ revision: { namespace: ns, secret } }: { readonly revision: ReleaseRevision }) {
   const { value, error, again } = useAnswer(
-    async (signal) => contentOf((await get<ReleaseObject>(objectPath(secrets, { namespace: ns, name: secret }), { signal })).data?.release ?? ''),
+    async (signal) => {
+      const { data: { release = '' } = {} } = await get<ReleaseObject>(objectPath(secrets, { namespace: ns, name: secret }), { signal })
+      if (isStill() && release.startsWith('*')) throw new Error('The bundle was taken without the values of Secrets: skiff bundle --with-secrets keeps them.')
+      return contentOf(release)
+    },
     `${ns}/${secret}`,
   )
   if (error !== '') return <Failure text={error} retry={again} />
