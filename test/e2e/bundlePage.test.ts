@@ -143,11 +143,15 @@ view('X18 a bundle offers no faults, and no command that would forward a port', 
   assert.equal(await page.getByRole('link', { name: 'Chaos' }).count(), 0)
 })
 
-view('X18 ages in a bundle count until it was taken', '#/list/pods?ns=default', async () => {
-  const age = () => page.getByRole('row').filter({ hasText: 'traced' }).locator('time').first().textContent()
+test('X18 ages in a bundle count until it was taken', options, async () => {
+  const tab = await context.newPage()
+  await tab.clock.install()
+  await tab.goto(`${served?.origin}/#/list/pods?ns=default`)
+  const age = () => tab.getByRole('row').filter({ hasText: 'traced' }).locator('time').first().textContent()
   const first = await age()
-  await page.waitForTimeout(2_500)
+  await tab.clock.fastForward('10:00')
   assert.equal(await age(), first)
+  await tab.close()
 })
 
 for (const address of ['live', 'controllers']) {

@@ -56,10 +56,10 @@ const inForce = (page: Page) => page.getByRole('region', { name: 'In force' })
 const dialog = (page: Page) => page.getByRole('dialog')
 
 async function applyFault(page: Page, selector: string, count: number, fault: string): Promise<void> {
-  const pods = page.getByRole('region', { name: 'Pods' })
+  const pods = page.getByRole('region', { name: 'Pods', exact: true })
   await pods.getByLabel('Label selector').fill(selector)
   await pods.getByLabel('Let random pods').fill(String(count))
-  await pods.getByLabel('Fault').selectOption(fault)
+  await pods.getByLabel('Fault', { exact: true }).selectOption(fault)
   await pods.getByRole('button', { name: 'Apply' }).click()
 }
 
@@ -138,7 +138,9 @@ const flows: Flow[] = [
       await dialog(page).getByText('1 have no readiness probe and stay ready.').waitFor()
       await dialog(page).getByRole('button', { name: 'Apply' }).click()
       await cluster.must(['wait', '--for=condition=Ready=false', 'pod', '-l', 'app=web', '--timeout=30s'])
-      assert.equal(await cluster.must(['get', 'endpointslices', '-l', 'kubernetes.io/service-name=web', '-o', 'jsonpath={.items[*].endpoints[*].conditions.ready}']), 'false false false')
+      const endpoints = () =>
+        cluster.must(['get', 'endpointslices', '-l', 'kubernetes.io/service-name=web', '-o', 'jsonpath={.items[*].endpoints[*].conditions.ready}'])
+      await until(async () => (await endpoints()) === 'false false false', 'no ready endpoint')
       await inForce(page).getByRole('button', { name: 'Undo everything…' }).click()
       await dialog(page).getByRole('button', { name: 'Undo', exact: true }).click()
       await cluster.must(['wait', '--for=condition=Ready', 'pod', '-l', 'app=web', '--timeout=30s'])
@@ -152,7 +154,7 @@ const flows: Flow[] = [
       const uids = () => podsOf(cluster, 'app=web', '{.metadata.uid}')
       const before = new Set(await uids())
       await open('#/chaos?ns=default')
-      const pods = page.getByRole('region', { name: 'Pods' })
+      const pods = page.getByRole('region', { name: 'Pods', exact: true })
       for (const [selector, text] of [
         ['app=none', 'No running pod on a simulated node matches app=none'],
         ['a=b=c', 'unable to parse'],
