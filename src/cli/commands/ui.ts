@@ -49,7 +49,7 @@ interface Shown {
   /** As the page names the cluster. */
   readonly title: string
   readonly namespace: string
-  /** Of a bundle. */
+  /** When the bundle was taken; absent: a cluster. */
   readonly takenMs?: number
 }
 

@@ -61,7 +61,7 @@ test('X10 a second fault takes the place of the first, and its undo restores wha
   assert.deepEqual(patched(twice, undoPatch(twice)).metadata.annotations, before.metadata.annotations)
 })
 
-test('X10 a container that exits once is told so with its count of restarts, and one with a long name by the annotation for all', () => {
+test('X10 the fault to exit once carries the count of restarts, and a container with a long name gets the annotation for all containers', () => {
   const name = 'a'.repeat(40)
   const { metadata } = faultPatch(pod({}, { spec: { containers: [{ name: 'main' }] } }), 'exit') as Patch
   assert.equal(metadata.annotations[`${prefix}exit-times.main`], '5')

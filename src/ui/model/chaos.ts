@@ -53,7 +53,7 @@ export const faultTexts: Readonly<Record<PodFault, string>> = {
 /** Greater than any count of restarts. */
 const always = '1000000000'
 
-/** What a container is told, by the end of the annotation's name. */
+/** The values of a container's annotations, by the end of their names. */
 function sayings(fault: PodFault, restarts: number): Readonly<Record<string, string>> {
   if (fault === 'unready') return { readiness: 'fail' }
   if (fault === 'exit') return { 'exit-after-seconds': '0', 'exit-code': '0', 'exit-reason': 'Completed', 'exit-times': String(restarts + 1) }
@@ -61,7 +61,7 @@ function sayings(fault: PodFault, restarts: number): Readonly<Record<string, str
   return { 'exit-after-seconds': '1', 'exit-code': code, 'exit-reason': reason, 'exit-times': always }
 }
 
-/** Of an annotation, after the slash. */
+/** The longest name of an annotation, after the slash. */
 const longestName = 63
 
 /** The annotation for one container; for all of them where the container's name makes it too long. */

@@ -17,7 +17,7 @@ export interface ForwardedObject {
 export interface Forward {
   readonly port: number
   readonly protocol: string
-  /** Of the port, or of its container. */
+  /** The name of the port, or of its container. */
   readonly name: string
   /** Undefined: kubectl forwards TCP alone. */
   readonly command: string | undefined

@@ -4,6 +4,6 @@ export interface ShownCluster {
   readonly server: string
   /** The one that a user without the right to list namespaces begins in. */
   readonly namespace: string
-  /** Of a bundle, which nothing changes and no node runs: when it was taken. */
+  /** When the bundle was taken, which nothing changes and no node runs. Absent: a cluster. */
   readonly takenMs?: number | undefined
 }

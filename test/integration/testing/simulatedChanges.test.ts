@@ -31,7 +31,7 @@ async function annotate({ client }: TestCluster, says: Says): Promise<void> {
   await client.of(pods).patch(ref, 'merge', { metadata: { annotations: annotations as Record<string, string> } })
 }
 
-test('X2 a running simulated container that is told to end ends at once, again after each start, until the annotation is gone', () =>
+test('X2 an annotation ends a running simulated container at once, and again after each start, until the annotation is gone', () =>
   withCluster({}, async (cluster) => {
     await runningPod(cluster)
     await annotate(cluster, { exitAfterSeconds: '1', exitCode: '7' })
@@ -45,7 +45,7 @@ test('X2 a running simulated container that is told to end ends at once, again a
     assert.deepEqual([(await mainOf(cluster))?.restartCount, await isReady(cluster)], [restarts, true])
   }))
 
-test('X2 a running simulated container ends so long after its start, not after the change, and as often as it is told', () =>
+test('X2 a running simulated container ends so long after its start, not after the change, and as often as the annotation says', () =>
   withCluster({}, async (cluster) => {
     await runningPod(cluster)
     await annotate(cluster, { exitAfterSeconds: '120', exitReason: 'OOMKilled', exitTimes: '1' })

@@ -1,5 +1,5 @@
 /**
- * Lets running simulated pods follow their annotations (L3): a container that is told to end does so while it runs, probes give other results, and usage changes.
+ * Lets running simulated pods follow their annotations (L3): a container ends while it runs, probes give other results, and usage changes.
  * annotations.ts reads what they say.
  */
 import type { Pod } from '#api/gen/types/core.v1'
@@ -46,7 +46,7 @@ function change(state: State, sandbox: Sandbox, annotations: Annotations): void 
 
 const sinceStart = (state: State, { status }: Container) => Math.max(0, state.clock.now() - status.startedAt / 1e6)
 
-/** The kubelet's source of pods, which also tells the runtime of their annotations. */
+/** The kubelet's source of pods, which also hands their annotations to the runtime. */
 export function tellingAnnotations(follow: KubeletSources['pods'], runtime: { takeAnnotations(pod: Frozen<Pod>): void }): KubeletSources['pods'] {
   return (nodeName, handler, signal) =>
     follow(

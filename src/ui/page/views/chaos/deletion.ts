@@ -1,5 +1,5 @@
 /**
- * Deletes random pods of a selection for a while (L4). The page sends the requests, so that a run ends with the tab, at the latest after its time; it goes on while the
+ * Deletes random pods of a selection for a while (L4). The page sends the requests, so that a run ends with the tab, at the latest after its time; it continues while the
  * user looks at other views.
  */
 import { signal } from '@preact/signals'

@@ -53,7 +53,7 @@ export function InForce({ nodes, pods, error }: InForceProps) {
           </Line>
         ))}
         {pods.slice(0, mostShown).map((pod) => (
-          <Fault key={`pod ${pod.metadata.uid}`} kind="pods" object={pod} text={`is told to ${faultOf(pod)}`} action="Undo" undo={() => restore([pod])} />
+          <Fault key={`pod ${pod.metadata.uid}`} kind="pods" object={pod} text={`fault: ${faultOf(pod)}`} action="Undo" undo={() => restore([pod])} />
         ))}
         {failed.length > mostShown && <li class="quiet">and {failed.length - mostShown} more nodes that fail</li>}
         {pods.length > mostShown && <li class="quiet">and {pods.length - mostShown} more pods</li>}

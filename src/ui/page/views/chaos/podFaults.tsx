@@ -10,7 +10,7 @@ import { mostCandidates, podKind, sendToAll, simulatedPods } from './requests.ts
 
 const scopeText = () => (namespace.value === '' ? 'of all namespaces but kube-system' : `of ${namespace.value}`)
 
-/** Those that match now. Undefined: there are none, or the server refuses the question, and the user was told. */
+/** Those that match now. Undefined: there are none, or the server refuses the question, which the user sees. */
 async function matching(labels: string): Promise<FaultyPod[] | undefined> {
   try {
     const found = await simulatedPods(namespace.value, labels)
@@ -34,13 +34,13 @@ async function apply(labels: string, count: number, fault: PodFault): Promise<vo
   const text = (
     <>
       <p>
-        {chosen.length} of {found.length} pods are told to {faultTexts[fault]}, until you undo it: {namesOf(chosen)}.
+        {chosen.length} of {found.length} pods get the fault until you undo it: {namesOf(chosen)}.
       </p>
       {possible.length < found.length && <p class="warning">{found.length - possible.length} have no readiness probe and stay ready.</p>}
     </>
   )
   if (chosen.length > 1 && !(await ask({ title: `Let ${chosen.length} pods ${faultTexts[fault]}`, text, action: 'Apply', isDangerous: true }))) return
-  await sendToAll(chosen, `pods are told to ${faultTexts[fault]}`, (pod) => mergePatch(pathOf(pod), faultPatch(pod, fault) ?? {}))
+  await sendToAll(chosen, 'pods got the fault', (pod) => mergePatch(pathOf(pod), faultPatch(pod, fault) ?? {}))
 }
 
 const pathOf = ({ metadata: { namespace: ns = '', name = '' } }: FaultyPod) => objectPath(podKind, { namespace: ns, name })

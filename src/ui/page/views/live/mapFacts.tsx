@@ -27,7 +27,7 @@ function raftRows(store: Reading['store']): [string, string][] {
   ]
 }
 
-/** Of a request, since the start. */
+/** The average time of a request since the start. */
 function averageMs(samples: Reading['samples']): number {
   const answered = sumOf(samples, 'apiserver_request_duration_seconds_count')
   return answered === 0 ? 0 : (1000 * sumOf(samples, 'apiserver_request_duration_seconds_sum')) / answered

@@ -1,6 +1,6 @@
 /**
  * Records requests while the live view is open (L4): a rule for a sample that the server bounds, asked for again before it ends; without the right to it, the user's own
- * requests. Of a bundle it reads what was recorded.
+ * requests. In a bundle it reads what was recorded.
  */
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
