@@ -26,7 +26,8 @@ let complaints: string[] = []
 
 async function makeBundle(made: LocalCluster): Promise<string> {
   const file = path.join(made.dir, 'lab.skiff')
-  await made.mustWith(JSON.stringify({ perSecond: 50, seconds: 120 }), ['create', '--raw', '/skiff/traces/rules', '-f', '-'])
+  for (const rule of [{ perSecond: 50 }, { object: 'pods/default/traced' }])
+    await made.mustWith(JSON.stringify({ ...rule, seconds: 120 }), ['create', '--raw', '/skiff/traces/rules', '-f', '-'])
   await made.mustWith(object({ name: 'traced' }, { kind: 'Pod', spec: { containers } }), ['create', '-f', '-'])
   await made.must(['create', 'deployment', 'web', '--image=example.com/web:1'])
   await made.must(['create', 'service', 'clusterip', 'web', '--tcp=80'])

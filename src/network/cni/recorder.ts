@@ -67,11 +67,8 @@ export async function installRecorder(directory: string, notes: string): Promise
   }
 }
 
-interface NetworkList extends Record<string, unknown> {
-  readonly plugins?: readonly { readonly type: string }[]
-}
-
 /** The same network with recorded plugins. */
-export function recordedNetwork({ plugins = [], ...list }: NetworkList): Record<string, unknown> {
-  return { ...list, plugins: plugins.map((plugin) => ({ ...plugin, type: `${recorderPrefix}${plugin.type}` })) }
+export function recordedNetwork(network: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const plugins = network.plugins as readonly { readonly type: string }[]
+  return { ...network, plugins: plugins.map((plugin) => ({ ...plugin, type: `${recorderPrefix}${plugin.type}` })) }
 }

@@ -12,6 +12,8 @@ import { namespace, place } from '../state.ts'
 const secrets = { group: '', version: 'v1', resource: 'secrets' }
 const metadataForm = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 const mostListed = 2_000
+/** What a bundle has in place of a Secret's value. */
+const masked = btoa('***')
 const tones = { deployed: 'good', failed: 'bad', superseded: 'quiet' } as const
 
 export function Helm() {
@@ -105,7 +107,7 @@ function Content({ revision: { namespace: ns, secret } }: { readonly revision: R
   const { value, error, again } = useAnswer(
     async (signal) => {
       const { data: { release = '' } = {} } = await get<ReleaseObject>(objectPath(secrets, { namespace: ns, name: secret }), { signal })
-      if (isStill() && release.startsWith('*')) throw new Error('The bundle was taken without the values of Secrets: skiff bundle --with-secrets keeps them.')
+      if (isStill() && release === masked) throw new Error('The bundle was taken without the values of Secrets: skiff bundle --with-secrets keeps them.')
       return contentOf(release)
     },
     `${ns}/${secret}`,
