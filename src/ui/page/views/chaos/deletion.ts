@@ -67,7 +67,7 @@ async function run(plan: DeletionPlan, endsAtMs: number, stopped: AbortSignal): 
   // Another run may have begun.
   if (last?.endsAtMs !== endsAtMs) return
   deletion.value = undefined
-  say('good', `${last.removed} pods were ${plan.isEviction ? 'evicted' : 'deleted'}`)
+  say('good', `Pods ${plan.isEviction ? 'evicted' : 'deleted'}: ${last.removed}`)
 }
 
 /** Gives a random pod of the selection, none twice. */

@@ -19,9 +19,9 @@ interface InForceProps {
 }
 
 const pathOf = (kind: typeof podKind, { metadata: { namespace = '', name = '' } }: Pick<FaultyPod, 'metadata'>) => objectPath(kind, { namespace, name })
-const recover = (nodes: readonly FaultyNode[]) => sendToAll(nodes, 'nodes recover', (node) => mergePatch(pathOf(nodeKind, node), recoverNodePatch))
-const uncordon = (nodes: readonly FaultyNode[]) => sendToAll(nodes, 'nodes take pods again', (node) => mergePatch(pathOf(nodeKind, node), uncordonZonePatch))
-const restore = (pods: readonly FaultyPod[]) => sendToAll(pods, 'pods are as before', (pod) => mergePatch(pathOf(podKind, pod), undoPatch(pod)))
+const recover = (nodes: readonly FaultyNode[]) => sendToAll(nodes, 'Nodes recovered', (node) => mergePatch(pathOf(nodeKind, node), recoverNodePatch))
+const uncordon = (nodes: readonly FaultyNode[]) => sendToAll(nodes, 'Nodes uncordoned', (node) => mergePatch(pathOf(nodeKind, node), uncordonZonePatch))
+const restore = (pods: readonly FaultyPod[]) => sendToAll(pods, 'Pods restored', (pod) => mergePatch(pathOf(podKind, pod), undoPatch(pod)))
 
 export function InForce({ nodes, pods, error }: InForceProps) {
   const failed = nodes.filter((node) => failureOf(node) !== undefined)
@@ -30,7 +30,7 @@ export function InForce({ nodes, pods, error }: InForceProps) {
   const count = failed.length + zones.length + pods.length + (run ? 1 : 0)
   const undoAll = async () => {
     const cordoned = zones.flatMap((zone) => zone.cordoned)
-    const text = `${failed.length} nodes recover, ${cordoned.length} nodes take pods again, and ${pods.length} pods are as before.`
+    const text = `Nodes that recover: ${failed.length}. Nodes that take pods again: ${cordoned.length}. Pods that are restored: ${pods.length}.`
     if (!(await ask({ title: 'Undo everything', text, action: 'Undo' }))) return
     run?.stop()
     for (const undo of [() => recover(failed), () => uncordon(cordoned), () => restore(pods)]) await undo()
@@ -48,7 +48,7 @@ export function InForce({ nodes, pods, error }: InForceProps) {
           <Fault key={`node ${node.metadata.name}`} kind="nodes" object={node} text={`fails: ${failureOf(node)}`} action="Recover" undo={() => recover([node])} />
         ))}
         {zones.map(({ name, cordoned }) => (
-          <Line key={`zone ${name}`} name={<strong>zone {name}</strong>} text={`${cordoned.length} nodes are cordoned`}>
+          <Line key={`zone ${name}`} name={<strong>zone {name}</strong>} text={`cordoned nodes: ${cordoned.length}`}>
             <Button onClick={() => void undoZone(name, cordoned)}>Uncordon…</Button>
           </Line>
         ))}
@@ -63,7 +63,7 @@ export function InForce({ nodes, pods, error }: InForceProps) {
 }
 
 async function undoZone(zone: string, cordoned: readonly FaultyNode[]): Promise<void> {
-  const text = `${cordoned.length} nodes take pods again: ${namesOf(cordoned)}.`
+  const text = `These nodes take pods again: ${namesOf(cordoned)}.`
   if (await ask({ title: `Uncordon zone ${zone}`, text, action: 'Uncordon' })) await uncordon(cordoned)
 }
 
@@ -100,7 +100,7 @@ function Line({ name, text, children }: { readonly name: ComponentChildren; read
 
 function RunningDeletion({ run: { perMinute, endsAtMs, removed, refused, isEviction, error, stop } }: { readonly run: Deletion }) {
   const seconds = Math.max(0, Math.round((endsAtMs - now.value) / 1000))
-  const text = `${perMinute} pods a minute are ${isEviction ? 'evicted' : 'deleted'}, for ${seconds} s more: ${removed} until now${refused > 0 ? `, and ${refused} refused by budgets` : ''}`
+  const text = `${isEviction ? 'evictions' : 'deletions'}, ${perMinute} a minute for ${seconds} s more: ${removed} until now${refused > 0 ? `, and ${refused} refused by budgets` : ''}`
   return (
     <Line name={<Status text="this tab" tone="busy" />} text={error === '' ? text : `${text}; ${error}`}>
       <Button onClick={stop}>Stop</Button>

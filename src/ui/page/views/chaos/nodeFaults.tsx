@@ -26,15 +26,15 @@ const message = 'a fault on purpose, from the page of skiff ui'
 const pathOf = ({ metadata }: FaultyNode) => objectPath(nodeKind, { namespace: '', name: metadata.name ?? '' })
 
 async function fail(nodes: readonly FaultyNode[]): Promise<void> {
-  const text = `The container runtimes of ${nodes.length} nodes fail until you undo it, and their pods are evicted as their tolerations say: ${namesOf(nodes)}.`
+  const text = `The container runtimes of these nodes fail until you undo it, and their pods are evicted as their tolerations say: ${namesOf(nodes)}.`
   if (nodes.length > 1 && !(await ask({ title: `Let ${nodes.length} nodes fail`, text, action: 'Fail', isDangerous: true }))) return
-  await sendToAll(nodes, nodes.length === 1 ? 'node fails' : 'nodes fail', (node) => mergePatch(pathOf(node), failNodePatch(message)))
+  await sendToAll(nodes, 'Nodes failing', (node) => mergePatch(pathOf(node), failNodePatch(message)))
 }
 
 async function cordon({ name, open }: Zone): Promise<void> {
-  const text = `${open.length} nodes take no new pods: ${namesOf(open)}. Their pods run on.`
+  const text = `These nodes take no new pods: ${namesOf(open)}. Their pods run on.`
   if (!(await ask({ title: `Cordon zone ${name}`, text, action: 'Cordon', isDangerous: true }))) return
-  await sendToAll(open, 'nodes are cordoned', (node) => mergePatch(pathOf(node), cordonZonePatch(name)))
+  await sendToAll(open, 'Nodes cordoned', (node) => mergePatch(pathOf(node), cordonZonePatch(name)))
 }
 
 export function NodeFaults({ nodes }: { readonly nodes: readonly FaultyNode[] }) {
@@ -114,7 +114,7 @@ function NodeLine({ node }: { readonly node: FaultyNode }) {
   const { name = '' } = node.metadata
   const kind = kindNamed('nodes')
   const isFailing = failureOf(node) !== undefined
-  const recover = () => sendToAll([node], 'node recovers', (one) => mergePatch(pathOf(one), recoverNodePatch))
+  const recover = () => sendToAll([node], 'Nodes recovered', (one) => mergePatch(pathOf(one), recoverNodePatch))
   return (
     <li>
       <span class="name">{kind ? <a href={objectPlace(kind, { namespace: '', name })}>{name}</a> : name}</span>

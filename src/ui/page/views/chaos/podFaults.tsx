@@ -27,20 +27,20 @@ async function apply(labels: string, count: number, fault: PodFault): Promise<vo
   if (!found) return
   const possible = found.filter((pod) => faultPatch(pod, fault) !== undefined)
   if (possible.length === 0) {
-    say('bad', `None of the ${found.length} pods has a readiness probe: they stay ready`)
+    say('bad', 'No pod of the selection has a readiness probe: all stay ready')
     return
   }
   const chosen = someOf(possible, count, Math.random)
   const text = (
     <>
       <p>
-        {chosen.length} of {found.length} pods get the fault until you undo it: {namesOf(chosen)}.
+        These pods get the fault until you undo it: {namesOf(chosen)}.
       </p>
-      {possible.length < found.length && <p class="warning">{found.length - possible.length} have no readiness probe and stay ready.</p>}
+      {possible.length < found.length && <p class="warning">Without a readiness probe, and so left out: {found.length - possible.length}.</p>}
     </>
   )
   if (chosen.length > 1 && !(await ask({ title: `Let ${chosen.length} pods ${faultTexts[fault]}`, text, action: 'Apply', isDangerous: true }))) return
-  await sendToAll(chosen, 'pods got the fault', (pod) => mergePatch(pathOf(pod), faultPatch(pod, fault) ?? {}))
+  await sendToAll(chosen, 'Pods with the fault', (pod) => mergePatch(pathOf(pod), faultPatch(pod, fault) ?? {}))
 }
 
 const pathOf = ({ metadata: { namespace: ns = '', name = '' } }: FaultyPod) => objectPath(podKind, { namespace: ns, name })
@@ -55,8 +55,8 @@ async function deleteSome(labels: string, rate: Rate): Promise<void> {
   const found = await matching(labels)
   if (!found) return
   const scope = namespace.value
-  const all = found.length < mostCandidates ? `${found.length} pods match now` : `the first ${mostCandidates} pods are chosen from`
-  const text = `Random pods are ${rate.isEviction ? 'evicted' : 'deleted'}, ${rate.perMinute} a minute for ${rate.minutes} minutes, while this tab is open; ${all}: ${namesOf(found)}. Deleted pods are gone: their controllers make others.`
+  const all = found.length < mostCandidates ? `matching now: ${found.length}` : `chosen from the first ${mostCandidates}`
+  const text = `Random pods are ${rate.isEviction ? 'evicted' : 'deleted'}, ${rate.perMinute} a minute for ${rate.minutes} min, while this tab is open; ${all}: ${namesOf(found)}. Deleted pods are gone: their controllers make others.`
   if (!(await ask({ title: 'Delete random pods', text, action: 'Begin', isDangerous: true }))) return
   startDeletion({ scope, labels, ...rate })
 }

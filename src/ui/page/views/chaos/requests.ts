@@ -28,7 +28,7 @@ export async function simulatedPods(scope: string, labels: string, signal?: Abor
 
 const mostAtOnce = 8
 
-/** Sends a request for each of them, a few at a time, and says how it ended. @param done in words, with the number before it: `pods crash` */
+/** Sends a request for each of them, a few at a time, and says how it ended. @param done as a heading of the number: `Nodes cordoned` */
 export async function sendToAll<T>(all: readonly T[], done: string, send: (one: T) => Promise<unknown>): Promise<void> {
   const left = [...all]
   let failure: string | undefined
@@ -44,6 +44,6 @@ export async function sendToAll<T>(all: readonly T[], done: string, send: (one: 
     }
   }
   await Promise.all(Array.from({ length: mostAtOnce }, work))
-  if (all.length > failed) say('good', `${all.length - failed} ${done}`)
-  if (failure !== undefined) say('bad', `${failed} of ${all.length} are refused: ${failure}`)
+  if (all.length > failed) say('good', `${done}: ${all.length - failed}`)
+  if (failure !== undefined) say('bad', `Refused: ${failed} of ${all.length}: ${failure}`)
 }
