@@ -16,8 +16,8 @@ import { nodes } from '#client/builtIn'
 import { check, type Exec } from '#host/exec'
 import { makeDirectory, writeFileAtomic } from '#host/files'
 import { createNftTable } from '#host/nftables'
-import { masqueradeOf } from './masquerade.ts'
 import { recordedNetwork } from './cni/recorder.ts'
+import { masqueradeOf } from './masquerade.ts'
 import { createNodeRoutes, type NodeRoutesDeps } from './nodeRoutes.ts'
 import { cniConfig, podCidrsOf, podRoutes } from './podNetwork.ts'
 import { routeModes } from './routes/index.ts'
@@ -120,7 +120,10 @@ async function onNodeChanges({ informers, log, clock }: NetworkAgentDeps, nodeNa
 }
 
 /** Writes the file when the pod CIDRs are known and differ from those written before, and the kernel checks the sources of packets. */
-function cniWriter({ exec, log, modes = routeModes }: NetworkAgentDeps, { cniConfigDir, routeMode, installPlugins, installRecorder }: NetworkAgentConfig): Keep {
+function cniWriter(
+  { exec, log, modes = routeModes }: NetworkAgentDeps,
+  { cniConfigDir, routeMode, installPlugins, installRecorder }: NetworkAgentConfig,
+): Keep {
   const mtu = modes.find(({ name }) => name === routeMode)?.podMtu
   const table = createNftTable(exec, 'inet', sourceCheckTable)
   let written = ''

@@ -96,10 +96,7 @@ export class Cacher {
   #loaded: Promise<void>
   #setLoaded: () => void = () => {}
 
-  constructor(
-    deps: CacherDeps,
-    resources: readonly CachedResource[],
-  ) {
+  constructor(deps: CacherDeps, resources: readonly CachedResource[]) {
     this.#store = deps.store
     this.#decodeErrors = (deps.metrics ?? noMetrics).counter({
       name: 'apiserver_storage_decode_errors_total',

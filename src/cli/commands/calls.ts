@@ -23,7 +23,9 @@ export const calls: CliCommand = {
   register: (program, context) => {
     const command = program
       .command('calls <object>')
-      .description('show the calls to the container runtime, to CSI drivers and to CNI plugins for a pod or a claim (pod/NAME, pvc/NAME), with their arguments and answers')
+      .description(
+        'show the calls to the container runtime, to CSI drivers and to CNI plugins for a pod or a claim (pod/NAME, pvc/NAME), with their arguments and answers',
+      )
       .option('-n, --namespace <namespace>', 'of the object (default: default)')
     withConnectionFlags(command, 'a kubeconfig whose cluster and user are taken instead of a local cluster and its administrator')
       .option('-o, --output <format>', 'json, yaml')

@@ -98,7 +98,7 @@ export function callOf(begun: Note, answer: Note | undefined): CniCall {
   const [namespace, name] = ['K8S_POD_NAMESPACE', 'K8S_POD_NAME'].map((key) => named.get(key))
   const request = JSON.stringify({ containerId, netns, ifname, args, config: parsed(config.join('').trim()) })
   const known = {
-    ...{ api: 'CNI', method, time: new Date(begun.atMs).toISOString(), request } as const,
+    ...({ api: 'CNI', method, time: new Date(begun.atMs).toISOString(), request } as const),
     ...(namespace && name ? { pod: `${namespace}/${name}` } : {}),
     ...(named.get('K8S_POD_UID') ? { podUid: named.get('K8S_POD_UID') } : {}),
   }

@@ -180,7 +180,10 @@ export const mostPerMinute = 600
 export const mostMinutes = 60
 
 /** What a run of deletions sends for a pod: an eviction, which disruption budgets may refuse, or a deletion. Another pod of the same name is not meant. */
-export function removalOf({ metadata: { namespace = '', name = '', uid } }: FaultyPod, isEviction: boolean): { readonly method: string; readonly body: object } {
+export function removalOf(
+  { metadata: { namespace = '', name = '', uid } }: FaultyPod,
+  isEviction: boolean,
+): { readonly method: string; readonly body: object } {
   const preconditions = { uid }
   if (!isEviction) return { method: 'DELETE', body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions } }
   return { method: 'POST', body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: { preconditions } } }

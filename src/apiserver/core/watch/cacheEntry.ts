@@ -91,7 +91,13 @@ export class CacheEntry implements CachedObject {
    * From a value that this process may not have written.
    * @param keeps which parsed objects are kept: `all` where they are read again at once, `none` where most are never read
    */
-  static read(key: string, value: Uint8Array, revision: number, createRevision: number, keeps: 'all' | 'small' | 'none' = 'small'): CacheEntry | UnreadableValue {
+  static read(
+    key: string,
+    value: Uint8Array,
+    revision: number,
+    createRevision: number,
+    keeps: 'all' | 'small' | 'none' = 'small',
+  ): CacheEntry | UnreadableValue {
     let parsed: KubeObject | undefined
     try {
       parsed = keeps === 'none' ? undefined : parseStored(value)

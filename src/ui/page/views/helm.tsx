@@ -104,14 +104,11 @@ interface ReleaseObject {
 }
 
 function Content({ revision: { namespace: ns, secret } }: { readonly revision: ReleaseRevision }) {
-  const { value, error, again } = useAnswer(
-    async (signal) => {
-      const { data: { release = '' } = {} } = await get<ReleaseObject>(objectPath(secrets, { namespace: ns, name: secret }), { signal })
-      if (isStill() && release === masked) throw new Error('The bundle was taken without the values of Secrets: skiff bundle --with-secrets keeps them.')
-      return contentOf(release)
-    },
-    `${ns}/${secret}`,
-  )
+  const { value, error, again } = useAnswer(async (signal) => {
+    const { data: { release = '' } = {} } = await get<ReleaseObject>(objectPath(secrets, { namespace: ns, name: secret }), { signal })
+    if (isStill() && release === masked) throw new Error('The bundle was taken without the values of Secrets: skiff bundle --with-secrets keeps them.')
+    return contentOf(release)
+  }, `${ns}/${secret}`)
   if (error !== '') return <Failure text={error} retry={again} />
   if (!value) return <Loading />
   const { chart, appVersion, description, deployed, notes, values, manifest } = value

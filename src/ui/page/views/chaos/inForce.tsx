@@ -45,7 +45,14 @@ export function InForce({ nodes, pods, error }: InForceProps) {
       <ul class="force">
         {run && <RunningDeletion run={run} />}
         {failed.slice(0, mostShown).map((node) => (
-          <Fault key={`node ${node.metadata.name}`} kind="nodes" object={node} text={`fails: ${failureOf(node)}`} action="Recover" undo={() => recover([node])} />
+          <Fault
+            key={`node ${node.metadata.name}`}
+            kind="nodes"
+            object={node}
+            text={`fails: ${failureOf(node)}`}
+            action="Recover"
+            undo={() => recover([node])}
+          />
         ))}
         {zones.map(({ name, cordoned }) => (
           <Line key={`zone ${name}`} name={<strong>zone {name}</strong>} text={`cordoned nodes: ${cordoned.length}`}>

@@ -119,7 +119,8 @@ function NodeLine({ node }: { readonly node: FaultyNode }) {
     <li>
       <span class="name">{kind ? <a href={objectPlace(kind, { namespace: '', name })}>{name}</a> : name}</span>
       <span class="why">
-        <Status text={isReady(node) ? 'Ready' : 'NotReady'} /> <span class="quiet">{zoneOf(node)}</span> {node.spec?.unschedulable && <span class="chip">cordoned</span>}
+        <Status text={isReady(node) ? 'Ready' : 'NotReady'} /> <span class="quiet">{zoneOf(node)}</span>{' '}
+        {node.spec?.unschedulable && <span class="chip">cordoned</span>}
       </span>
       <Button aria-label={`${isFailing ? 'Recover' : 'Fail'} node ${name}`} onClick={() => void (isFailing ? recover() : fail([node]))}>
         {isFailing ? 'Recover' : 'Fail'}

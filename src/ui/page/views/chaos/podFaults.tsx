@@ -33,9 +33,7 @@ async function apply(labels: string, count: number, fault: PodFault): Promise<vo
   const chosen = someOf(possible, count, Math.random)
   const text = (
     <>
-      <p>
-        These pods get the fault until you undo it: {namesOf(chosen)}.
-      </p>
+      <p>These pods get the fault until you undo it: {namesOf(chosen)}.</p>
       {possible.length < found.length && <p class="warning">Without a readiness probe, and so left out: {found.length - possible.length}.</p>}
     </>
   )

@@ -16,7 +16,10 @@ type Listed<T> = { readonly items: readonly T[] }
 
 /** @param labels a label selector; empty: all pods of the namespace */
 export async function simulatedPods(scope: string, labels: string, signal?: AbortSignal): Promise<FaultyPod[]> {
-  const [pods, nodes] = [new URLSearchParams({ limit: String(mostCandidates) }), new URLSearchParams({ limit: String(mostNodes), labelSelector: simulatedNodes })]
+  const [pods, nodes] = [
+    new URLSearchParams({ limit: String(mostCandidates) }),
+    new URLSearchParams({ limit: String(mostNodes), labelSelector: simulatedNodes }),
+  ]
   if (labels !== '') pods.set('labelSelector', labels)
   const options = signal ? { signal } : {}
   const [found, own] = await Promise.all([

@@ -54,7 +54,9 @@ export function LiveView() {
           />
         ) : (
           <section class="panel lens">
-            <p class="quiet">{isStill() ? 'A recorded request is shown here, stage by stage.' : 'The next request that changes something is shown here, stage by stage.'}</p>
+            <p class="quiet">
+              {isStill() ? 'A recorded request is shown here, stage by stage.' : 'The next request that changes something is shown here, stage by stage.'}
+            </p>
           </section>
         )}
         <Recent requests={recorded.requests} current={shown.request?.id} text={recorded.text} onChoose={shown.pin} />

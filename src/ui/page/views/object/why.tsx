@@ -11,7 +11,7 @@ export function WhyTab({ kind, name, object }: TabProps) {
   const isPod = kind.resource === 'pods'
   // A bundle has no scheduler that could be asked.
   const isScheduling = isPod && !isStill()
-  const about = isPod ? { resource: kind.resource } : { kind: kind.kind }
+  const about: Record<string, string> = isPod ? { resource: kind.resource } : { kind: kind.kind }
   const path = isScheduling
     ? `/debug/scheduling?pod=${encodeURIComponent(`${name.namespace}/${name.name}`)}`
     : `/front/why?${new URLSearchParams({ ...about, namespace: name.namespace, name: name.name })}`
