@@ -141,7 +141,7 @@ for (const [address, why] of [
 view('X18 a bundle offers no faults, and no command that would forward a port', '#/object/pods/default/traced', async () => {
   await page.getByRole('region', { name: 'Ports' }).getByText('80/TCP').waitFor()
   assert.equal(await page.getByText('kubectl port-forward').count(), 0)
-  assert.equal(await page.getByRole('link', { name: 'Chaos' }).count(), 0)
+  assert.equal(await page.getByRole('link', { name: 'Chaos', exact: true }).count(), 0)
 })
 
 test('X18 ages in a bundle count until it was taken', options, async () => {

@@ -21,7 +21,7 @@ spec:
 apiVersion: v1
 kind: Service
 metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: 80}, {port: 53, protocol: UDP, name: dns}]}
+spec: {selector: {app: web}, ports: [{port: 80, name: http}, {port: 53, protocol: UDP, name: dns}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -68,7 +68,7 @@ const flows: Flow[] = [
     name: 'X10 the page offers faults where nodes are simulated; a node fails, and recovers after the page was loaded again',
     run: async ({ page, open, cluster }) => {
       await open('#/overview')
-      await page.getByRole('link', { name: 'Chaos' }).click()
+      await page.getByRole('link', { name: 'Chaos', exact: true }).click()
       const [node = ''] = await nodeNames(cluster)
       await page.getByRole('button', { name: `Fail node ${node}` }).click()
       await cluster.must(['wait', '--for=condition=Ready=false', `node/${node}`, '--timeout=30s'])
@@ -157,7 +157,7 @@ const flows: Flow[] = [
       const pods = page.getByRole('region', { name: 'Pods', exact: true })
       for (const [selector, text] of [
         ['app=none', 'No running pod on a simulated node matches app=none'],
-        ['a=b=c', 'unable to parse'],
+        ['app web', 'unable to parse requirement'],
       ] as const) {
         await pods.getByLabel('Label selector').fill(selector)
         await pods.getByRole('button', { name: 'Begin…' }).click()
@@ -208,7 +208,7 @@ const flows: Flow[] = [
       await page.goto(served.origin)
       await page.getByLabel('Address or token').fill(await cluster.must(['create', 'token', 'looker']))
       await page.getByRole('button', { name: 'Log in' }).click()
-      await page.getByRole('link', { name: 'Chaos' }).click()
+      await page.getByRole('link', { name: 'Chaos', exact: true }).click()
       await page.getByRole('button', { name: `Fail node ${node}` }).click()
       await page.getByText('cannot patch resource "nodes"').waitFor()
       await applyFault(page, 'app=plain', 1, 'crash')
