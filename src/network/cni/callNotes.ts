@@ -105,14 +105,17 @@ export function callOf(begun: Note, answer: Note | undefined): CniCall {
   if (!answer) return known
   const [code, ...lines] = answer.text.split('\n')
   const text = lines.slice(0, -2).join('\n')
+  const value = parsed(text)
+  const result = typeof value === 'string' ? text : JSON.stringify(value)
   return {
     ...known,
     milliseconds: Math.max(0, Math.round(answer.atMs - begun.atMs)),
     code: code === '0' ? 'OK' : 'FAILED',
-    answer: text === '' && code !== '0' ? `exit status ${code}` : text,
+    answer: result === '' && code !== '0' ? `exit status ${code}` : result,
   }
 }
 
+/** Plugins indent what they write. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
