@@ -93,7 +93,7 @@ view('X18 the live map of a bundle has counts, and plays a request that was reco
     .getByText(/of \d+ ready/)
     .waitFor()
   await page.getByText('recorded before the bundle was taken').waitFor()
-  await page.getByRole('article', { name: 'Recorded requests' }).getByRole('button').first().click()
+  await page.getByRole('article', { name: 'Recorded requests' }).getByRole('button', { name: 'create pods' }).first().click()
   await page.getByRole('region', { name: 'A request on its way' }).getByRole('list', { name: 'Stages' }).getByText('authorization').first().waitFor()
 })
 
