@@ -154,6 +154,21 @@ test('NET-04 the configuration of a node without the reference plugins names Ski
     { routeMode: 'vxlan', installPlugins: async () => true },
   ))
 
+for (const { name, fails, type } of [
+  { name: 'names recorded plugins', fails: false, type: 'skiff-record-ptp' },
+  { name: 'names the plugins themselves, where recorded ones cannot be installed', fails: true, type: 'ptp' },
+])
+  test(`LRN-07 the configuration of a node ${name}`, () =>
+    withAgent(
+      async ({ clock, dir }) => {
+        const config = path.join(dir, '99-skiff.conflist')
+        await until(clock, () => existsSync(config))
+        const { plugins } = JSON.parse(await fs.readFile(config, 'utf8')) as { plugins: { type: string; ipam?: { type: string } }[] }
+        assert.deepEqual([plugins[0]?.type, plugins[0]?.ipam?.type], [type, 'host-local'])
+      },
+      { installRecorder: () => (fails ? Promise.reject(new Error('read-only')) : Promise.resolve()) },
+    ))
+
 test('NET-01 connections of pods that leave the cluster get the node’s address, those to pods and nodes do not', () =>
   withAgent(async ({ server, clock, kernel }) => {
     await until(clock, () => kernel.scripts.length === 1)

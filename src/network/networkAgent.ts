@@ -16,6 +16,7 @@ import { nodes } from '#client/builtIn'
 import { check, type Exec } from '#host/exec'
 import { makeDirectory, writeFileAtomic } from '#host/files'
 import { createNftTable } from '#host/nftables'
+import { recordedNetwork } from './cni/recorder.ts'
 import { masqueradeOf } from './masquerade.ts'
 import { createNodeRoutes, type NodeRoutesDeps } from './nodeRoutes.ts'
 import { cniConfig, podCidrsOf, podRoutes } from './podNetwork.ts'
@@ -31,6 +32,8 @@ export interface NetworkAgentConfig {
   readonly cniConfigDir: string
   /** Puts Skiff's own plugins where there are no others. @returns whether they are to be used; absent: they are not */
   readonly installPlugins?: (() => Promise<boolean>) | undefined
+  /** Puts plugins that record their calls where the runtime looks for plugins; absent: calls are not recorded. */
+  readonly installRecorder?: (() => Promise<void>) | undefined
   /** The range of all pods, or one of each family with a comma between. */
   readonly clusterCidr: string
   /** The name of a route mode; absent: the first. `none`: another CNI plugin makes the pod network, and the agent changes nothing. */
@@ -117,7 +120,10 @@ async function onNodeChanges({ informers, log, clock }: NetworkAgentDeps, nodeNa
 }
 
 /** Writes the file when the pod CIDRs are known and differ from those written before, and the kernel checks the sources of packets. */
-function cniWriter({ exec, modes = routeModes }: NetworkAgentDeps, { cniConfigDir, routeMode, installPlugins }: NetworkAgentConfig): Keep {
+function cniWriter(
+  { exec, log, modes = routeModes }: NetworkAgentDeps,
+  { cniConfigDir, routeMode, installPlugins, installRecorder }: NetworkAgentConfig,
+): Keep {
   const mtu = modes.find(({ name }) => name === routeMode)?.podMtu
   const table = createNftTable(exec, 'inet', sourceCheckTable)
   let written = ''
@@ -126,10 +132,23 @@ function cniWriter({ exec, modes = routeModes }: NetworkAgentDeps, { cniConfigDi
     if (podCidrs.length === 0 || podCidrs.join() === written) return
     await table.apply(sourceCheck)
     const isOwn = await installPlugins?.()
+    const isRecorded = await succeeds(log, installRecorder)
+    const network = cniConfig(podCidrs, { mtu, isOwn })
     await makeDirectory(cniConfigDir)
-    await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(cniConfig(podCidrs, { mtu, isOwn }), null, 2)}\n`)
+    await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(isRecorded ? recordedNetwork(network) : network, null, 2)}\n`)
     await fs.rm(path.join(cniConfigDir, formerConfigFile), { force: true })
     written = podCidrs.join()
+  }
+}
+
+/** Pods get their network also where calls cannot be recorded. */
+async function succeeds(log: NetworkAgentDeps['log'], install: NetworkAgentConfig['installRecorder']): Promise<boolean> {
+  try {
+    await install?.()
+    return install !== undefined
+  } catch (error) {
+    log.error(error, 'Calls of CNI plugins are not recorded')
+    return false
   }
 }
 

@@ -4,7 +4,9 @@
  */
 import { createClient } from '#client/clientOverTransport'
 import type { KubeletConfig } from '#kubelet/core/config'
+import { ownSources } from '#kubelet/core/kubeletSources'
 import { createKubelet } from '#kubelet/kubelet'
+import { tellingAnnotations } from '#kubelet/runtime/simulated/annotationChanges'
 import { simulatedMachine } from '#kubelet/runtime/simulated/machine'
 import type { SimulatedProfile } from '#kubelet/runtime/simulated/profile'
 import { createSimulatedRuntime, type SimulatedEnding, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
@@ -122,10 +124,13 @@ export class SimulatedNode {
     const user = { name: `system:node:${this.name}`, groups: ['system:nodes', 'system:authenticated'] }
     const client = createClient(life.link(user, 'kubelet'))
     const log = tools.log.with('kubelet', { node: this.name })
+    const own = ownSources({ client, clock: tools.clock, log })
+    const sources = { ...own, pods: tellingAnnotations(own.pods, this.#runtime) }
     const create = (port: number | undefined) => {
       const kubelet = createKubelet(
         {
           client,
+          sources,
           log,
           clock: tools.clock,
           metrics: tools.metrics,

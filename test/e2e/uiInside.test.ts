@@ -241,7 +241,7 @@ const flows: Flow[] = [
     run: async ({ page, open, cluster }) => {
       const name = await cluster.must(['get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[0].metadata.name}'])
       await open(`#/object/pods/default/${name}/calls`)
-      await page.getByText('a simulated node calls neither a container runtime nor CSI drivers').waitFor()
+      await page.getByText('a simulated node calls no container runtime, CSI driver or CNI plugin').waitFor()
       const call = {
         api: 'CRI',
         method: 'RunPodSandbox',

@@ -1,13 +1,14 @@
-/** What a node says in node.skiff.dev of its calls to the container runtime and to CSI drivers (L1). The kubelet records it; `skiff calls` reads it. */
+/** What a node says in node.skiff.dev of the calls to its container runtime, to CSI drivers and to CNI plugins (L1). The kubelet keeps it; `skiff calls` reads it. */
 
 export interface NodeCall {
-  readonly api: 'CRI' | 'CSI'
+  readonly api: 'CRI' | 'CSI' | 'CNI'
+  /** For CNI the command and the plugin: `ADD ptp`. */
   readonly method: string
   /** RFC 3339, with milliseconds. */
   readonly time: string
   /** Absent: there is no answer yet. */
   readonly milliseconds?: number | undefined
-  /** OK, or the gRPC code. Absent: there is no answer yet. */
+  /** OK, the gRPC code, or FAILED of a CNI plugin. Absent: there is no answer yet. */
   readonly code?: string | undefined
   /** NAMESPACE/NAME. Absent: the call is not for one pod, or an earlier kubelet started the pod. */
   readonly pod?: string | undefined
@@ -15,7 +16,7 @@ export interface NodeCall {
   readonly volume?: string | undefined
   /** JSON, shortened where it is long. Secrets are hidden. */
   readonly request: string
-  /** The same for the answer, or the driver's message. */
+  /** The same for the answer, or the message of the driver or plugin. */
   readonly answer?: string | undefined
 }
 

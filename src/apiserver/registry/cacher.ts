@@ -55,11 +55,23 @@ interface Waiter {
   reject(reason: unknown): void
 }
 
+export interface CacherDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics?: Metrics | undefined
+  /** How often watches get a bookmark; absent: each minute, as upstream. */
+  readonly bookmarkMs?: number | undefined
+  /** Objects that are loaded are parsed when they are first asked for: nothing in this process follows them. */
+  readonly parsesLate?: boolean | undefined
+}
+
 export class Cacher {
   readonly #store: Store
   readonly #clock: Clock
   readonly #log: Logger
   readonly #bookmarkMs: number
+  readonly #keeps: 'small' | 'none'
   readonly #decodeErrors: Counter
   readonly #caches = new Map<string, WatchCache>()
   readonly #budgets = cacheBudgets()
@@ -84,10 +96,7 @@ export class Cacher {
   #loaded: Promise<void>
   #setLoaded: () => void = () => {}
 
-  constructor(
-    deps: { store: Store; clock: Clock; log: Logger; metrics?: Metrics | undefined; bookmarkMs?: number | undefined },
-    resources: readonly CachedResource[],
-  ) {
+  constructor(deps: CacherDeps, resources: readonly CachedResource[]) {
     this.#store = deps.store
     this.#decodeErrors = (deps.metrics ?? noMetrics).counter({
       name: 'apiserver_storage_decode_errors_total',
@@ -97,6 +106,7 @@ export class Cacher {
     this.#clock = deps.clock
     this.#log = deps.log
     this.#bookmarkMs = deps.bookmarkMs ?? defaultBookmarkMs
+    this.#keeps = deps.parsesLate ? 'none' : 'small'
     this.#transformed = resources.some(({ values }) => values?.transformed)
     for (const resource of resources) this.#caches.set(resource.prefix, this.#newCache(resource))
     this.#loaded = new Promise((resolve) => {
@@ -309,7 +319,8 @@ export class Cacher {
       const plain = cache.values.decode(decrypted[at] as Uint8Array | UnreadableValue)
       const decoded = slices.next()
       if (decoded) await decoded
-      const value = plain instanceof UnreadableValue ? plain : CacheEntry.read(kv.key.slice(cache.prefix.length), plain, kv.modRevision, kv.createRevision)
+      const key = kv.key.slice(cache.prefix.length)
+      const value = plain instanceof UnreadableValue ? plain : CacheEntry.read(key, plain, kv.modRevision, kv.createRevision, this.#keeps)
       if (value instanceof UnreadableValue) unreadable.push({ kv, value })
       else entries.push(value)
       const parsed = slices.next()

@@ -9,18 +9,14 @@ import { type Frozen, groupVersion, type KubeObject } from '#api/machinery/meta'
 import { schemaFor } from '#api/schema/builtIn'
 import type { Schema } from '#api/schema/schema'
 import { ownValue } from '#base/bareMap'
-import type { Clock } from '#base/clock'
 import { deepCopy } from '#base/frozen'
-import type { Logger } from '#base/log'
-import type { Metrics } from '#base/metrics'
 import type { Random } from '#base/random'
 import type { Transport } from '#client/transport'
-import type { Store } from '#store/store'
 import type { ObjectReader } from '../core/objectReader.ts'
 import type { ServerWork } from '../core/serverWork.ts'
 import type { VersionView } from '../core/watch/cacheEntry.ts'
 import type { GroupResource } from '../encryption/groupResource.ts'
-import { type CachedResource, Cacher } from './cacher.ts'
+import { type CachedResource, Cacher, type CacherDeps } from './cacher.ts'
 import { formsOf } from './forms.ts'
 import type { KindStorage, KindStorages, KindWorkDeps } from './kindStorage.ts'
 import { otherVersions } from './otherVersions.ts'
@@ -51,19 +47,13 @@ export interface Registry {
   remove(served: readonly ServedResource[]): void
 }
 
-export interface RegistryDeps extends StorageSettings {
-  readonly store: Store
-  readonly clock: Clock
-  readonly log: Logger
-  readonly metrics?: Metrics | undefined
+export interface RegistryDeps extends StorageSettings, CacherDeps {
   strategyFor(group: string, kind: string): KindStrategy | undefined
   readonly random: Random
   /** Server-side parts of single kinds. */
   readonly storages: KindStorages
   /** The resources that are off by default and on here, by `resourceKey`. Absent: none. */
   readonly optional?: ReadonlySet<string> | undefined
-  /** How often watches get a bookmark; absent: each minute, as upstream. */
-  readonly bookmarkMs?: number | undefined
 }
 
 const nameIndex: FieldIndex = { field: 'metadata.name', value: (entry) => entry.key.slice(entry.key.indexOf('/') + 1) }

@@ -255,7 +255,7 @@ export class WatchCache {
     const { value, createRevision } = event.kv
     const parsed = event.parsed ?? this.#claim(key, value)?.object
     // Without an announcement, another process wrote it.
-    return parsed ? CacheEntry.stored(key, value, revision, createRevision, parsed) : CacheEntry.read(key, value, revision, createRevision, true)
+    return parsed ? CacheEntry.stored(key, value, revision, createRevision, parsed) : CacheEntry.read(key, value, revision, createRevision, 'all')
   }
 
   #record(change: CacheChange, nowMs: number): void {

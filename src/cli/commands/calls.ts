@@ -1,4 +1,4 @@
-/** `skiff calls`: what the kubelet asked of the container runtime and of CSI drivers for a pod or a claim (L4). */
+/** `skiff calls`: what the kubelet asked of the container runtime and of CSI drivers for a pod or a claim, and the runtime of CNI plugins (L4). */
 import type { NodeCall, NodeCalls } from '#api/debug/nodeCalls'
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#api/gen/types/core.v1'
 import type { KubeObject } from '#api/machinery/meta'
@@ -23,7 +23,9 @@ export const calls: CliCommand = {
   register: (program, context) => {
     const command = program
       .command('calls <object>')
-      .description('show the calls to the container runtime and to CSI drivers for a pod or a claim (pod/NAME, pvc/NAME), with their arguments and answers')
+      .description(
+        'show the calls to the container runtime, to CSI drivers and to CNI plugins for a pod or a claim (pod/NAME, pvc/NAME), with their arguments and answers',
+      )
       .option('-n, --namespace <namespace>', 'of the object (default: default)')
     withConnectionFlags(command, 'a kubeconfig whose cluster and user are taken instead of a local cluster and its administrator')
       .option('-o, --output <format>', 'json, yaml')

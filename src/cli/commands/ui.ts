@@ -49,6 +49,8 @@ interface Shown {
   /** As the page names the cluster. */
   readonly title: string
   readonly namespace: string
+  /** When the bundle was taken; absent: a cluster. */
+  readonly takenMs?: number
 }
 
 async function clusterShown(context: CommandContext, { name, ...flags }: Pick<Flags, 'name' | 'kubeconfig' | 'context' | 'user'>): Promise<Shown> {
@@ -62,21 +64,21 @@ async function bundleShown(context: CommandContext, file: string, { name, kubeco
   if (name !== undefined || kubeconfig !== undefined) throw new CommandError('usage', 'give a bundle or a cluster, not both')
   const { url, token, ca, index } = await context.bundles.serve(file)
   const options = { server: url, tls: { ca }, bearerToken: token, clock: context.clock }
-  return { options, namespace: 'default', title: `${index.cluster} of ${new Date(index.takenMs).toISOString().slice(0, 19)}Z (bundle)` }
+  return { options, namespace: 'default', takenMs: index.takenMs, title: `${index.cluster} of ${new Date(index.takenMs).toISOString().slice(0, 19)}Z (bundle)` }
 }
 
 async function serve(context: CommandContext, bundle: string | undefined, flags: Flags): Promise<void> {
   const { printUrl } = flags
   const port = Number(flags.port)
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new CommandError('usage', `--port ${flags.port}: expected 0 to 65535`)
-  const { options, title, namespace } = bundle === undefined ? await clusterShown(context, flags) : await bundleShown(context, bundle, flags)
+  const { options, title, namespace, takenMs } = bundle === undefined ? await clusterShown(context, flags) : await bundleShown(context, bundle, flags)
   const { server, tls: { cert: _, key: __, ...tls } = {}, clock } = options
   const [{ startFront }, { pageAnswers }] = await Promise.all([import('#ui/server/front'), import('../page/answers.ts')])
   const front = await startFront({
     clock,
     port,
     assets: context.local.pageFolder,
-    cluster: { name: title, server, namespace, isStill: bundle !== undefined },
+    cluster: { name: title, server, namespace, takenMs },
     transport: createHttpTransport(options),
     transportAs: (bearerToken) => createHttpTransport({ server, tls, clock, bearerToken }),
     computed: pageAnswers,

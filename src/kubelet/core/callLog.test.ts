@@ -62,3 +62,19 @@ test('LRN-07 the log keeps the last 500 calls, and 2 KiB of each text', async ()
   const kept = log.find({})
   assert.deepEqual([kept.length, kept[0]?.method, kept[0]?.request.length], [500, 'M10', 2049])
 })
+
+test('LRN-07 a call that the runtime made stands where it began, among those of its pod, and long texts are shortened', async () => {
+  const log = createCallLog(clock)
+  const request = { podSandboxId: 's' }
+  await log.record({ api: 'CRI', method: 'RunPodSandbox', pod: 'd/web', podUid: 'u-1', request }, nothing)
+  await clock.advance(100)
+  await log.record({ api: 'CRI', method: 'CreateContainer', pod: 'd/web', podUid: 'u-1', request }, nothing)
+  const time = new Date(clock.now() - 50).toISOString()
+  log.add({ api: 'CNI', method: 'ADD ptp', time, milliseconds: 30, code: 'OK', podUid: 'u-1', request: 'x'.repeat(5000), answer: '{}' })
+  const found = log.find({ pod: 'd/web' })
+  assert.deepEqual(
+    found.map(({ method }) => method),
+    ['RunPodSandbox', 'ADD ptp', 'CreateContainer'],
+  )
+  assert.deepEqual([found[1]?.request.length, found[1]?.pod], [2049, 'd/web'])
+})

@@ -1,6 +1,6 @@
 /**
- * The last calls of this kubelet to the container runtime and to CSI drivers (L3): a ring of bounded size, for people who ask what was done for a pod. Values that may
- * be secret are replaced before they are kept.
+ * The last calls of this kubelet to the container runtime and to CSI drivers, and those of the runtime to CNI plugins (L3): a ring of bounded size, for people who ask
+ * what was done for a pod. Values that may be secret are replaced before they are kept.
  */
 import type { NodeCall } from '#api/debug/nodeCalls'
 import type { Clock } from '#base/clock'
@@ -17,6 +17,8 @@ export interface CallStart extends Pick<NodeCall, 'api' | 'method' | 'pod' | 'vo
 export interface CallLog {
   /** Does the call. @throws what it throws */
   record<T>(start: CallStart, call: () => Promise<T>): Promise<T>
+  /** Keeps a call that another program has made and recorded, without secrets. */
+  add(call: NodeCall & { readonly podUid?: string | undefined }): void
   /**
    * With a pod, also calls for its volumes that name no pod. Without a filter, all calls.
    * @param podOf the pod by its uid, which is all that a call to a CSI driver has
@@ -32,12 +34,20 @@ type Kept = { -readonly [Key in keyof NodeCall]: NodeCall[Key] } & { readonly po
 
 export function createCallLog(clock: Clock): CallLog {
   const calls: Kept[] = []
+  const keep = (call: Kept, at = calls.length) => {
+    calls.splice(at, 0, call)
+    if (calls.length > maxCalls) calls.shift()
+  }
   return {
+    add: ({ podUid, request, answer, ...call }) => {
+      const kept = { ...call, podUid, request: shortText(request, maxText), answer: answer === undefined ? undefined : shortText(answer, maxText) }
+      // Calls stand in the order of their beginnings, and this one may be older than those that were recorded meanwhile.
+      keep(kept, calls.findLastIndex(({ time }) => time <= call.time) + 1)
+    },
     record: async ({ api, method, pod, podUid, volume, request }, call) => {
       const beganMs = clock.monotonicMs()
       const kept: Kept = { api, method, time: new Date(clock.now()).toISOString(), pod, podUid, volume, request: shownText(request) }
-      calls.push(kept)
-      if (calls.length > maxCalls) calls.shift()
+      keep(kept)
       const end = (code: string, answer: string) => Object.assign(kept, { milliseconds: Math.round(clock.monotonicMs() - beganMs), code, answer })
       try {
         const answer = await call()

@@ -40,7 +40,7 @@ export async function startStillServer(options: StillServerOptions): Promise<Sti
   const token = randomBytes(32).toString('base64url')
   const random = seededRandom(randomInt(0xffff_ffff))
   const common = { store, clock, random, log: noLog, metrics: noMetrics }
-  const registry = createBuiltInRegistry({ ...common, mediaType: 'application/json' })
+  const registry = createBuiltInRegistry({ ...common, mediaType: 'application/json', parsesLate: true })
   const authorizers = [readerAuthorizer(what), privilegedGroupAuthorizer, rbacAuthorizer(registry.reader)]
   const server = createApiServer(
     {

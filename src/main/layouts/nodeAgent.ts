@@ -27,7 +27,9 @@ import { recordedCri } from '#kubelet/runtime/containerd/recordedCri'
 import { traceRuntime } from '#kubelet/runtime/tracedRuntime'
 import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
+import { createCallNotes } from '#network/cni/callNotes'
 import { installPlugins } from '#network/cni/install'
+import { installRecorder } from '#network/cni/recorder'
 import { createNetworkAgent } from '#network/networkAgent'
 import { slimObject } from '#network/policy/changes'
 import { createPolicyAgent, type PolicyAgent } from '#network/policy/policyAgent'
@@ -113,6 +115,7 @@ async function kubelet(
   const { client } = access(config, 'kubelet', 'kubelet', { tools, renewals })
   const log = tools.log.with('kubelet')
   const calls = createCallLog(tools.clock)
+  const cniCalls = createCallNotes({ clock: tools.clock, log: tools.log.with('cni'), take: calls.add }, nodePaths.cniCalls)
   const trace = podTrace(tools.clock)
   const containerd = createContainerdRuntime({
     client: recordedCri(connectCri(nodePaths.containerdSocket), calls),
@@ -158,7 +161,7 @@ async function kubelet(
     { port: kubelet.view.config.port, ...servingTls(config) },
   )
   renewals.push(() => server.setTls(servingTls(config)))
-  return [kubelet, server]
+  return [kubelet, server, cniCalls]
 }
 
 function servingTls({ kubelet, ca }: AgentConfig): KubeletServerTls {
@@ -195,6 +198,7 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
       routeMode,
       cniConfigDir: nodePaths.cniConfig,
       installPlugins: () => installPlugins([nodePaths.cniPlugins, nodePaths.packagedCniPlugins], ownProgram()),
+      installRecorder: () => installRecorder(nodePaths.cniPlugins, nodePaths.cniCalls),
     },
   )
   const components = [

@@ -16,6 +16,7 @@ import { createEventWriter } from '#client/eventRecorder'
 import type { KubeletDeps } from '#kubelet/core/context'
 import type { KubeletSources } from '#kubelet/core/kubeletSources'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
+import { tellingAnnotations } from '#kubelet/runtime/simulated/annotationChanges'
 import { simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
 import { createSimulatedRuntime, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
 import { traceRuntime } from '#kubelet/runtime/tracedRuntime'
@@ -244,7 +245,8 @@ function simulatedKubelet(
   const { machine, config } = simulatedNodeConfig(node, options.tainted)
   const { nodeName } = config
   const runtime = createSimulatedRuntime({ clock: tools.clock, random: tools.random })
-  const sources = { ...deps.sources, node: failingByAnnotation(deps.sources.node, runtime) }
+  const { node: nodeSource, pods: podSource } = deps.sources
+  const sources = { ...deps.sources, node: failingByAnnotation(nodeSource, runtime), pods: tellingAnnotations(podSource, runtime) }
   const kubelet = createKubelet(
     { ...deps, sources, runtime: traceRuntime(runtime, tools.trace, nodeName), machine },
     {

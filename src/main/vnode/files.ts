@@ -10,6 +10,8 @@ export const nodePaths = {
   /** Upstream's place, where installers of network plugins put theirs. Those of the host's package are seen through it. */
   cniPlugins: '/opt/cni/bin',
   packagedCniPlugins: '/usr/lib/cni',
+  /** Notes of calls to CNI plugins, until the agent has read them. */
+  cniCalls: '/run/skiff-cni-calls',
 } as const
 
 /**

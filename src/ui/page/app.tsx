@@ -10,15 +10,15 @@ import { Dialog, Empty, Failure, Icon, Loading } from './parts/basics.tsx'
 import { OpenQuestion } from './parts/confirm.tsx'
 import { Goto, gotoOpen } from './parts/goto.tsx'
 import { lazy } from './parts/lazy.tsx'
-import { type Facts, logout, session } from './session.ts'
-import { dismiss, go, isNarrow, kindNamed, kinds, kindsError, loadKinds, messages, namespace, place, set, theme } from './state.ts'
+import { type Facts, isStill, logout, session } from './session.ts'
+import { dismiss, go, isNarrow, kindNamed, kinds, kindsError, loadKinds, lookForSimulatedNodes, messages, namespace, place, set, theme } from './state.ts'
 import { Access } from './views/access.tsx'
 import { ListView } from './views/list.tsx'
 import { ObjectView } from './views/object/object.tsx'
 import { Overview } from './views/overview.tsx'
 import { Past } from './views/past.tsx'
 import { Scheduling } from './views/scheduling.tsx'
-import { views } from './views.ts'
+import { offeredViews } from './views.ts'
 
 const components: Readonly<Record<string, ComponentType>> = {
   ...{ overview: Overview, scheduling: Scheduling, past: Past, access: Access },
@@ -27,6 +27,7 @@ const components: Readonly<Record<string, ComponentType>> = {
   capacity: lazy(() => import('./views/capacity.tsx').then(({ Capacity }) => Capacity)),
   usage: lazy(() => import('./views/usage.tsx').then(({ UsageView }) => UsageView)),
   helm: lazy(() => import('./views/helm.tsx').then(({ Helm }) => Helm)),
+  chaos: lazy(() => import('./views/chaos/chaos.tsx').then(({ ChaosView }) => ChaosView)),
   store: lazy(() => import('./views/store.tsx').then(({ StoreView }) => StoreView)),
 }
 
@@ -34,7 +35,10 @@ export function App() {
   const [isHelpOpen, isMenuOpen] = [useSignal(false), useSignal(false)]
   const namespaces = useLiveTable(listPath({ group: '', version: 'v1', resource: 'namespaces' }))
   const names = [...namespaces.items.value.values()].map(({ object }) => object.metadata.name ?? '').sort()
-  useEffect(() => void loadKinds(), [])
+  useEffect(() => {
+    void loadKinds()
+    if (!isStill()) void lookForSimulatedNodes()
+  }, [])
   useKeys([
     { key: 'g', text: 'go to a kind, a view or a namespace', act: () => set(gotoOpen, true) },
     { key: '?', text: 'this help', act: () => set(isHelpOpen, true) },
@@ -183,7 +187,7 @@ function SideBar() {
   return (
     <nav class="sidebar" aria-label="Views and kinds">
       <ul>
-        {views.map(({ path, title, icon }) => (
+        {offeredViews().map(({ path, title, icon }) => (
           <li key={title}>
             <a href={placeText(path)} aria-current={path[0] === view ? 'page' : undefined}>
               <Icon name={icon} /> {title}

@@ -3,13 +3,13 @@
  * for it: no other origin can. Neither is worth anything alone.
  */
 import { signal } from '@preact/signals'
+import type { ShownCluster } from '../model/shownCluster.ts'
 import { withRetries } from './withRetries.ts'
 
 export interface Facts {
   readonly user: string
   readonly groups: readonly string[]
-  /** `isStill`: a bundle, which nothing changes and no node runs. */
-  readonly cluster: { readonly name: string; readonly server: string; readonly namespace: string; readonly isStill?: boolean }
+  readonly cluster: ShownCluster
 }
 
 /** `asking`: not known yet. */
@@ -17,7 +17,10 @@ export const session = signal<Facts | 'asking' | 'none'>('asking')
 export const loginError = signal('')
 
 /** Whether the page shows a bundle. */
-export const isStill = (): boolean => typeof session.value === 'object' && session.value.cluster.isStill === true
+export const isStill = (): boolean => stillSinceMs() !== undefined
+
+/** When the bundle was taken that the page shows. */
+export const stillSinceMs = (): number | undefined => (typeof session.value === 'object' ? session.value.cluster.takenMs : undefined)
 
 const slot = 'skiff-ui-key'
 const tabs = new BroadcastChannel('skiff-ui')

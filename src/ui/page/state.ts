@@ -1,7 +1,9 @@
 /** What all views share (L4): the place in the page, the kinds of the cluster, the theme, and messages. */
 import { computed, effect, type Signal, signal } from '@preact/signals'
+import { runtimeLabel } from '#api/helpers/simulatedPods'
 import { type DiscoveredGroups, type Kind, kindsOf, nameOfKind, type Place, parsePlace } from '../model/places.ts'
 import { get, messageOf } from './api.ts'
+import { stillSinceMs } from './session.ts'
 
 /** For handlers of events. */
 export function set<T>(to: Signal<T>, value: T): void {
@@ -46,6 +48,16 @@ export async function loadKinds(): Promise<void> {
   }
 }
 
+/** Whether the user may see nodes that are simulated: the view of faults is offered then. */
+export const hasSimulatedNodes = signal(false)
+
+export async function lookForSimulatedNodes(): Promise<void> {
+  const query = new URLSearchParams({ labelSelector: `${runtimeLabel.key}=${runtimeLabel.simulated}`, limit: '1' })
+  // A user who may not list nodes has no use for the view.
+  const { items } = await get<{ readonly items: readonly object[] }>(`/api/v1/nodes?${query}`).catch(() => ({ items: [] }))
+  hasSimulatedNodes.value = items.length > 0
+}
+
 export type Theme = 'system' | 'light' | 'dark'
 export const theme = signal<Theme>((localStorage.getItem('skiff-ui-theme') as Theme | null) ?? 'system')
 effect(() => {
@@ -60,10 +72,13 @@ narrow.addEventListener('change', () => {
   isNarrow.value = narrow.matches
 })
 
-/** The time, for ages that count on. */
+/** The time, for ages that count on; of a bundle the time at which it was taken. */
 export const now = signal(Date.now())
+effect(() => {
+  now.value = stillSinceMs() ?? Date.now()
+})
 setInterval(() => {
-  if (!document.hidden) now.value = Date.now()
+  if (!document.hidden) now.value = stillSinceMs() ?? Date.now()
 }, 1_000)
 
 export interface Message {

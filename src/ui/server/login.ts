@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isStatus, StatusError } from '#api/machinery/status'
 import type { HttpTransport } from '#client/httpTransport'
+import type { ShownCluster } from '../model/shownCluster.ts'
 import { cookieName, dataHeaders } from './guard.ts'
 import { readBody } from './readBody.ts'
 import { type Identity, lifeMs, type Sessions } from './sessions.ts'
@@ -15,7 +16,7 @@ export interface LoginOptions {
   /** The same server with a token and no other credentials. */
   readonly transportAs: (token: string) => HttpTransport
   /** What the page says about the cluster. */
-  readonly cluster: { readonly name: string; readonly server: string; readonly namespace: string; readonly isStill?: boolean }
+  readonly cluster: ShownCluster
 }
 
 interface LoginState {

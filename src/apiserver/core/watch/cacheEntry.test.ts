@@ -54,3 +54,18 @@ test('API-16 a stored long integer is a double where its type is float64, exact 
   assert.ok(custom instanceof CacheEntry)
   assert.deepEqual((custom.object as unknown as { spec: unknown }).spec, { n: 9223372036854775807n })
 })
+
+test('X18 an entry whose object is not kept is the same object when it is asked for, and refuses the values that others refuse', () => {
+  const head = '{"apiVersion":"v1","kind":"Pod","metadata":'
+  const good = Buffer.from(`${head}{"name":"x","labels":null},"spec":{"containers":null}}`)
+  const [kept, late] = (['small', 'none'] as const).map((keeps) => CacheEntry.read('x', good, 17, 3, keeps))
+  assert.ok(kept instanceof CacheEntry && late instanceof CacheEntry)
+  assert.deepEqual([late.object, late.bytes], [kept.object, kept.bytes])
+  assert.ok(Object.isFrozen(late.object))
+  const long = '"spec":{"tolerations":[{"tolerationSeconds":9223372036854775807}]}}'
+  for (const text of [`${head}{"name":"x"},`, '[]', '{}', `${head}{}}`, `${head}{"name":"x","labels":{"a":1}}}`, `${head}{"name":"x"},${long}`]) {
+    const found = (['small', 'none'] as const).map((keeps) => CacheEntry.read('x', Buffer.from(text), 17, 3, keeps))
+    assert.ok(found[0] instanceof UnreadableValue && found[1] instanceof UnreadableValue, text)
+    assert.equal(found[1].error.message, found[0].error.message)
+  }
+})

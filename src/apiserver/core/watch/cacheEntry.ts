@@ -4,7 +4,7 @@
  * Upstream keeps decoded objects only and encodes per response (with a per-event cache for watches).
  */
 
-import { stringifyExactly } from '#api/machinery/exactIntegers'
+import { hasLongInteger, stringifyExactly } from '#api/machinery/exactIntegers'
 import { parseExactly } from '#api/machinery/json'
 import { type Frozen, type KubeObject, parseGroupVersion } from '#api/machinery/meta'
 import { decodeProtobuf, isProtobuf } from '#api/protobuf/envelope'
@@ -89,18 +89,24 @@ export class CacheEntry implements CachedObject {
 
   /**
    * From a value that this process may not have written.
-   * @param keepsLarge whether the parsed object is kept even if it is large: it is read again at once
+   * @param keeps which parsed objects are kept: `all` where they are read again at once, `none` where most are never read
    */
-  static read(key: string, value: Uint8Array, revision: number, createRevision: number, keepsLarge = false): CacheEntry | UnreadableValue {
-    let parsed: KubeObject
+  static read(
+    key: string,
+    value: Uint8Array,
+    revision: number,
+    createRevision: number,
+    keeps: 'all' | 'small' | 'none' = 'small',
+  ): CacheEntry | UnreadableValue {
+    let parsed: KubeObject | undefined
     try {
-      parsed = parseStored(value)
-      checkShape(parsed)
+      parsed = keeps === 'none' ? undefined : parseStored(value)
+      checkShape(parsed ?? shapeOf(value))
     } catch (error) {
       // The engine quotes what it cannot parse: that may be a Secret, and the message goes to the log.
       return new UnreadableValue(error instanceof SyntaxError ? new Error('the value is no JSON') : (error as Error), true)
     }
-    return CacheEntry.stored(key, value, revision, createRevision, keepsLarge || !isLargeObject(value.byteLength) ? parsed : undefined)
+    return CacheEntry.stored(key, value, revision, createRevision, keeps === 'all' || !isLargeObject(value.byteLength) ? parsed : undefined)
   }
 
   /** What a dry run would have stored, without a new resourceVersion. Takes ownership of the object. */
@@ -214,6 +220,12 @@ function parseStored(value: Uint8Array): KubeObject {
   const object = decodeProtobuf(buffer, schemaOf) as unknown as KubeObject
   object.metadata ??= {}
   return withRequiredLists(object)
+}
+
+/** What {@link checkShape} looks at, for less than the price of an object; what a parse into an object would refuse is refused here, too. */
+function shapeOf(value: Uint8Array): unknown {
+  const buffer = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  return isProtobuf(buffer) || hasLongInteger(buffer) ? parseStored(value) : JSON.parse(buffer.toString())
 }
 
 function schemaOf(apiVersion: string, kind: string): Schema | undefined {

@@ -2,6 +2,7 @@
  * The pod annotations that define the behaviour of a simulated pod (L3). `KEY.CONTAINER` is about one container, `KEY` about all but init
  * containers (annotations of pulls: about all). An invalid value makes the container fail with the annotation's name.
  */
+import { simulatedPrefix } from '#api/helpers/simulatedPods'
 import { parseDuration } from '#api/machinery/duration'
 import type { Random } from '#base/random'
 import { GrpcError } from '#grpc/grpcError'
@@ -9,32 +10,30 @@ import type { ProbeSchedule, SimulatedBehaviour, SimulatedContainer, SimulatedPu
 import { readExecScript } from './execScript.ts'
 import { lastLines } from './logLines.ts'
 
-const prefix = 'skiff.dev/simulated-'
-
 export const simulatedAnnotations = {
   /** Seconds, or `1-5`: drawn from between. Fractions are allowed. */
-  pullSeconds: `${prefix}pull-seconds`,
-  pullError: `${prefix}pull-error`,
-  pullFailures: `${prefix}pull-failures`,
+  pullSeconds: `${simulatedPrefix}pull-seconds`,
+  pullError: `${simulatedPrefix}pull-error`,
+  pullFailures: `${simulatedPrefix}pull-failures`,
   /** The uid that pulled images run as. */
-  pullUser: `${prefix}pull-user`,
-  startSeconds: `${prefix}start-seconds`,
-  startError: `${prefix}start-error`,
-  exitAfterSeconds: `${prefix}exit-after-seconds`,
-  exitCode: `${prefix}exit-code`,
-  exitReason: `${prefix}exit-reason`,
-  exitTimes: `${prefix}exit-times`,
-  stopSeconds: `${prefix}stop-seconds`,
+  pullUser: `${simulatedPrefix}pull-user`,
+  startSeconds: `${simulatedPrefix}start-seconds`,
+  startError: `${simulatedPrefix}start-error`,
+  exitAfterSeconds: `${simulatedPrefix}exit-after-seconds`,
+  exitCode: `${simulatedPrefix}exit-code`,
+  exitReason: `${simulatedPrefix}exit-reason`,
+  exitTimes: `${simulatedPrefix}exit-times`,
+  stopSeconds: `${simulatedPrefix}stop-seconds`,
   /** `fail 10s, pass 1m, fail`: one after the other from the container's start, the last one stays. */
-  startup: `${prefix}startup`,
-  liveness: `${prefix}liveness`,
-  readiness: `${prefix}readiness`,
+  startup: `${simulatedPrefix}startup`,
+  liveness: `${simulatedPrefix}liveness`,
+  readiness: `${simulatedPrefix}readiness`,
   /** One line of the log per line. */
-  logs: `${prefix}logs`,
+  logs: `${simulatedPrefix}logs`,
   /** A JSON object from command line to output and exit code. */
-  exec: `${prefix}exec`,
-  cpuMilli: `${prefix}cpu-milli`,
-  memoryBytes: `${prefix}memory-bytes`,
+  exec: `${simulatedPrefix}exec`,
+  cpuMilli: `${simulatedPrefix}cpu-milli`,
+  memoryBytes: `${simulatedPrefix}memory-bytes`,
 } as const
 
 type Reader<T> = (text: string, random: Random) => T | undefined

@@ -2,7 +2,7 @@
 import type { ContainerConfig } from '#grpc/criTypes'
 import { GrpcError } from '#grpc/grpcError'
 import type { CallContext, Containers } from '../../core/runtimeService.ts'
-import { endingOf, usageOf } from './behaviour.ts'
+import { endingOf, type SimulatedBehaviour, usageOf } from './behaviour.ts'
 import { after, behaviour, type Container, finish, forget, forgetTimers, idsOf, log, nanoseconds, newId, publish, remember, type State } from './state.ts'
 
 /** Takes it away with its timers, whether it runs or not. */
@@ -67,9 +67,19 @@ async function startContainer(state: State, id: string, context: CallContext | u
     else after(state, container, line.afterMs, () => log(state, container, [line.text]))
   }
   if (atStart.length > 0) log(state, container, atStart)
-  const ending = endingOf(does, container.config)
-  if (ending) after(state, container, ending.afterMs, () => finish(state, container, ending.exitCode, ending.reason))
+  planEnding(state, container, does, 0)
   publish(state, id)
+}
+
+/** Sets when and how a running container ends, instead of what was set before. */
+export function planEnding(state: State, container: Container, does: SimulatedBehaviour, sinceStartMs: number): void {
+  if (container.ending) {
+    container.ending.cancel()
+    container.timers.delete(container.ending)
+  }
+  const ending = endingOf(does, container.config)
+  container.ending =
+    ending && after(state, container, Math.max(0, ending.afterMs - sinceStartMs), () => finish(state, container, ending.exitCode, ending.reason))
 }
 
 /** The calls of CRI about containers. */
@@ -106,7 +116,7 @@ export function containerCalls(state: State): Containers {
  * Adds the CPU time since the last look. The usage may change at any time, with the resources or by code: a product of usage and age would fall with it, and no
  * counter may. Nor does it fall when the clock is set back.
  */
-function countCpu(state: State, container: Container): { atMs: number; nanoCores: number; usedNs: number; memoryBytes: number } {
+export function countCpu(state: State, container: Container): { atMs: number; nanoCores: number; usedNs: number; memoryBytes: number } {
   const { cpuNanoCores: nanoCores, memoryBytes } = usageOf(container.config, behaviour(state, container))
   const atMs = state.clock.now()
   const { untilMs, usedNs } = container.cpu

@@ -3,9 +3,12 @@
  * hundreds of nodes and run them in virtual time. Deterministic: time from the Clock, ids from Random. Upstream has no counterpart.
  * In order: annotations.ts and profile.ts define the behaviour (behaviour.ts), state.ts has the pods, the other files are the runtime's calls by subject.
  */
+import type { Pod } from '#api/gen/types/core.v1'
+import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
 import type { RuntimeService } from '../../core/runtimeService.ts'
+import { takeAnnotations } from './annotationChanges.ts'
 import { containerCalls } from './containers.ts'
 import { imageCalls } from './images.ts'
 import { lastLines } from './logLines.ts'
@@ -28,6 +31,8 @@ export interface SimulatedRuntime extends RuntimeService {
   setUnwell(message: string | undefined): void
   /** Ends running containers of a pod, as a crash (or the kernel, with reason OOMKilled) does; returns their number. `container` absent: all. */
   exit(pod: { readonly namespace: string; readonly name: string }, ending: SimulatedEnding): number
+  /** Running containers of the pod follow its annotations, as they are now. */
+  takeAnnotations(pod: Frozen<Pod>): void
   /** Lets running containers of a pod print a text; returns their number. `container` absent: all. */
   log(pod: { readonly namespace: string; readonly name: string }, text: string, container?: string): number
 }
@@ -97,6 +102,7 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
       for (const one of running) finish(state, one, exitCode, reason)
       return running.length
     },
+    takeAnnotations: (pod) => takeAnnotations(state, pod),
     log: (pod, text, container) => {
       const running = runningContainers(state, pod, container)
       const lines = lastLines(text)

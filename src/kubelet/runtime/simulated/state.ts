@@ -24,6 +24,8 @@ export interface Container {
   sandbox: Sandbox
   /** Timers of its exit and of later log lines. */
   readonly timers: Set<Timer>
+  /** That of its exit. */
+  ending?: Timer | undefined
   logs: LogLine[]
   /** CPU time from the start until that moment. */
   cpu: { readonly untilMs: number; readonly usedNs: number }
@@ -116,12 +118,13 @@ export function log(state: State, container: Container, lines: readonly string[]
 }
 
 /** Acts later, unless the container ends before. */
-export function after(state: State, container: Container, ms: number, act: () => void): void {
+export function after(state: State, container: Container, ms: number, act: () => void): Timer {
   const timer = state.clock.timer(ms, () => {
     container.timers.delete(timer)
     act()
   })
   container.timers.add(timer)
+  return timer
 }
 
 export function forgetTimers(container: Container): void {

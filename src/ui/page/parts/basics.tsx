@@ -103,6 +103,7 @@ const icons = {
   bars: 'M4 20V10M10 20V4M16 20v-8M21 20H2',
   chart: 'M4 4v16h16M7 15l4-5 3 3 5-7',
   out: 'M10 4H4v16h6M15 8l4 4-4 4M19 12H9',
+  bolt: 'M13 2 4 14h7l-1 8 9-12h-7z',
   help: 'M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 18v.5',
   box: 'M4 7l8-4 8 4v10l-8 4-8-4zM4 7l8 4 8-4M12 11v10',
 } as const

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { useState } from 'preact/hooks'
 import { listPlace, nameOfKind, placeText } from '../../model/places.ts'
 import { go, kinds, namespace } from '../state.ts'
-import { views } from '../views.ts'
+import { offeredViews } from '../views.ts'
 import { Dialog } from './basics.tsx'
 
 export const gotoOpen = signal(false)
@@ -17,7 +17,7 @@ interface Target {
 
 function targets(namespaces: readonly string[]): Target[] {
   return [
-    ...views.map(({ title, path }) => ({ title, hint: 'view', words: title.toLowerCase(), address: placeText(path) })),
+    ...offeredViews().map(({ title, path }) => ({ title, hint: 'view', words: title.toLowerCase(), address: placeText(path) })),
     ...kinds.value.map((kind) => ({
       title: kind.kind,
       hint: nameOfKind(kind),

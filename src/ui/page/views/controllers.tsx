@@ -6,6 +6,7 @@ import { type Queue, queuesOf } from '../../model/queues.ts'
 import { laneOf, msText } from '../../model/waterfall.ts'
 import { Empty, Failure, Icon, Loading } from '../parts/basics.tsx'
 import { timeText } from '../parts/waterfall.tsx'
+import { isStill } from '../session.ts'
 import { kinds, set } from '../state.ts'
 import { useReadings } from './live/readings.ts'
 import { useRecording } from './live/recording.ts'
@@ -24,7 +25,7 @@ export function Controllers() {
     <section class="controllers">
       <header class="bar">
         <h1>Controllers</h1>
-        <span class="quiet">rates and averages of the last two seconds</span>
+        <span class="quiet">{isStill() ? 'counts and averages since the server started' : 'rates and averages of the last two seconds'}</span>
         <label class="search">
           <Icon name="search" />
           <input
@@ -44,7 +45,7 @@ export function Controllers() {
         <h2>
           Last reconciles <span class="quiet">{recorded.error || recorded.text}</span>
         </h2>
-        {reconciles.length === 0 && <p class="quiet">None is recorded since this view is open.</p>}
+        {reconciles.length === 0 && <p class="quiet">{isStill() ? 'The bundle has none.' : 'None is recorded since this view is open.'}</p>}
         <ol class="reconciles">
           {reconciles
             .slice(-mostReconciles)

@@ -6,11 +6,14 @@ import { listPath, objectPath, placeText } from '../../model/places.ts'
 import { get } from '../api.ts'
 import { Age, Empty, Facts, Failure, Loading, Status } from '../parts/basics.tsx'
 import { useAnswer } from '../parts/useAnswer.ts'
+import { isStill } from '../session.ts'
 import { namespace, place } from '../state.ts'
 
 const secrets = { group: '', version: 'v1', resource: 'secrets' }
 const metadataForm = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 const mostListed = 2_000
+/** What a bundle has in place of a Secret's value. */
+const masked = btoa('***')
 const tones = { deployed: 'good', failed: 'bad', superseded: 'quiet' } as const
 
 export function Helm() {
@@ -101,10 +104,11 @@ interface ReleaseObject {
 }
 
 function Content({ revision: { namespace: ns, secret } }: { readonly revision: ReleaseRevision }) {
-  const { value, error, again } = useAnswer(
-    async (signal) => contentOf((await get<ReleaseObject>(objectPath(secrets, { namespace: ns, name: secret }), { signal })).data?.release ?? ''),
-    `${ns}/${secret}`,
-  )
+  const { value, error, again } = useAnswer(async (signal) => {
+    const { data: { release = '' } = {} } = await get<ReleaseObject>(objectPath(secrets, { namespace: ns, name: secret }), { signal })
+    if (isStill() && release === masked) throw new Error('The bundle was taken without the values of Secrets: skiff bundle --with-secrets keeps them.')
+    return contentOf(release)
+  }, `${ns}/${secret}`)
   if (error !== '') return <Failure text={error} retry={again} />
   if (!value) return <Loading />
   const { chart, appVersion, description, deployed, notes, values, manifest } = value

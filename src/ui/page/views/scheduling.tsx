@@ -9,6 +9,7 @@ import { useLiveTable } from '../live.ts'
 import { Age, Button, Empty, Failure, Loading } from '../parts/basics.tsx'
 import { SchedulingAnswer } from '../parts/matrix.tsx'
 import { useAnswer } from '../parts/useAnswer.ts'
+import { isStill } from '../session.ts'
 import { go, namespace, place, set } from '../state.ts'
 
 const pods = { group: '', version: 'v1', resource: 'pods' }
@@ -74,6 +75,10 @@ export function Scheduling() {
 }
 
 function Explained({ pod }: { readonly pod: string }) {
+  return isStill() ? <Empty title="The scheduler of a running cluster explains it: this is a bundle, whose pods have events" /> : <Explanation pod={pod} />
+}
+
+function Explanation({ pod }: { readonly pod: string }) {
   const { value, error, again } = useAnswer((signal) => get<SchedulingExplanation>(`/debug/scheduling?pod=${encodeURIComponent(pod)}`, { signal }), pod)
   if (error !== '') return <Failure text={error} retry={again} />
   if (!value) return <Loading text="Asking the scheduler…" />

@@ -5,6 +5,7 @@ import { objectPlace } from '../../model/places.ts'
 import { type Chart, chartOf, type Measured, measured, peakOf, type UsageSample, usageText } from '../../model/usage.ts'
 import { chartColors, openTimeChart, type TimeChart } from '../lazy/timeChart.ts'
 import { Empty, Failure, Loading } from '../parts/basics.tsx'
+import { isStill } from '../session.ts'
 import { kindNamed, namespace, set } from '../state.ts'
 import { collected, collectUsage } from '../usage.ts'
 import { Autoscalers } from './autoscalers.tsx'
@@ -19,6 +20,17 @@ const mostLines = 8
 const titles: Readonly<Record<Measured, string>> = { cpu: 'CPU, cores', memory: 'memory' }
 
 export function UsageView() {
+  return isStill() ? (
+    <section class="usage">
+      <Empty title="A bundle has no usage: metrics.k8s.io keeps no past" />
+      <Autoscalers />
+    </section>
+  ) : (
+    <Usage />
+  )
+}
+
+function Usage() {
   useEffect(collectUsage, [])
   const range = useSignal<number>(ranges[0].ms)
   const { nodes, pods, error } = collected

@@ -12,14 +12,16 @@ interface ChartProps {
 }
 
 export function Chart({ title, values, rows, head }: ChartProps) {
-  const last = values.at(-1) ?? 0
+  const last = values.at(-1)
   return (
     <article class="card" aria-label={title}>
       <div class="title">
         <h2>{title}</h2>
-        <span class="total">{rounded(last)}</span>
+        <span class="total">{last === undefined ? '' : rounded(last)}</span>
       </div>
-      <Sparkline values={values} most={keptReadings} label={`${title}: ${rounded(last)} now, at most ${rounded(Math.max(0, ...values))} in two minutes`} />
+      {last !== undefined && (
+        <Sparkline values={values} most={keptReadings} label={`${title}: ${rounded(last)} now, at most ${rounded(Math.max(0, ...values))} in two minutes`} />
+      )}
       <p class="quiet">{head}</p>
       <Pairs rows={rows} />
     </article>

@@ -11,6 +11,7 @@ import { type Sample, sumBy, sumOf } from '../../../model/prometheus.ts'
 import { get } from '../../api.ts'
 import { type ListedObject, useLiveObjects } from '../../live.ts'
 import { Age, Failure, Loading } from '../../parts/basics.tsx'
+import { isStill } from '../../session.ts'
 import { set } from '../../state.ts'
 import { Chart, Ranking } from './cards.tsx'
 import { Lens, Recent } from './lens.tsx'
@@ -34,7 +35,7 @@ export function LiveView() {
     <section class="live">
       <header class="bar">
         <h1>Live</h1>
-        <span class="quiet">from the API server’s metrics, every two seconds</span>
+        <span class="quiet">{isStill() ? 'from the API server’s metrics, when the bundle was taken' : 'from the API server’s metrics, every two seconds'}</span>
         {[error, recorded.error].filter(Boolean).map((text) => (
           <span key={text} class="mark reconnecting">
             {text}
@@ -53,7 +54,9 @@ export function LiveView() {
           />
         ) : (
           <section class="panel lens">
-            <p class="quiet">The next request that changes something is shown here, stage by stage.</p>
+            <p class="quiet">
+              {isStill() ? 'A recorded request is shown here, stage by stage.' : 'The next request that changes something is shown here, stage by stage.'}
+            </p>
           </section>
         )}
         <Recent requests={recorded.requests} current={shown.request?.id} text={recorded.text} onChoose={shown.pin} />

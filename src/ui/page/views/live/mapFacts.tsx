@@ -17,8 +17,6 @@ interface Known {
   readonly nodes: { readonly ready: number; readonly all: number }
 }
 
-const none: Rates = { requests: 0, writes: 0, events: 0, reconciles: 0, attempts: 0, cpu: 0, averageMs: 0, storeBytes: 0 }
-
 /** Where etcd holds the data. */
 function raftRows(store: Reading['store']): [string, string][] {
   if (!store?.raft) return []
@@ -29,8 +27,18 @@ function raftRows(store: Reading['store']): [string, string][] {
   ]
 }
 
+/** The average time of a request since the start. */
+function averageMs(samples: Reading['samples']): number {
+  const answered = sumOf(samples, 'apiserver_request_duration_seconds_count')
+  return answered === 0 ? 0 : (1000 * sumOf(samples, 'apiserver_request_duration_seconds_sum')) / answered
+}
+
 export function factsOf({ last: { samples, store }, rates, leases, nodes }: Known): Readonly<Record<ComponentName, MapFacts>> {
-  const rate = rates.at(-1) ?? none
+  const rate = rates.at(-1)
+  /** Before the second reading, and in a bundle, there are counts since the start, and no rates. */
+  const pace = (perSecond: number | undefined, family: string, what = '') =>
+    perSecond === undefined ? `${sumOf(samples, family)}${what}` : `${rounded(perSecond)}${what}/s`
+  const isAtWork = (perSecond: number | undefined) => (perSecond ?? 0) > 0
   const ofKind = new Map(sumBy(samples, 'apiserver_current_inflight_requests', 'request_kind'))
   const watches = samples.filter(({ name, labels }) => name === 'apiserver_longrunning_requests' && labels.verb === 'WATCH')
   const watchesOf = (resource: string) =>
@@ -40,46 +48,47 @@ export function factsOf({ last: { samples, store }, rates, leases, nodes }: Know
     )
   const [queued, pending] = [sumOf(samples, 'workqueue_depth'), sumOf(samples, 'scheduler_pending_pods')]
   const leader = (name: string) => leases.find(({ metadata }) => metadata?.name === name)?.spec?.holderIdentity || 'no election'
+  const revision = store?.revision ?? '–'
   const grownKib = ((rates.at(-1)?.storeBytes ?? 0) - (rates[0]?.storeBytes ?? 0)) / 1024
   return {
     clients: {
-      ...{ title: 'Clients', main: `${rounded(rate.requests)} requests/s`, isBusy: rate.requests > 0 },
+      ...{ title: 'Clients', main: pace(rate?.requests, 'apiserver_request_total', ' requests'), isBusy: isAtWork(rate?.requests) },
       rows: [['open streams', sumOf(samples, 'apiserver_longrunning_requests')]],
     },
     apiServer: {
-      ...{ title: 'API server', main: `${rounded(rate.averageMs)} ms each`, isBusy: rate.requests > 0 },
+      ...{ title: 'API server', main: `${rounded(rate?.averageMs ?? averageMs(samples))} ms each`, isBusy: isAtWork(rate?.requests) },
       rows: [
         ['in flight', `${ofKind.get('mutating') ?? 0} writes, ${ofKind.get('readOnly') ?? 0} reads`],
-        ['CPU', `${rounded(100 * rate.cpu)} %`],
+        ...(rate ? [['CPU', `${rounded(100 * rate.cpu)} %`] as const] : []),
       ],
     },
     store: {
-      ...{ title: 'Store', main: `${rounded(rate.writes)} writes/s`, isBusy: rate.writes > 0 },
+      ...{ title: 'Store', main: rate ? `${rounded(rate.writes)} writes/s` : `revision ${revision}`, isBusy: isAtWork(rate?.writes) },
       rows: [
-        ['revision', store?.revision ?? '–'],
-        ['size', `${rounded(rate.storeBytes / 2 ** 20)} MiB`],
+        ...(rate ? [['revision', revision] as const] : []),
+        ['size', `${rounded(sumOf(samples, 'apiserver_storage_size_bytes') / 2 ** 20)} MiB`],
         ...raftRows(store),
-        ['grown', `${grownKib >= 0 ? '+' : ''}${rounded(grownKib)} KiB in ${2 * rates.length} s`],
+        ...(rate ? [['grown', `${grownKib >= 0 ? '+' : ''}${rounded(grownKib)} KiB in ${2 * rates.length} s`] as const] : []),
       ],
     },
     watchCache: {
-      ...{ title: 'Watch cache', main: `${rounded(rate.events)} events/s`, isBusy: rate.events > 0 },
+      ...{ title: 'Watch cache', main: pace(rate?.events, 'apiserver_storage_events_received_total', ' events'), isBusy: isAtWork(rate?.events) },
       rows: [
         ['watches', sumOf(watches, 'apiserver_longrunning_requests')],
         ['of pods', watchesOf('pods')],
       ],
     },
     controllers: {
-      ...{ title: 'Controllers', main: `${queued} queued`, isBusy: queued > 0 || rate.reconciles > 0 },
+      ...{ title: 'Controllers', main: `${queued} queued`, isBusy: queued > 0 || isAtWork(rate?.reconciles) },
       rows: [
-        ['reconciles', `${rounded(rate.reconciles)}/s`],
+        ['reconciles', pace(rate?.reconciles, 'workqueue_work_duration_seconds_count')],
         ['leader', leader('kube-controller-manager')],
       ],
     },
     scheduler: {
-      ...{ title: 'Scheduler', main: `${pending} pods wait`, isBusy: pending > 0 || rate.attempts > 0 },
+      ...{ title: 'Scheduler', main: `${pending} pods wait`, isBusy: pending > 0 || isAtWork(rate?.attempts) },
       rows: [
-        ['attempts', `${rounded(rate.attempts)}/s`],
+        ['attempts', pace(rate?.attempts, 'scheduler_schedule_attempts_total')],
         ['leader', leader('kube-scheduler')],
       ],
     },

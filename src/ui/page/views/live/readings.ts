@@ -6,6 +6,7 @@ import { type Sample, samplesOf, sumOf } from '../../../model/prometheus.ts'
 import { queueFamilies } from '../../../model/queues.ts'
 import { get, getText } from '../../api.ts'
 import { useAnswer } from '../../parts/useAnswer.ts'
+import { isStill } from '../../session.ts'
 
 const everyMs = 2_000
 /** Two minutes. */
@@ -67,7 +68,8 @@ export interface Readings {
 }
 
 export function useReadings() {
-  const { value, error, again } = useAnswer(read, 'readings', everyMs)
+  // The metrics of a bundle are of one moment.
+  const { value, error, again } = useAnswer(read, 'readings', isStill() ? undefined : everyMs)
   const kept = useSignal<Readings>({ last: undefined, before: undefined, rates: [] })
   useEffect(() => {
     if (!value) return

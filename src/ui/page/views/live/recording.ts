@@ -1,10 +1,13 @@
-/** Records requests while the live view is open (L4): a rule for a sample that the server bounds, asked for again before it ends; without the right to it, the user's own requests. */
+/**
+ * Records requests while the live view is open (L4): a rule for a sample that the server bounds, asked for again before it ends; without the right to it, the user's own
+ * requests. In a bundle it reads what was recorded.
+ */
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { type ObjectEvent, type TracedRequest, type TraceList, type TraceRule, tracesPath } from '#api/debug/traces'
-import { isPoll, recordedText } from '../../../model/liveMap.ts'
+import { isPoll, isRead, recordedText } from '../../../model/liveMap.ts'
 import { ApiError, get, messageOf, write } from '../../api.ts'
-import { session } from '../../session.ts'
+import { isStill, session } from '../../session.ts'
 
 export interface Recorded {
   /** The newest first. */
@@ -28,7 +31,8 @@ export function useRecording() {
   const recorded = useMemo(() => signal<Recorded>({ requests: [], events: [], text: '', error: '', nowMs: 0 }), [])
   useEffect(() => {
     const stopping = new AbortController()
-    void record(stopping.signal, (next) => {
+    const work = isStill() ? readRecorded : record
+    void work(stopping.signal, (next) => {
       recorded.value = next(recorded.peek())
     })
     return () => stopping.abort()
@@ -36,7 +40,21 @@ export function useRecording() {
   return recorded
 }
 
-async function record(stopped: AbortSignal, change: (next: (before: Recorded) => Recorded) => void): Promise<void> {
+type Change = (next: (before: Recorded) => Recorded) => void
+
+/** What a bundle has, without the reads that succeeded: the last of them took the bundle. */
+async function readRecorded(signal: AbortSignal, change: Change): Promise<void> {
+  try {
+    const { requests, events } = await get<TraceList>(`${tracesPath}?all=1`, { signal })
+    const telling = requests.filter((request) => !isPoll(request) && (!isRead(request) || request.code >= 400))
+    const text = telling.length === 0 ? 'the bundle has no recorded requests' : 'recorded before the bundle was taken'
+    change(() => ({ requests: telling, events, text, error: '', nowMs: 0 }))
+  } catch (error) {
+    if (!signal.aborted) change((before) => ({ ...before, error: messageOf(error) }))
+  }
+}
+
+async function record(stopped: AbortSignal, change: Change): Promise<void> {
   let [since, ruleEndsAt, isOfAll]: [number | undefined, number, boolean] = [undefined, 0, true]
   let sampled: TraceList['sampled']
   while (!stopped.aborted) {

@@ -1,13 +1,18 @@
-/** What the kubelet asked of the container runtime and of CSI drivers for a pod or a claim (L4, LRN-07), with arguments and answers. */
+/** What the kubelet asked of the container runtime and of CSI drivers for a pod or a claim, and the runtime of CNI plugins (L4, LRN-07), with arguments and answers. */
 import type { NodeCall, NodeCalls } from '#api/debug/nodeCalls'
 import { objectPath } from '../../../model/places.ts'
 import { get } from '../../api.ts'
 import { Button, Empty, Failure, Loading, Status } from '../../parts/basics.tsx'
 import { useAnswer } from '../../parts/useAnswer.ts'
+import { isStill } from '../../session.ts'
 import { nodeNames, type OfNode, viewOf } from './nodes.ts'
 import type { AnyObject, TabProps } from './types.ts'
 
-export function CallsTab({ kind, name, object }: TabProps) {
+export function CallsTab(props: TabProps) {
+  return isStill() ? <Empty title="The agents of the nodes keep calls in memory: a bundle has none" /> : <Calls {...props} />
+}
+
+function Calls({ kind, name, object }: TabProps) {
   const { value, error, again } = useAnswer(
     (signal) => callsOf(kind.resource, name, object, signal),
     `${object.metadata.uid} ${object.metadata.resourceVersion}`,

@@ -4,14 +4,19 @@ import { execQuery } from '../../../model/execChannels.ts'
 import { objectPath } from '../../../model/places.ts'
 import { messageOf, openSocket } from '../../api.ts'
 import { runCommand } from '../../lazy/execStreams.ts'
-import { Button } from '../../parts/basics.tsx'
+import { Button, Empty } from '../../parts/basics.tsx'
+import { isStill } from '../../session.ts'
 import { say, set } from '../../state.ts'
 import { runningContainers } from './debugContainer.ts'
 import type { TabProps } from './types.ts'
 
 const mostBytes = 256 * 2 ** 20
 
-export function FilesTab({ kind, name, object }: TabProps) {
+export function FilesTab(props: TabProps) {
+  return isStill() ? <Empty title="Files need the running cluster: this is a bundle" /> : <Files {...props} />
+}
+
+function Files({ kind, name, object }: TabProps) {
   const containers = runningContainers(object)
   const [container, path, bytes] = [useSignal(containers[0] ?? ''), useSignal('/etc/hostname'), useSignal<number | undefined>(undefined)]
   const run = async (command: readonly string[], input?: Blob) => {

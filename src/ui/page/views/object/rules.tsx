@@ -2,10 +2,15 @@
 import type { NodeServiceRules, ServiceRuleText } from '#api/debug/nodeNetwork'
 import { Button, Empty, Failure, Loading, Status } from '../../parts/basics.tsx'
 import { useAnswer } from '../../parts/useAnswer.ts'
+import { isStill } from '../../session.ts'
 import { mostNodes, nodeNames, type OfNode, viewOf } from './nodes.ts'
 import type { TabProps } from './types.ts'
 
-export function RulesTab({ name, object }: TabProps) {
+export function RulesTab(props: TabProps) {
+  return isStill() ? <Empty title="Rules are read from the kernels of the nodes: a bundle has none" /> : <Rules {...props} />
+}
+
+function Rules({ name, object }: TabProps) {
   const service = `${name.namespace}/${name.name}`
   const { value, error, again } = useAnswer((signal) => rulesOf(service, signal), `${service} ${object.metadata.resourceVersion}`)
   if (error !== '') return <Failure text={error} retry={again} />

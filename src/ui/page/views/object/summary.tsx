@@ -5,9 +5,10 @@ import { fieldOwners } from '../../../model/fieldOwners.ts'
 import { objectPlace } from '../../../model/places.ts'
 import { Age, Facts, Status } from '../../parts/basics.tsx'
 import { kindNamed, kindOfObject } from '../../state.ts'
+import { Ports } from './ports.tsx'
 import type { AnyObject, Condition, Container, ContainerStatus, TabProps } from './types.ts'
 
-export function SummaryTab({ object }: TabProps) {
+export function SummaryTab({ kind, object }: TabProps) {
   const { metadata, spec, status } = object
   const containers = spec?.containers
   return (
@@ -34,6 +35,7 @@ export function SummaryTab({ object }: TabProps) {
           statuses={[...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]}
         />
       )}
+      <Ports kind={kind} object={object} />
       {status?.capacity && <Capacity capacity={status.capacity} allocatable={status.allocatable ?? {}} />}
       <Labels title="Labels" values={metadata.labels} />
       <Labels title="Annotations" values={metadata.annotations} />

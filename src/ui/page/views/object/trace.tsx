@@ -6,17 +6,20 @@ import { get, messageOf, write } from '../../api.ts'
 import { Age, Button, Empty, Failure, Loading } from '../../parts/basics.tsx'
 import { useAnswer } from '../../parts/useAnswer.ts'
 import { Waterfall } from '../../parts/waterfall.tsx'
+import { isStill } from '../../session.ts'
 import { say } from '../../state.ts'
 import type { TabProps } from './types.ts'
 
 const everyMs = 3_000
+/** What a bundle has does not change. */
+const pollMs = () => (isStill() ? undefined : everyMs)
 const recordSeconds = 600
 const mostBursts = 12
 
 export function TraceTab({ kind, name }: TabProps) {
   const isPod = kind.group === '' && kind.resource === 'pods'
   const key = objectKey(kind.resource, name.namespace, name.name)
-  const list = useAnswer((signal) => get<TraceList>(`${tracesPath}?${new URLSearchParams({ object: key, changes: '1' })}`, { signal }), key, everyMs)
+  const list = useAnswer((signal) => get<TraceList>(`${tracesPath}?${new URLSearchParams({ object: key, changes: '1' })}`, { signal }), key, pollMs())
   const { error, again } = list
   if (error !== '') return <Failure text={error} retry={again} />
   if (!list.value) return <Loading />
@@ -28,8 +31,8 @@ export function TraceTab({ kind, name }: TabProps) {
   return (
     <div class="summary">
       <p class="asked">
-        <Button onClick={record}>Record for {recordSeconds / 60} minutes</Button>
-        <span class="quiet">The server records what a reader asks for, and refusals.</span>
+        {!isStill() && <Button onClick={record}>Record for {recordSeconds / 60} minutes</Button>}
+        <span class="quiet">{isStill() ? 'The bundle has what was recorded before.' : 'The server records what a reader asks for, and refusals.'}</span>
       </p>
       {isPod ? <PodTraceOf list={list.value} name={name} /> : <Bursts list={list.value} />}
     </div>
@@ -39,7 +42,7 @@ export function TraceTab({ kind, name }: TabProps) {
 function PodTraceOf({ list, name }: { readonly list: TraceList; readonly name: TabProps['name'] }) {
   const query = new URLSearchParams({ namespace: name.namespace, name: name.name })
   // The front gathers the notes of owners, and those of the node.
-  const { value, error, again } = useAnswer((signal) => get<PodTrace>(`/front/trace?${query}`, { signal }), `${query}`, everyMs)
+  const { value, error, again } = useAnswer((signal) => get<PodTrace>(`/front/trace?${query}`, { signal }), `${query}`, pollMs())
   if (error !== '' && !value) return <Failure text={error} retry={again} />
   if (!value) return <Loading />
   const isKnown = value.hops.some(({ source }) => source === 'measured')
@@ -61,7 +64,7 @@ function Bursts({ list }: { readonly list: TraceList }) {
   if (bursts.length === 0)
     return (
       <Empty title="Nothing is recorded about it">
-        <p>Record it, and change it: each request, reconcile and call is shown here with its times.</p>
+        {!isStill() && <p>Record it, and change it: each request, reconcile and call is shown here with its times.</p>}
       </Empty>
     )
   return (

@@ -4,13 +4,17 @@ import { get } from '../../api.ts'
 import { Button, Failure, Loading } from '../../parts/basics.tsx'
 import { SchedulingAnswer } from '../../parts/matrix.tsx'
 import { useAnswer } from '../../parts/useAnswer.ts'
+import { isStill } from '../../session.ts'
 import type { TabProps } from './types.ts'
 
 export function WhyTab({ kind, name, object }: TabProps) {
   const isPod = kind.resource === 'pods'
-  const path = isPod
+  // A bundle has no scheduler that could be asked.
+  const isScheduling = isPod && !isStill()
+  const about: Record<string, string> = isPod ? { resource: kind.resource } : { kind: kind.kind }
+  const path = isScheduling
     ? `/debug/scheduling?pod=${encodeURIComponent(`${name.namespace}/${name.name}`)}`
-    : `/front/why?${new URLSearchParams({ kind: kind.kind, namespace: name.namespace, name: name.name })}`
+    : `/front/why?${new URLSearchParams({ ...about, namespace: name.namespace, name: name.name })}`
   const { value, error, again } = useAnswer((signal) => get<object>(path, { signal }), `${path} ${object.metadata.resourceVersion}`)
   if (error !== '') return <Failure text={error} retry={again} />
   if (!value) return <Loading text="Asking…" />
@@ -19,7 +23,7 @@ export function WhyTab({ kind, name, object }: TabProps) {
       <p class="asked">
         <Button onClick={again}>Ask again</Button>
       </p>
-      {isPod ? <SchedulingAnswer found={value as SchedulingExplanation} /> : <Explanation value={value} />}
+      {isScheduling ? <SchedulingAnswer found={value as SchedulingExplanation} /> : <Explanation value={value} />}
     </div>
   )
 }
