@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { SpanContext } from '#base/traceContext'
 import type { RequestTracer } from '#trace/requestTracer'
 import type { Cancellation } from './cancellation.ts'
 
@@ -99,6 +100,8 @@ export interface ServerRequest {
   admissionAnnotations?: AuditAnnotation[] | undefined
   /** Records bodies for the audit log. Undefined: the request is not audited. */
   audit?: RequestAudit | undefined
+  /** The request's span. Set by the tracing stage; undefined: the trace is not sampled. */
+  span?: SpanContext | undefined
   /** Records what the stages decide. Undefined: the request has no reader. */
   trace?: RequestTracer | undefined
   /** The stage or admission plugin that refused the request, where its error does not tell. */

@@ -94,7 +94,8 @@ export function latencyStage(deps: LatencyDeps): Stage {
         }
         series.total.inc()
         if (request.deprecated) deprecated.set(1, deprecatedLabels(request))
-        series.duration?.observe((deps.clock.monotonicMs() - startedMs) / 1000)
+        const trace = request.span && { ...request.span, atMs: deps.clock.now() }
+        series.duration?.observe((deps.clock.monotonicMs() - startedMs) / 1000, 1, trace)
       })
     },
   }
