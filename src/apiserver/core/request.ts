@@ -100,6 +100,10 @@ export interface ServerRequest {
   admissionAnnotations?: AuditAnnotation[] | undefined
   /** Records bodies for the audit log. Undefined: the request is not audited. */
   audit?: RequestAudit | undefined
+  /** Time in webhooks and in queues of priority and fairness, which the server's objectives leave out. Absent: none. */
+  excludedMs?: number
+  /** The server ended the request to protect itself. */
+  terminated?: boolean
   /** The request's span. Set by the tracing stage; undefined: the trace is not sampled. */
   span?: SpanContext | undefined
   /** Records what the stages decide. Undefined: the request has no reader. */

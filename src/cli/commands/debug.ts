@@ -8,7 +8,7 @@ import { printFound } from '../output.ts'
 import { openOutput } from '../outputFile.ts'
 import { withConnection } from '../past/connection.ts'
 import { readProfile } from '../profile/readProfile.ts'
-import { type ProfileType, profileTypes, takeProfile } from '../profile/takeProfile.ts'
+import { type ProfileRequest, type ProfileType, profilePath, profileTypes, takeProfile } from '../profile/takeProfile.ts'
 import { describeSummary, topFunctions } from '../profile/topFunctions.ts'
 import { asCommandError } from '../systemErrors.ts'
 import { wholeNumber } from '../wholeNumber.ts'
@@ -44,15 +44,27 @@ async function profile(context: CommandContext, component: string, flags: Flags)
   const seconds = wholeNumber('--seconds', flags.seconds, 1, mostSeconds)
   const type = typeOf(flags.type)
   const output = flags.output ?? `${component.replaceAll('/', '-')}-${type}.pb.gz`
-  const bytes = await withConnection(context, clusterFlags(flags), async ({ transport, cluster }) => {
-    const isLocal = cluster !== undefined
-    if (isLocal && !component.includes('/')) context.stderr.write('API server, controllers and scheduler of a local cluster are one process, which is profiled\n')
-    return takeProfile(transport, context.clock, { component, type, seconds, isLocal })
+  const file = await openOutput(output)
+  context.ifInterrupted(`${output} is as it was; ${file.part} can be removed`)
+  const summary = await completePart(file, async (handle) => {
+    const bytes = await withConnection(context, clusterFlags(flags), async ({ transport, cluster }) => {
+      const request = { component, type, seconds, isLocal: cluster !== undefined }
+      const path = profilePath(request)
+      context.stderr.write(`Profiling ${processOf(request)} for ${seconds} s\n`)
+      return takeProfile(transport, context.clock, path, request)
+    })
+    const found = topFunctions(await readProfile(bytes).catch(unreadable(component)), shownFunctions)
+    await handle.writeFile(bytes)
+    return found
+  }).catch((error: unknown) => {
+    throw asCommandError(error, 'name another file')
   })
-  const summary = topFunctions(await readProfile(bytes).catch(unreadable(component)), shownFunctions)
-  await write(output, bytes)
   printFound(context, 'text', summary, describeSummary)
   context.stderr.write(`Written to ${output}; open it with: go tool pprof -http=: ${output}\n`)
+}
+
+function processOf({ component, isLocal }: ProfileRequest): string {
+  return isLocal && !component.includes('/') ? 'the process of API server, controllers and scheduler' : component
 }
 
 /** @throws CommandError usage */
@@ -66,13 +78,4 @@ function unreadable(component: string): (error: unknown) => never {
   return (error) => {
     throw new CommandError('internal', `the answer of ${component} is no profile: ${messageOf(error)}`, { cause: error })
   }
-}
-
-async function write(output: string, bytes: Buffer): Promise<void> {
-  const file = await openOutput(output)
-  await completePart(file, async (handle) => {
-    await handle.writeFile(bytes)
-  }).catch((error: unknown) => {
-    throw asCommandError(error, 'name another file')
-  })
 }

@@ -33,9 +33,8 @@ const otherPorts: ReadonlyMap<string, number> = new Map([
   ['kube-scheduler', 10259],
 ])
 
-/** @returns the compressed profile @throws CommandError saying what to do, ConnectionError */
-export async function takeProfile(transport: HttpTransport, clock: Clock, request: ProfileRequest): Promise<Buffer> {
-  const path = pathOf(request)
+/** @param path of {@link profilePath} @returns the compressed profile @throws CommandError saying what to do, ConnectionError */
+export async function takeProfile(transport: HttpTransport, clock: Clock, path: string, request: ProfileRequest): Promise<Buffer> {
   using limit = deadlineScope({ clock, ms: request.seconds * 1000 + graceMs })
   const target = `${path}?seconds=${request.seconds}`
   const answer = await transport.forward({ method: 'GET', target, headers: { accept: '*/*' }, body: undefined }, limit.signal)
@@ -43,8 +42,8 @@ export async function takeProfile(transport: HttpTransport, clock: Clock, reques
   throw await refusal(answer, request)
 }
 
-/** @throws CommandError for a component that the API does not reach */
-function pathOf({ component, type, isLocal }: ProfileRequest): string {
+/** Where the API server answers with the profile. @throws CommandError for a component that it does not lead to */
+export function profilePath({ component, type, isLocal }: ProfileRequest): string {
   const page = `/debug/pprof/${pages[type]}`
   const node = /^nodes?\/([^/]+)$/.exec(component)?.[1]
   if (node !== undefined) return `/api/v1/nodes/${encodeURIComponent(node)}/proxy${page}`
