@@ -28,6 +28,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'gateway-api': ['go'],
   fabric8: ['javac', 'mvn'],
   'kube-rs': ['cargo'],
+  'kube-state-metrics': ['go'],
   linearizability: ['go'],
   python: ['python3'],
 }

@@ -60,7 +60,7 @@ export const mixinMetrics: readonly MixinMetric[] = [
 
 /** Expressions of our own that join those metrics as the mixin's do: by instance and node, by pod, over bounds and codes. Each must have a value. */
 export const joins: readonly { readonly expression: string; readonly onRealNodes?: true }[] = [
-  { expression: '1 - sum(rate(apiserver_request_sli_duration_seconds_bucket{le="1"}[1m])) / sum(rate(apiserver_request_sli_duration_seconds_count[1m]))' },
+  { expression: '1 - sum(rate(apiserver_request_sli_duration_seconds_bucket{le=~"1|1.0"}[1m])) / sum(rate(apiserver_request_sli_duration_seconds_count[1m]))' },
   { expression: 'histogram_quantile(0.9, sum by (le, verb) (rate(apiserver_request_duration_seconds_bucket{verb!="WATCH"}[1m])))' },
   { expression: 'max by (name) (aggregator_unavailable_apiservice) < 1' },
   { expression: 'count(count by (git_version) (kubernetes_build_info))' },
