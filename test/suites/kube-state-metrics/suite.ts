@@ -10,7 +10,7 @@ import { objects, samples } from './objects.ts'
 
 const execute = promisify(execFile)
 const { KUBECONFIG = '', WORK = '' } = process.env
-const program = path.join(WORK, 'bin/v2')
+const program = path.join(WORK, 'bin/kube-state-metrics')
 const withinMs = 60_000
 
 async function kubectl(args: readonly string[], input?: string): Promise<void> {
