@@ -78,8 +78,8 @@ function clausesOf(accept: string): Clause[] {
     .sort((a, b) => b.quality - a.quality)
 }
 
-function clauseOf(text: string): Clause {
-  const [type = '', ...rest] = text.split(';', mostClauses).map((part) => part.trim())
+function clauseOf(clause: string): Clause {
+  const [type = '', ...rest] = clause.split(';', mostClauses).map((part) => part.trim())
   const parameters = new Map<string, string>()
   for (const part of rest) {
     const at = part.indexOf('=')

@@ -19,7 +19,7 @@ const quantiles = [0.5, 0.9, 0.99]
 
 /** @param families upstream's among them */
 export function aliasesOf(families: readonly MetricFamily[]): MetricFamily[] {
-  return aliases.flatMap(({ name, of, as }) => {
+  return aliases.flatMap(({ name, of, as }): MetricFamily[] => {
     const family = families.find((one) => one.name === of)
     if (family?.type !== 'histogram') return []
     const head = { name, help: `As ${of}, under the name of the reference documents.` }

@@ -5,16 +5,16 @@ import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { noLog } from '#base/log'
 import { seededRandom } from '#base/random'
-import type { TestListener } from '#testing/apiServer'
-import { startTestApiServer } from '#testing/apiServer'
 import { kubeletConfig } from '#kubelet/core/config'
 import type { KubeletView } from '#kubelet/core/kubeletView'
 import { createProbeMetrics } from '#kubelet/probes/probeMetrics'
 import { createReadOnlyServer } from '#kubelet/server/kubeletServer'
 import { componentFamilies, createComponentMetrics, scrapeComponent } from '#main/componentMetrics'
 import { startTracing } from '#main/tracing/startTracing'
+import { startTestApiServer, type TestListener } from '#testing/apiServer'
 import { readFamilies } from '#testing/prometheusMessages'
 import { realClock } from '#testing/realClock'
+import { startHttpCollector } from '../../support/traceCollector.ts'
 
 const accepted = {
   text: 'text/plain;version=0.0.4',
@@ -68,7 +68,8 @@ const overTls =
 test('OBS-01 OBS-02 the pages of the API server have the same families in each format, and OpenMetrics shows the traces of requests', async () => {
   const metrics = createComponentMetrics()
   const tools = { clock: realClock, random: seededRandom(7), log: noLog, metrics }
-  const { tracer, close } = startTracing({ samplingRatePerMillion: 1_000_000 }, tools)
+  const collector = await startHttpCollector()
+  const { tracer, close } = startTracing({ endpoint: collector.endpoint, samplingRatePerMillion: 1_000_000 }, tools)
   const server = await startTestApiServer({ metrics, tracer, deps: () => ({ scrape: (accept) => scrapeComponent(metrics, accept) }) })
   try {
     const scrape = overTls(await server.listen())
@@ -83,6 +84,7 @@ test('OBS-01 OBS-02 the pages of the API server have the same families in each f
   } finally {
     await server.close()
     await close()
+    await collector.close()
   }
 })
 

@@ -1,12 +1,12 @@
 /** What requests are counted as, through the whole pipeline. */
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { textAnswer } from '#apiserver/core/answer'
+import { requestOf } from '#apiserver/core/testRequest'
+import { createPipeline } from '#apiserver/pipeline/index'
+import { baseConfig, pipelineDeps, sendThrough } from '#apiserver/pipeline/testPipeline'
 import { VirtualClock } from '#base/virtualClock'
 import { createPrometheusMetrics } from '#main/prometheus'
-import { textAnswer } from '../core/answer.ts'
-import { requestOf } from '../core/testRequest.ts'
-import { createPipeline } from './index.ts'
-import { baseConfig, pipelineDeps, sendThrough } from './testPipeline.ts'
 
 const lines = (text: string, name: string) => text.split('\n').filter((line) => line.startsWith(name))
 

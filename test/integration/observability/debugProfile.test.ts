@@ -4,12 +4,12 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { VirtualClock } from '#base/virtualClock'
+import { CommandError } from '#cli/exitCodes'
+import { readProfile } from '#cli/profile/readProfile'
+import { type ProfileRequest, profilePath, takeProfile } from '#cli/profile/takeProfile'
+import { describeSummary, topFunctions } from '#cli/profile/topFunctions'
 import type { HttpTransport } from '#client/httpTransport'
 import { encodeProfile, sampledCpu } from '#main/component/pprofProfile'
-import { CommandError } from '../exitCodes.ts'
-import { readProfile } from './readProfile.ts'
-import { type ProfileRequest, profilePath, takeProfile } from './takeProfile.ts'
-import { describeSummary, topFunctions } from './topFunctions.ts'
 
 const callFrame = (functionName: string, lineNumber: number) => ({ functionName, url: 'file:///work/src/a.js', lineNumber, scriptId: '1', columnNumber: 0 })
 
