@@ -1,5 +1,5 @@
 /** The metrics that every component begins with (L5): upstream's stabilities, what the process and its runtime use, and what it was built from. */
-import { type Exposition, exposition } from '#base/exposition'
+import type { Exposition } from '#base/exposition'
 import type { MetricFamily } from '#base/metricFamily'
 import { buildInfo, gitVersion, goPlatform, kubernetesMajor, kubernetesMinor } from '#base/version'
 import { addProcessMetrics } from './processMetrics.ts'
@@ -21,8 +21,9 @@ export async function componentFamilies(metrics: PrometheusMetrics): Promise<rea
   return metrics.families()
 }
 
-/** A scrape in the format that the Accept header asks for. */
+/** A scrape in the format that the Accept header asks for. The formats are loaded with the first one. */
 export async function scrapeComponent(metrics: PrometheusMetrics, accept: string | readonly string[] | undefined): Promise<Exposition> {
+  const { exposition } = await import('#base/exposition')
   return exposition(await componentFamilies(metrics), accept)
 }
 

@@ -18,13 +18,20 @@ const gcKinds: ReadonlyMap<number, string> = new Map([
   [constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
 ])
 
+/** What keeps the process alive, by the names of its types. */
+export interface ActiveTypes {
+  resources(): readonly string[]
+  handles(): readonly string[]
+  requests(): readonly string[]
+}
+
 /** Adds the metrics of the runtime to those that every scrape reads. */
-export function addRuntimeMetrics(metrics: PrometheusMetrics): void {
+export function addRuntimeMetrics(metrics: PrometheusMetrics, active: ActiveTypes = ofProcess): void {
   const [major = '', minor = '', patch = ''] = versions.node.split('.')
   metrics
     .gauge({ name: 'nodejs_version_info', help: 'The version of Node.js.', labels: ['version', 'major', 'minor', 'patch'] })
     .set(1, { version, major, minor, patch })
-  const refreshCounts = activeCounts(metrics)
+  const refreshCounts = activeCounts(metrics, active)
   let refreshDelays: (() => void) | undefined
   metrics.onScrape(() => {
     refreshDelays ??= startMeasuring(metrics)
@@ -99,17 +106,23 @@ interface ActiveLists {
   _getActiveRequests?(): readonly object[]
 }
 
+const lists = process as unknown as ActiveLists
+const namesOf = (list: readonly object[] | undefined) => list?.map((one) => one.constructor?.name ?? 'Object') ?? []
+const ofProcess: ActiveTypes = {
+  resources: () => process.getActiveResourcesInfo(),
+  handles: () => namesOf(lists._getActiveHandles?.()),
+  requests: () => namesOf(lists._getActiveRequests?.()),
+}
+
 /** @returns sets the numbers of what keeps the process alive */
-function activeCounts(metrics: PrometheusMetrics): () => void {
-  const lists = process as unknown as ActiveLists
-  const namesOf = (list: readonly object[] | undefined) => list?.map((one) => one.constructor?.name ?? 'Object') ?? []
-  const kinds = [
-    { show: countByType(metrics, 'resources', 'What keeps the event loop alive'), types: () => process.getActiveResourcesInfo() },
-    { show: countByType(metrics, 'handles', 'Handles that are active, such as sockets and child processes'), types: () => namesOf(lists._getActiveHandles?.()) },
-    { show: countByType(metrics, 'requests', 'Requests to the system that are under way'), types: () => namesOf(lists._getActiveRequests?.()) },
-  ]
+function activeCounts(metrics: PrometheusMetrics, active: ActiveTypes): () => void {
+  const resources = countByType(metrics, 'resources', 'What keeps the event loop alive')
+  const handles = countByType(metrics, 'handles', 'Handles that are active, such as sockets and child processes')
+  const requests = countByType(metrics, 'requests', 'Requests to the system that are under way')
   return () => {
-    for (const { show, types } of kinds) show(types())
+    resources(active.resources())
+    handles(active.handles())
+    requests(active.requests())
   }
 }
 

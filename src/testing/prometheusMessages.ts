@@ -64,22 +64,23 @@ function read(reader: BinaryReader, end: number, message: Message, path: string,
 
 function readMetric(reader: BinaryReader, end: number): ReadMetric {
   const texts = new Map<string, string>()
-  const values: Record<string, number> = {}
+  const values = new Map<string, number>()
   read(reader, end, metric, '', (path, value) => {
     if (typeof value === 'string') texts.set(path, value)
-    else values[path] = value
+    else values.set(path, value)
   })
-  const labels: Record<string, string> = {}
-  const exemplars = new Map<string, Record<string, string>>()
+  // By the exemplar's path; those of the metric itself have none.
+  const labels = new Map<string, [name: string, value: string][]>()
   for (const [path, name] of texts) {
-    const of = /^(?:(.*)\.exemplar\.)?label\.\d+\.name$/.exec(path)
-    if (!of) continue
-    const value = texts.get(path.replace(/name$/, 'value')) ?? ''
-    const found = of[1] === undefined ? labels : (exemplars.get(of[1]) ?? {})
-    found[name] = value
-    if (of[1] !== undefined) exemplars.set(of[1], found)
+    const [, owner = ''] = /^(?:(.*)\.)?label\.\d+\.name$/.exec(path) ?? []
+    if (!path.endsWith('.name')) continue
+    const pairs = labels.get(owner) ?? []
+    pairs.push([name, texts.get(path.replace(/name$/, 'value')) ?? ''])
+    labels.set(owner, pairs)
   }
-  return { labels, values, exemplars: [...exemplars.values()] }
+  const own = Object.fromEntries(labels.get('') ?? [])
+  labels.delete('')
+  return { labels: own, values: Object.fromEntries(values), exemplars: [...labels.values()].map((pairs) => Object.fromEntries(pairs)) }
 }
 
 /** @throws Error when the bytes are no such messages */

@@ -5,7 +5,6 @@
 
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '#base/clock'
-import { exposition } from '#base/exposition'
 import { HealthSlis } from '#base/healthSlis'
 import type { MetricFamily } from '#base/metricFamily'
 import type { ConfigurationDocument } from '../configuration/document.ts'
@@ -121,9 +120,10 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
   ])
 }
 
-/** Metrics in the format that the client accepts. */
+/** Metrics in the format that the client accepts. The formats are loaded with the first scrape. */
 function scraped(families: () => Promise<readonly MetricFamily[]> | readonly MetricFamily[]): Route {
   return async ({ request }) => {
+    const { exposition } = await import('#base/exposition')
     const { contentType, body } = exposition(await families(), request.headers.accept)
     return { type: contentType, body }
   }
