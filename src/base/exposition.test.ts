@@ -17,7 +17,11 @@ const cases: readonly { readonly name: string; readonly accept: string | undefin
   { name: 'OpenMetrics', accept: 'application/openmetrics-text; version=1.0.0', want: openMetrics },
   { name: 'OpenMetrics without a version', accept: 'application/openmetrics-text', want: openMetrics.replace('1.0.0', '0.0.1') },
   { name: 'OpenMetrics of a later version', accept: 'application/openmetrics-text;version=2.0.0', want: text },
-  { name: 'Prometheus 2', accept: 'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1', want: openMetrics },
+  {
+    name: 'Prometheus 2',
+    accept: 'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
+    want: openMetrics,
+  },
   { name: 'the better q', accept: 'application/openmetrics-text;version=1.0.0;q=0.3,text/plain;version=0.0.4;q=0.5', want: text },
   { name: 'protobuf', accept: askForProtobuf, want: protobuf },
   { name: 'protobuf as text', accept: askForProtobuf.replace('delimited', 'text'), want: text },

@@ -11,7 +11,13 @@ test('OBS-01 each family is a message behind its length, with labels, values, ti
     { name: 'c_total', type: 'counter', help: 'é', samples: [{ labels: labelsText({ a: 'x"y\n', b: '' }), value: 2 ** 40 }] },
     { name: 'empty', type: 'gauge', help: 'E.', samples: [] },
     { name: 'g', type: 'gauge', help: '', samples: [{ labels: '', value: -0.5, atMs: 1_700_000_000_123 }] },
-    { name: 'h', type: 'histogram', help: 'H.', bounds: [1, 2], samples: [{ labels: '', counts: [1, 0, 4], sum: 9, exemplars: [undefined, undefined, exemplar] }] },
+    {
+      name: 'h',
+      type: 'histogram',
+      help: 'H.',
+      bounds: [1, 2],
+      samples: [{ labels: '', counts: [1, 0, 4], sum: 9, exemplars: [undefined, undefined, exemplar] }],
+    },
     { name: 'plain', type: 'histogram', help: 'P.', bounds: [1], samples: [{ labels: '', counts: [0, 300], sum: 900 }] },
     { name: 's', type: 'summary', help: 'S.', samples: [{ labels: '', count: 2, sum: 3, quantiles: [{ quantile: 0.5, value: 1.5 }] }] },
   ]

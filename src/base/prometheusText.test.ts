@@ -26,7 +26,13 @@ test('OBS-01 a family without samples has no text', () => {
 
 test('OBS-01 a histogram shows summed-up buckets without exemplars, and a summary its quantiles', () => {
   const exemplars = [{ traceId: 'a', spanId: 'b', value: 1, atMs: 1 }]
-  const histogram = { name: 'h', type: 'histogram' as const, help: 'H.', bounds: [0.5, 1], samples: [{ labels: 'a="b"', counts: [1, 2, 3], sum: 7.5, exemplars }] }
+  const histogram = {
+    name: 'h',
+    type: 'histogram' as const,
+    help: 'H.',
+    bounds: [0.5, 1],
+    samples: [{ labels: 'a="b"', counts: [1, 2, 3], sum: 7.5, exemplars }],
+  }
   const summary = { name: 's', type: 'summary' as const, help: 'S.', samples: [{ labels: '', count: 2, sum: 3, quantiles: [{ quantile: 0.5, value: 1 }] }] }
   assert.equal(
     prometheusText([histogram, summary]),

@@ -41,6 +41,12 @@ export function addRuntimeMetrics(metrics: PrometheusMetrics, active: ActiveType
   })
 }
 
+/** Node's entry of a collection; its types leave the detail out. */
+interface GcEntry {
+  readonly duration: number
+  readonly detail?: { readonly kind?: number }
+}
+
 /** @returns sets the metrics of the event loop */
 function startMeasuring(metrics: PrometheusMetrics): () => void {
   const seconds = metrics.histogram({
@@ -50,8 +56,8 @@ function startMeasuring(metrics: PrometheusMetrics): () => void {
     buckets: gcBuckets,
   })
   new PerformanceObserver((list) => {
-    for (const { duration, detail } of list.getEntries()) {
-      const kind = gcKinds.get((detail as { readonly kind?: number } | undefined)?.kind ?? 0)
+    for (const { duration, detail } of list.getEntries() as readonly GcEntry[]) {
+      const kind = gcKinds.get(detail?.kind ?? 0)
       if (kind !== undefined) seconds.observe(duration / 1000, { kind })
     }
   }).observe({ entryTypes: ['gc'] })

@@ -59,9 +59,7 @@ before(async () => {
   await cluster.mustWith(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }), ['apply', '-f', '-'])
   await cluster.must(['rollout', 'status', 'deployment/web', '--timeout=60s'])
   access = await prometheusAccess(cluster)
-  prometheus = await Prometheus.start(path.join(cluster.dir, 'prometheus'), prometheusConfig(access, [await etcdJob()]), [
-    '--enable-feature=exemplar-storage',
-  ])
+  prometheus = await Prometheus.start(path.join(cluster.dir, 'prometheus'), prometheusConfig(access, [await etcdJob()]), ['--enable-feature=exemplar-storage'])
 })
 
 after(async () => {
@@ -159,7 +157,12 @@ test('OBS-13 metrics and labels that kubernetes-mixin reads are there, and join'
   }
   await eventually('all metrics of the mixin', 60_000, missing, (faults) => faults.length === 0)
   for (const { expression } of joins.filter(({ onRealNodes }) => !onRealNodes))
-    await eventually(expression, 60_000, () => prometheus.query(expression), (samples) => samples.length > 0)
+    await eventually(
+      expression,
+      60_000,
+      () => prometheus.query(expression),
+      (samples) => samples.length > 0,
+    )
 })
 
 test('OBS-01 OBS-14 Prometheus keeps the traces of sampled requests as exemplars', options, async () => {
@@ -177,11 +180,17 @@ test('OBS-01 a Prometheus with native histograms scrapes all pages as protobuf, 
   try {
     await other.untilUp(scrapingJobs)
     const total = 'sum by (resource) (kube_pod_resource_request{resource=~"cpu|memory"})'
-    const ask = async () => [await other.query(total), await prometheus.query(total)].map((result) => result.map(({ metric, value }) => [metric.resource, value[1]]).sort())
+    const ask = async () =>
+      [await other.query(total), await prometheus.query(total)].map((result) => result.map(({ metric, value }) => [metric.resource, value[1]]).sort())
     const [values] = await eventually('requests of the pods', 30_000, ask, ([one]) => (one?.length ?? 0) === 2)
     assert.deepEqual(values, (await ask())[1])
     const quantile = 'histogram_quantile(0.9, sum by (le) (apiserver_request_duration_seconds_bucket{job="kube-apiserver"}))'
-    const [sample] = await eventually(quantile, 30_000, () => other.query(quantile), (samples) => samples.length > 0)
+    const [sample] = await eventually(
+      quantile,
+      30_000,
+      () => other.query(quantile),
+      (samples) => samples.length > 0,
+    )
     assert.ok(Number(sample?.value[1]) > 0)
   } finally {
     await other.stop()

@@ -53,12 +53,23 @@ test('OBS-13 all pages of a real kubelet are scraped, and have what kubernetes-m
     return (await Promise.all(checks)).flat()
   }
   await eventually('all metrics of the mixin', 60_000, missing, (faults) => faults.length === 0)
-  for (const { expression } of joins) await eventually(expression, 60_000, () => prometheus.query(expression), (samples) => samples.length > 0)
+  for (const { expression } of joins)
+    await eventually(
+      expression,
+      60_000,
+      () => prometheus.query(expression),
+      (samples) => samples.length > 0,
+    )
 })
 
 test('OBS-16 the event loop and the garbage collector of a node’s agent are measured', options, async () => {
   const one = 'nodejs_eventloop_lag_p99_seconds{job="kubelet"} and on (instance) nodejs_heap_size_used_bytes{job="kubelet"}'
-  await eventually(one, 30_000, () => prometheus.query(one), (samples) => samples.length > 0)
+  await eventually(
+    one,
+    30_000,
+    () => prometheus.query(one),
+    (samples) => samples.length > 0,
+  )
 })
 
 test('OBS-16 skiff debug profile takes the CPU profile of a node’s agent and names the busiest functions', options, async () => {

@@ -50,7 +50,9 @@ export function profilePath({ component, type, isLocal }: ProfileRequest): strin
   if (apiServers.has(component)) return page
   const port = otherPorts.get(component)
   if (port === undefined)
-    throw new CommandError('usage', `${component}: expected apiserver, controller-manager, scheduler or node/NAME`, { hint: 'kubectl get nodes lists the names' })
+    throw new CommandError('usage', `${component}: expected apiserver, controller-manager, scheduler or node/NAME`, {
+      hint: 'kubectl get nodes lists the names',
+    })
   if (isLocal) return page
   throw new CommandError('unmetPrerequisite', `the API server does not lead to ${component}, which is a process of its own`, {
     hint: `ask its port on its machine: https://127.0.0.1:${port}${page}`,
@@ -74,7 +76,9 @@ async function refusal({ status, body }: HttpAnswer, { component, type }: Profil
     })
   if (status === 401 || status === 403)
     return new CommandError('unmetPrerequisite', text, {
-      hint: isNode ? 'the user needs the right to get nodes/proxy' : 'the user needs the right to get the path /debug/pprof/*, as a rule with nonResourceURLs gives it',
+      hint: isNode
+        ? 'the user needs the right to get nodes/proxy'
+        : 'the user needs the right to get the path /debug/pprof/*, as a rule with nonResourceURLs gives it',
     })
   if (status === 500 && text.includes('already in use'))
     return new CommandError('conflict', `another ${type} profile of ${component} is being taken`, { hint: 'wait until it ends and run the command again' })

@@ -40,7 +40,9 @@ export interface RunControllersOptions {
 const defaultGracefulStopMs = 30_000
 
 function scrape({ metrics }: RunControllersDeps, accept: string | undefined): Exposition {
-  return metrics?.families ? exposition(metrics.families(), accept) : { contentType: 'text/plain; version=0.0.4; charset=utf-8', body: metrics?.render?.() ?? '' }
+  return metrics?.families
+    ? exposition(metrics.families(), accept)
+    : { contentType: 'text/plain; version=0.0.4; charset=utf-8', body: metrics?.render?.() ?? '' }
 }
 
 /**

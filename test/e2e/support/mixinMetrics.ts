@@ -23,7 +23,12 @@ export const mixinMetrics: readonly MixinMetric[] = [
   { ...server, metric: 'apiserver_request_total', select: 'verb=~"LIST|GET"', labels: [...request, 'code'] },
   { ...server, metric: 'apiserver_request_total', select: 'verb=~"POST|PUT|PATCH|DELETE|APPLY",code=~"2.."', labels: ['code', 'resource'] },
   { ...server, metric: 'apiserver_request_duration_seconds_bucket', select: 'verb!="WATCH"', labels: ['verb', 'le'] },
-  { ...server, metric: 'apiserver_request_sli_duration_seconds_count', select: 'verb=~"LIST|GET",subresource!~"proxy|attach|log|exec|portforward"', labels: request },
+  {
+    ...server,
+    metric: 'apiserver_request_sli_duration_seconds_count',
+    select: 'verb=~"LIST|GET",subresource!~"proxy|attach|log|exec|portforward"',
+    labels: request,
+  },
   { ...server, metric: 'apiserver_request_sli_duration_seconds_bucket', select: 'verb=~"LIST|GET",scope="cluster",le=~"30(\\\\.0)?"', labels: ['le', 'scope'] },
   { ...server, metric: 'apiserver_request_sli_duration_seconds_bucket', select: 'verb=~"POST|PUT|PATCH|DELETE",le=~"1(\\\\.0)?"', labels: ['le', 'verb'] },
   { ...server, metric: 'apiserver_client_certificate_expiration_seconds_count', labels: [] },
@@ -65,10 +70,14 @@ export const joins: readonly { readonly expression: string; readonly onRealNodes
   { expression: 'max by (name) (aggregator_unavailable_apiservice) < 1' },
   { expression: 'count(count by (git_version) (kubernetes_build_info))' },
   { expression: 'sum by (name) (workqueue_depth) <= on (name) sum by (name) (workqueue_adds_total)' },
-  { expression: 'sum by (namespace, pod) (container_memory_working_set_bytes{container!=""}) / on (namespace, pod) sum by (namespace, pod) (container_memory_rss{container!=""} + 1)' },
+  {
+    expression:
+      'sum by (namespace, pod) (container_memory_working_set_bytes{container!=""}) / on (namespace, pod) sum by (namespace, pod) (container_memory_rss{container!=""} + 1)',
+  },
   { expression: 'sum by (node) (kubelet_running_pods * on (instance) group_left (node) kubelet_node_name)', onRealNodes: true },
   {
-    expression: 'histogram_quantile(0.99, sum by (instance, le) (rate(kubelet_pleg_relist_duration_seconds_bucket[1m])) * on (instance) group_left (node) kubelet_node_name)',
+    expression:
+      'histogram_quantile(0.99, sum by (instance, le) (rate(kubelet_pleg_relist_duration_seconds_bucket[1m])) * on (instance) group_left (node) kubelet_node_name)',
     onRealNodes: true,
   },
 ]

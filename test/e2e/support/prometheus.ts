@@ -59,7 +59,13 @@ export async function prometheusAccess(cluster: LocalCluster): Promise<Access> {
 }
 
 /** Pages of a kubelet, by the job that scrapes them. */
-const kubeletJobs = { kubelet: '/metrics', cadvisor: '/metrics/cadvisor', resource: '/metrics/resource', probes: '/metrics/probes', 'kubelet-slis': '/metrics/slis' }
+const kubeletJobs = {
+  kubelet: '/metrics',
+  cadvisor: '/metrics/cadvisor',
+  resource: '/metrics/resource',
+  probes: '/metrics/probes',
+  'kubelet-slis': '/metrics/slis',
+}
 /** Pages of the API server. */
 const serverJobs = { 'kube-apiserver': '/metrics', 'apiserver-slis': '/metrics/slis', 'pod-resources': '/metrics/resources' }
 
@@ -131,7 +137,11 @@ export class Prometheus {
     const own = [`--config.file=${file}`, `--storage.tsdb.path=${directory}/data`, `--web.listen-address=${address}`, '--log.level=warn']
     const prometheus = new Prometheus(spawn('prometheus', [...own, ...flags], { stdio: ['ignore', 'ignore', 'pipe'] }), `http://${address}`)
     try {
-      const ready = () => fetch(`${prometheus.#url}/-/ready`).then(({ status }) => status, () => 0)
+      const ready = () =>
+        fetch(`${prometheus.#url}/-/ready`).then(
+          ({ status }) => status,
+          () => 0,
+        )
       await eventually('Prometheus is ready', 30_000, ready, (status) => status === 200)
     } catch (error) {
       await prometheus.stop()
@@ -182,7 +192,8 @@ export class Prometheus {
   async untilUp(jobs: readonly string[]): Promise<readonly Target[]> {
     const isUp = (active: readonly Target[]) =>
       active.every(({ health }) => health === 'up') && jobs.every((job) => active.some(({ labels }) => labels.job === job))
-    const look = async () => (await this.targets()).active.map(({ labels, health, lastError, discoveredLabels }) => ({ labels, health, lastError, discoveredLabels }))
+    const look = async () =>
+      (await this.targets()).active.map(({ labels, health, lastError, discoveredLabels }) => ({ labels, health, lastError, discoveredLabels }))
     return eventually(`targets of ${jobs.join(', ')} are up`, 60_000, look, isUp)
   }
 }

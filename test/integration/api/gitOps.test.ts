@@ -59,7 +59,8 @@ async function refused(call: Promise<unknown>): Promise<StatusError> {
   return error
 }
 
-const managersOf = ({ metadata }: KubeObject) => ((metadata.managedFields ?? []) as ManagedFieldsEntry[]).map(({ manager, operation }) => `${manager} ${operation}`).sort()
+const managersOf = ({ metadata }: KubeObject) =>
+  ((metadata.managedFields ?? []) as ManagedFieldsEntry[]).map(({ manager, operation }) => `${manager} ${operation}`).sort()
 const clientSide = (object: object) => kubectl.must('apply -f -', JSON.stringify(object))
 
 test('EXP-05 a dry run of a server-side apply shows the object that it would make, with its owners, and changes nothing', { skip }, async () => {
@@ -68,7 +69,10 @@ test('EXP-05 a dry run of a server-side apply shows the object that it would mak
   assert.ok(live.metadata.annotations?.[lastApplied]?.includes('"image":"web:1"'))
   assert.deepEqual(managersOf(live), ['kubectl-client-side-apply Update'])
   const { body: predicted } = await apply(deployment('argo', { image: 'web:2', replicas: 1 }), 'argocd-controller', { dryRun: 'All', force: 'true' })
-  assert.deepEqual(predicted.spec.template.spec.containers.map((one) => (one as { image: string }).image), ['web:2'])
+  assert.deepEqual(
+    predicted.spec.template.spec.containers.map((one) => (one as { image: string }).image),
+    ['web:2'],
+  )
   assert.deepEqual(managersOf(predicted), ['argocd-controller Apply', 'kubectl-client-side-apply Update'])
   assert.deepEqual(await get('argo'), live)
 })
@@ -118,7 +122,9 @@ function upgradePatch({ metadata }: KubeObject, applier: string, resourceVersion
   ]
 }
 
-test('EXP-05 a JSON patch hands the fields of client-side apply to an applier, which removes them by leaving them out; a stale patch conflicts', { skip }, async () => {
+test('EXP-05 a JSON patch hands the fields of client-side apply to an applier, which removes them by leaving them out; a stale patch conflicts', {
+  skip,
+}, async () => {
   await clientSide(deployment('upgrade', { env: [{ name: 'OLD', value: '1' }] }))
   const live = await get('upgrade')
   const send = (body: object) => request('PATCH', pathOf('upgrade'), { body, contentType: 'application/json-patch+json' })
@@ -132,16 +138,26 @@ test('EXP-05 a JSON patch hands the fields of client-side apply to an applier, w
   assert.equal('env' in (body.spec.template.spec.containers[0] ?? {}), false)
 })
 
-test('EXP-05 kubectl apply --server-side takes over what it applied on the client’s side, and keeps the annotation for older clients', sinceKubectl(26), async () => {
-  await clientSide(deployment('migrate', { env: [{ name: 'OLD', value: '1' }] }))
-  assert.equal(await kubectl.must('apply --server-side -f -', JSON.stringify(deployment('migrate', { image: 'web:2' }))), 'deployment.apps/migrate serverside-applied\n')
-  const live = await get('migrate')
-  assert.deepEqual(managersOf(live), ['kubectl Apply', 'kubectl-last-applied Apply'])
-  assert.equal('env' in (live.spec.template.spec.containers[0] ?? {}), false)
-  assert.ok(live.metadata.annotations?.[lastApplied]?.includes('"image":"web:2"'))
-  await clientSide(deployment('migrate', { image: 'web:3' }))
-  assert.deepEqual((await get('migrate')).spec.template.spec.containers.map((one) => (one as { image: string }).image), ['web:3'])
-})
+test(
+  'EXP-05 kubectl apply --server-side takes over what it applied on the client’s side, and keeps the annotation for older clients',
+  sinceKubectl(26),
+  async () => {
+    await clientSide(deployment('migrate', { env: [{ name: 'OLD', value: '1' }] }))
+    assert.equal(
+      await kubectl.must('apply --server-side -f -', JSON.stringify(deployment('migrate', { image: 'web:2' }))),
+      'deployment.apps/migrate serverside-applied\n',
+    )
+    const live = await get('migrate')
+    assert.deepEqual(managersOf(live), ['kubectl Apply', 'kubectl-last-applied Apply'])
+    assert.equal('env' in (live.spec.template.spec.containers[0] ?? {}), false)
+    assert.ok(live.metadata.annotations?.[lastApplied]?.includes('"image":"web:2"'))
+    await clientSide(deployment('migrate', { image: 'web:3' }))
+    assert.deepEqual(
+      (await get('migrate')).spec.template.spec.containers.map((one) => (one as { image: string }).image),
+      ['web:3'],
+    )
+  },
+)
 
 test('EXP-05 kubectl diff ends with 0 without and with 1 with a difference, on either side, and changes nothing', { skip }, async () => {
   await clientSide(deployment('diff', { replicas: 1 }))

@@ -61,11 +61,7 @@ test('OBS-16 skiff debug profile asks the API server, or a kubelet through it, f
   assert.deepEqual(await take(200, compressed, {}, asked), compressed)
   await take(200, compressed, { component: 'node/a b', type: 'heap' }, asked)
   await take(200, compressed, { component: 'kube-scheduler' }, asked)
-  assert.deepEqual(asked, [
-    '/debug/pprof/profile?seconds=5',
-    '/api/v1/nodes/a%20b/proxy/debug/pprof/heap?seconds=5',
-    '/debug/pprof/profile?seconds=5',
-  ])
+  assert.deepEqual(asked, ['/debug/pprof/profile?seconds=5', '/api/v1/nodes/a%20b/proxy/debug/pprof/heap?seconds=5', '/debug/pprof/profile?seconds=5'])
 })
 
 const status = (message: string) => JSON.stringify({ kind: 'Status', message })
@@ -79,7 +75,14 @@ const refusals: readonly {
 }[] = [
   { name: 'profiles that are off', code: 404, body: status('not found'), exit: 'unmetPrerequisite', says: /serves no profiles.*--profiling=false/ },
   { name: 'a kubelet without profiles', code: 405, body: 'off', wanted: { component: 'node/n' }, exit: 'unmetPrerequisite', says: /enableProfilingHandler/ },
-  { name: 'a simulated node', code: 404, body: '404: Page Not Found', wanted: { component: 'node/n' }, exit: 'unmetPrerequisite', says: /skiff debug profile apiserver/ },
+  {
+    name: 'a simulated node',
+    code: 404,
+    body: '404: Page Not Found',
+    wanted: { component: 'node/n' },
+    exit: 'unmetPrerequisite',
+    says: /skiff debug profile apiserver/,
+  },
   { name: 'a missing node', code: 404, body: status('nodes "n" not found'), wanted: { component: 'node/n' }, exit: 'notFound', says: /kubectl get nodes/ },
   { name: 'a missing right', code: 403, body: status('forbidden'), exit: 'unmetPrerequisite', says: /needs the right to get the path/ },
   { name: 'a profile under way', code: 500, body: 'it is already in use', exit: 'conflict', says: /wait until it ends/ },
@@ -87,12 +90,18 @@ const refusals: readonly {
 ]
 for (const { name, code, body, wanted, exit, says } of refusals)
   test(`OBS-16 skiff debug profile says what to do about ${name}`, async () => {
-    await assert.rejects(take(code, body, wanted), (error) => error instanceof CommandError && error.exit === exit && says.test(`${error.message} ${error.hint}`))
+    await assert.rejects(
+      take(code, body, wanted),
+      (error) => error instanceof CommandError && error.exit === exit && says.test(`${error.message} ${error.hint}`),
+    )
   })
 
 test('OBS-16 skiff debug profile refuses other components, and names the port of those that the API server does not lead to', () => {
   const refused = (wanted: Partial<ProfileRequest>, says: RegExp) =>
-    assert.throws(() => profilePath({ ...request, ...wanted }), (error) => error instanceof CommandError && says.test(`${error.message} ${error.hint}`))
+    assert.throws(
+      () => profilePath({ ...request, ...wanted }),
+      (error) => error instanceof CommandError && says.test(`${error.message} ${error.hint}`),
+    )
   refused({ component: 'etcd' }, /expected apiserver, controller-manager, scheduler or node\/NAME/)
   refused({ component: 'scheduler', isLocal: false }, /https:\/\/127\.0\.0\.1:10259\/debug\/pprof\/profile/)
 })

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { noLog } from '#base/log'
 import { seededRandom } from '#base/random'
 import { kubeletConfig } from '#kubelet/core/config'
+import type { FrozenPod } from '#kubelet/core/containers'
 import type { KubeletView } from '#kubelet/core/kubeletView'
 import { createProbeMetrics } from '#kubelet/probes/probeMetrics'
 import { createReadOnlyServer } from '#kubelet/server/kubeletServer'
@@ -76,7 +77,8 @@ test('OBS-01 OBS-02 the pages of the API server have the same families in each f
     await scrape('/livez', '*/*')
     await scrape('/api/v1/nodes', 'application/json')
     for (const path of ['/metrics', '/metrics/slis']) assert.ok((await checkPage(scrape, path)).length > 1, path)
-    const exemplar = /^apiserver_request_duration_seconds_bucket\{verb="LIST",.*resource="nodes",.*\} \d+ # \{trace_id="[0-9a-f]{32}",span_id="[0-9a-f]{16}"\} [\d.e-]+ [\d.]+$/
+    const exemplar =
+      /^apiserver_request_duration_seconds_bucket\{verb="LIST",.*resource="nodes",.*\} \d+ # \{trace_id="[0-9a-f]{32}",span_id="[0-9a-f]{16}"\} [\d.e-]+ [\d.]+$/
     assert.ok(linesOf(await scrape('/metrics', accepted.openMetrics)).some((line) => exemplar.test(line)))
     assert.ok(linesOf(await scrape('/metrics', accepted.text)).every((line) => !line.includes('trace_id')))
     const durations = readFamilies((await scrape('/metrics', accepted.protobuf)).body).find(({ name }) => name === 'apiserver_request_duration_seconds')
@@ -90,7 +92,7 @@ test('OBS-01 OBS-02 the pages of the API server have the same families in each f
 
 test('OBS-01 OBS-10 the pages of the kubelet have the same families in each format', async () => {
   const probes = createProbeMetrics()
-  const pod = { metadata: { namespace: 'ns', name: 'web', uid: 'u' }, spec: { containers: [] } }
+  const pod = { metadata: { namespace: 'ns', name: 'web', uid: 'u' }, spec: { containers: [] } } as unknown as FrozenPod
   probes.observe(pod, 'main', 'liveness', 'Success', 0.02)
   const view = {
     config: kubeletConfig({ nodeName: 'n1' }),

@@ -43,7 +43,9 @@ export const objects: readonly object[] = [
   }),
   object('policy/v1', 'PodDisruptionBudget', 'web', { spec: { minAvailable: 1, selector } }),
   object('networking.k8s.io/v1', 'Ingress', 'web', {
-    spec: { rules: [{ host: 'web.example.com', http: { paths: [{ path: '/', pathType: 'Prefix', backend: { service: { name: 'web', port: { number: 80 } } } }] } }] },
+    spec: {
+      rules: [{ host: 'web.example.com', http: { paths: [{ path: '/', pathType: 'Prefix', backend: { service: { name: 'web', port: { number: 80 } } } }] } }],
+    },
   }),
   object('networking.k8s.io/v1', 'NetworkPolicy', 'closed', { spec: { podSelector: {}, policyTypes: ['Ingress'] } }),
   object('storage.k8s.io/v1', 'StorageClass', 'manual', { provisioner: 'kubernetes.io/no-provisioner' }),

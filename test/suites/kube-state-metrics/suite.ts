@@ -61,7 +61,9 @@ async function until(what: string, missing: () => Promise<readonly string[]>): P
 }
 
 const matches = (all: readonly Sample[], family: string, labels: Readonly<Record<string, string>>, value?: number) =>
-  all.some((one) => one.family === family && (value === undefined || one.value === value) && Object.entries(labels).every(([name, text]) => one.labels[name] === text))
+  all.some(
+    (one) => one.family === family && (value === undefined || one.value === value) && Object.entries(labels).every(([name, text]) => one.labels[name] === text),
+  )
 
 /** The resources that it watches by default, as its help lists them. */
 async function defaultResources(): Promise<string[]> {
