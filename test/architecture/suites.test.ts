@@ -30,6 +30,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'kube-rs': ['cargo'],
   'kube-state-metrics': ['go'],
   linearizability: ['go'],
+  prometheus: ['go'],
   python: ['python3'],
 }
 

@@ -1,4 +1,4 @@
-/** Debian's Prometheus over a cluster of simulated nodes: discovery by every role, all pages in each format, the queries of the reference documents. */
+/** Debian's Prometheus over a cluster of simulated nodes: all pages in each format, the queries of the reference documents, what kubernetes-mixin reads. */
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -7,7 +7,7 @@ import { obstacleToEtcd } from '../support/etcdServer.ts'
 import { missingProgram } from '../support/testPackages.ts'
 import { eventually, LocalCluster, obstacleToCluster } from './support/localCluster.ts'
 import { joins, mixinMetrics } from './support/mixinMetrics.ts'
-import { type Access, lintMetrics, Prometheus, prometheusAccess, prometheusConfig, roles, scrapingJobs } from './support/prometheus.ts'
+import { type Access, lintMetrics, nodesOf, Prometheus, prometheusAccess, prometheusConfig, scrapingJobs } from './support/prometheus.ts'
 
 const skip = obstacleToCluster(false) || missingProgram('prometheus', 'prometheus') || obstacleToEtcd()
 const options = { skip, timeout: 180_000 }
@@ -30,16 +30,6 @@ const objects = [
   },
   { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' }, spec: { selector: labels, ports: [{ name: 'http', port: 80, targetPort: 'http' }] } },
   { apiVersion: 'v1', kind: 'Service', metadata: { name: 'empty' }, spec: { selector: { app: 'none' }, ports: [{ port: 80 }] } },
-  {
-    apiVersion: 'networking.k8s.io/v1',
-    kind: 'Ingress',
-    metadata: { name: 'web' },
-    spec: {
-      rules: [
-        { host: 'web.example.com', http: { paths: [{ path: '/shop', pathType: 'Prefix', backend: { service: { name: 'web', port: { number: 80 } } } }] } },
-      ],
-    },
-  },
 ]
 
 let cluster: LocalCluster
@@ -59,7 +49,9 @@ before(async () => {
   await cluster.mustWith(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }), ['apply', '-f', '-'])
   await cluster.must(['rollout', 'status', 'deployment/web', '--timeout=60s'])
   access = await prometheusAccess(cluster)
-  prometheus = await Prometheus.start(path.join(cluster.dir, 'prometheus'), prometheusConfig(access, [await etcdJob()]), ['--enable-feature=exemplar-storage'])
+  prometheus = await Prometheus.start(path.join(cluster.dir, 'prometheus'), prometheusConfig(access, await nodesOf(cluster), [await etcdJob()]), [
+    '--enable-feature=exemplar-storage',
+  ])
 })
 
 after(async () => {
@@ -76,32 +68,6 @@ async function etcdJob(): Promise<object> {
   const targets = etcd.map(({ url }) => new URL(url).host)
   return { job_name: 'etcd', scheme: 'https', tls_config: certificates, static_configs: [{ targets }] }
 }
-
-test('OBS-13 Prometheus discovers nodes, services, pods, endpoints, slices and ingresses with their labels', options, async () => {
-  const found = async () => (await prometheus.targets()).dropped.map(({ discoveredLabels }) => discoveredLabels)
-  const of = (all: Awaited<ReturnType<typeof found>>, role: string) => all.filter(({ job }) => job === `discovered-${role}`)
-  const all = await eventually('targets of every role', 60_000, found, (dropped) => roles.every((role) => of(dropped, role).length > 0))
-  const has = (role: string, wanted: Readonly<Record<string, RegExp>>) => {
-    const matches = of(all, role).filter((one) => Object.entries(wanted).every(([label, pattern]) => pattern.test(one[`__meta_kubernetes_${label}`] ?? '')))
-    assert.ok(matches.length > 0, `${role}: ${JSON.stringify(of(all, role)[0])}`)
-    return matches
-  }
-  assert.equal(has('node', { node_name: /^e2e-prom-sim-[12]$/, node_address_InternalIP: /\d/, node_label_kubernetes_io_os: /^linux$/ }).length, 2)
-  has('service', { service_name: /^web$/, service_cluster_ip: /\d/, service_port_name: /^http$/ })
-  const pods = has('pod', {
-    pod_name: /^web-/,
-    pod_ip: /\d/,
-    pod_ready: /^true$/,
-    pod_phase: /^Running$/,
-    pod_node_name: /^e2e-prom-sim-/,
-    pod_container_port_number: /^8080$/,
-    pod_controller_kind: /^ReplicaSet$/,
-  })
-  assert.equal(pods.length, 3)
-  has('endpoints', { endpoints_name: /^web$/, endpoint_ready: /^true$/, endpoint_address_target_kind: /^Pod$/, pod_name: /^web-/, service_name: /^web$/ })
-  has('endpointslice', { endpointslice_name: /^web-/, endpointslice_endpoint_conditions_ready: /^true$/, endpointslice_address_type: /^IPv4$/ })
-  has('ingress', { ingress_name: /^web$/, ingress_host: /^web\.example\.com$/, ingress_path: /^\/shop$/ })
-})
 
 test('OBS-01 OBS-10 OBS-13 every page of the API server and of the kubelets is scraped as OpenMetrics', options, async () => {
   const up = await prometheus.untilUp([...scrapingJobs, 'etcd'])
@@ -176,7 +142,9 @@ test('OBS-01 OBS-14 Prometheus keeps the traces of sampled requests as exemplars
 })
 
 test('OBS-01 a Prometheus with native histograms scrapes all pages as protobuf, with the same values', options, async () => {
-  const other = await Prometheus.start(path.join(cluster.dir, 'prometheus-protobuf'), prometheusConfig(access), ['--enable-feature=native-histograms'])
+  const other = await Prometheus.start(path.join(cluster.dir, 'prometheus-protobuf'), prometheusConfig(access, await nodesOf(cluster)), [
+    '--enable-feature=native-histograms',
+  ])
   try {
     await other.untilUp(scrapingJobs)
     const total = 'sum by (resource) (kube_pod_resource_request{resource=~"cpu|memory"})'

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import { missingProgram } from '../support/testPackages.ts'
 import { eventually, LocalCluster, obstacleToCluster } from './support/localCluster.ts'
 import { joins, mixinMetrics } from './support/mixinMetrics.ts'
-import { lintMetrics, Prometheus, prometheusAccess, prometheusConfig, scrapingJobs } from './support/prometheus.ts'
+import { lintMetrics, nodesOf, Prometheus, prometheusAccess, prometheusConfig, scrapingJobs } from './support/prometheus.ts'
 import { writeWebImage } from './support/webImage.ts'
 
 const skip = obstacleToCluster(true) || missingProgram('prometheus', 'prometheus')
@@ -32,7 +32,7 @@ before(async () => {
   assert.equal(loaded.code, 0, loaded.stderr)
   await cluster.mustWith(JSON.stringify(pod), ['apply', '-f', '-'])
   await cluster.must(['wait', '--for=condition=Ready', 'pod/web', '--timeout=60s'])
-  prometheus = await Prometheus.start(path.join(cluster.dir, 'prometheus'), prometheusConfig(await prometheusAccess(cluster)))
+  prometheus = await Prometheus.start(path.join(cluster.dir, 'prometheus'), prometheusConfig(await prometheusAccess(cluster), await nodesOf(cluster)))
 })
 
 after(async () => {

@@ -1,6 +1,7 @@
 /**
- * Debian's Prometheus against a cluster, for end-to-end tests: a ServiceAccount with the rights of a monitoring system, a configuration that discovers every
- * role, and questions to the running server. Targets are scraped through the API server, the only address of a local cluster that this host reaches.
+ * Debian's Prometheus against a cluster, for end-to-end tests: a ServiceAccount with the rights of a monitoring system, a configuration with every page, and
+ * questions to the running server. Targets are scraped through the API server, the only address of a local cluster that this host reaches. Debian builds
+ * Prometheus without its discovery of Kubernetes, which test/suites/prometheus runs.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,9 +35,6 @@ const manifests = [
   },
 ]
 
-export const roles = ['node', 'service', 'pod', 'endpoints', 'endpointslice', 'ingress'] as const
-type Role = (typeof roles)[number]
-
 export interface Access {
   /** `127.0.0.1:PORT` of the API server. */
   readonly host: string
@@ -69,43 +67,38 @@ const kubeletJobs = {
 /** Pages of the API server. */
 const serverJobs = { 'kube-apiserver': '/metrics', 'apiserver-slis': '/metrics/slis', 'pod-resources': '/metrics/resources' }
 
-/** A configuration as JSON, which is YAML. */
-export function prometheusConfig({ host, caFile, tokenFile }: Access, more: readonly object[] = []): object {
-  const connection = { authorization: { credentials_file: tokenFile }, tls_config: { ca_file: caFile } }
-  const discovery = (role: Role) => ({ kubernetes_sd_configs: [{ role, api_server: `https://${host}`, ...connection }] })
-  const job = (name: string, role: Role, relabel: readonly object[]) => ({
+/** A configuration as JSON, which is YAML. @param nodes whose kubelets are scraped */
+export function prometheusConfig({ host, caFile, tokenFile }: Access, nodes: readonly string[], more: readonly object[] = []): object {
+  const job = (name: string, targets: readonly Readonly<Record<string, string>>[]) => ({
     job_name: name,
     scheme: 'https',
-    ...connection,
-    ...discovery(role),
-    relabel_configs: [...relabel, { target_label: '__address__', replacement: host }],
+    authorization: { credentials_file: tokenFile },
+    tls_config: { ca_file: caFile },
+    static_configs: targets.map((labels) => ({ targets: [host], labels })),
   })
-  const ofServer = (role: 'endpoints' | 'endpointslice', metricsPath: string) => [
-    { source_labels: ['__meta_kubernetes_namespace', '__meta_kubernetes_service_name'], action: 'keep', regex: 'default;kubernetes' },
-    { source_labels: [`__meta_kubernetes_${role === 'endpoints' ? 'endpoint' : 'endpointslice'}_port_name`], action: 'keep', regex: 'https' },
-    { target_label: '__metrics_path__', replacement: metricsPath },
-  ]
-  const ofKubelet = (metricsPath: string) => [
-    { source_labels: ['__meta_kubernetes_node_name'], target_label: '__metrics_path__', replacement: `/api/v1/nodes/$1/proxy${metricsPath}` },
-    { source_labels: ['__meta_kubernetes_node_name'], target_label: 'instance' },
-    { action: 'labelmap', regex: '__meta_kubernetes_node_label_(.+)' },
-  ]
+  const ofNode = (node: string, page: string) => ({ __metrics_path__: `/api/v1/nodes/${node}/proxy${page}`, instance: node, node })
   return {
-    global: { scrape_interval: '2s', scrape_timeout: '2s' },
+    global: { scrape_interval: '5s', scrape_timeout: '5s' },
     scrape_configs: [
-      ...Object.entries(serverJobs).map(([name, page]) => job(name, 'endpoints', ofServer('endpoints', page))),
-      job('apiserver-by-slice', 'endpointslice', ofServer('endpointslice', '/metrics')),
-      ...Object.entries(kubeletJobs).map(([name, page]) => job(name, 'node', ofKubelet(page))),
-      // Discovered and not scraped: nothing on this host reaches their addresses.
-      ...roles.map((role) => job(`discovered-${role}`, role, [{ source_labels: ['__address__'], action: 'keep', regex: 'none' }])),
+      ...Object.entries(serverJobs).map(([name, page]) => job(name, [{ __metrics_path__: page }])),
+      ...Object.entries(kubeletJobs).map(([name, page]) =>
+        job(
+          name,
+          nodes.map((node) => ofNode(node, page)),
+        ),
+      ),
       ...more,
     ],
   }
 }
 
+/** The names of the cluster's nodes. */
+export async function nodesOf(cluster: LocalCluster): Promise<string[]> {
+  return (await cluster.must(['get', 'nodes', '-o', 'jsonpath={.items[*].metadata.name}'])).split(' ')
+}
+
 export interface Target {
   readonly labels: Readonly<Record<string, string>>
-  readonly discoveredLabels: Readonly<Record<string, string>>
   readonly health: string
   readonly lastError: string
 }
@@ -182,24 +175,20 @@ export class Prometheus {
     return found.flatMap(({ exemplars }) => exemplars.map(({ labels }) => labels))
   }
 
-  /** Targets that are scraped, and those that relabelling dropped. */
-  async targets(): Promise<{ readonly active: readonly Target[]; readonly dropped: readonly Target[] }> {
-    const { activeTargets, droppedTargets } = await this.#ask<{ activeTargets: readonly Target[]; droppedTargets: readonly Target[] }>('targets')
-    return { active: activeTargets, dropped: droppedTargets }
-  }
-
   /** Waits until each target of these jobs is up, and each job has one. */
   async untilUp(jobs: readonly string[]): Promise<readonly Target[]> {
     const isUp = (active: readonly Target[]) =>
       active.every(({ health }) => health === 'up') && jobs.every((job) => active.some(({ labels }) => labels.job === job))
-    const look = async () =>
-      (await this.targets()).active.map(({ labels, health, lastError, discoveredLabels }) => ({ labels, health, lastError, discoveredLabels }))
+    const look = async () => {
+      const { activeTargets } = await this.#ask<{ readonly activeTargets: readonly Target[] }>('targets')
+      return activeTargets.map(({ labels, health, lastError }) => ({ labels, health, lastError }))
+    }
     return eventually(`targets of ${jobs.join(', ')} are up`, 60_000, look, isUp)
   }
 }
 
 /** The jobs of {@link prometheusConfig} that scrape something. */
-export const scrapingJobs: readonly string[] = [...Object.keys(serverJobs), 'apiserver-by-slice', ...Object.keys(kubeletJobs)]
+export const scrapingJobs: readonly string[] = [...Object.keys(serverJobs), ...Object.keys(kubeletJobs)]
 
 /** Lines of `promtool check metrics` about a page: `name what is wrong`. @throws Error when the page cannot be parsed */
 export function lintMetrics(page: string): Promise<string[]> {

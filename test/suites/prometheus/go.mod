@@ -1,0 +1,3 @@
+module skiff.dev/suites/prometheus
+
+go 1.26.0
