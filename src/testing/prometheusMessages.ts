@@ -13,7 +13,7 @@ export interface ReadFamily {
 export interface ReadMetric {
   readonly labels: Readonly<Record<string, string>>
   readonly values: Readonly<Record<string, number>>
-  /** Of the exemplars, in order. */
+  /** Labels of the exemplars, in order. */
   readonly exemplars: readonly Readonly<Record<string, string>>[]
 }
 

@@ -104,7 +104,7 @@ for (const [what, query] of Object.entries(queries))
     assert.ok(result.every(({ value: [, value] }) => value === 'NaN' || Number(value) >= 0))
   })
 
-test('OBS-06 pending pods are told apart by the queue', options, async () => {
+test('OBS-06 pending pods are counted by queue', options, async () => {
   const queues = (await prometheus.query('scheduler_pending_pods')).map(({ metric }) => metric.queue)
   assert.deepEqual([...new Set(queues)].sort(), ['active', 'backoff', 'gated', 'unschedulable'])
 })

@@ -1,4 +1,4 @@
-/** Takes a profile from a component's /debug/pprof (L4): of the API server's process, or of a kubelet through the API server. */
+/** Takes a profile from a component's /debug/pprof (L4): the API server's process, or a kubelet through the API server. */
 import type { Readable } from 'node:stream'
 import { deadlineScope } from '#base/abortScope'
 import type { Clock } from '#base/clock'

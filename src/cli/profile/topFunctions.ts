@@ -7,7 +7,7 @@ export interface FunctionUse {
   readonly place: string
   /** In the unit of the summary. */
   readonly self: number
-  /** Of the total, from 0 to 1. */
+  /** From 0 to 1. */
   readonly share: number
 }
 
@@ -27,8 +27,8 @@ export function topFunctions({ types, samples, durationNs }: Profile, count: num
   for (const { leaf = unknown, values } of samples) {
     const value = values.at(-1) ?? 0
     total += value
-    // Two functions of one name and file are told apart by nothing that a reader sees; their lines are those of the work in them.
-    const key = `${leaf.name}\n${leaf.file}`
+    // V8 gives the line where a function begins, Go that of the work: only functions without a name are distinguished by it.
+    const key = `${leaf.name}\n${leaf.file}${leaf.name === anonymous ? `:${leaf.line}` : ''}`
     const use = uses.get(key) ?? { leaf, self: 0 }
     use.self += value
     uses.set(key, use)
@@ -40,6 +40,8 @@ export function topFunctions({ types, samples, durationNs }: Profile, count: num
   return { type, unit, total, durationSeconds: durationNs / 1e9, functions }
 }
 
+/** V8 has no name for such a function. */
+const anonymous = '(anonymous)'
 const unknown: ProfileFunction = { name: '(unknown)', file: '', line: 0 }
 
 function placeOf({ file, line }: ProfileFunction): string {
