@@ -2,22 +2,30 @@
 import type { Exposition } from '#base/exposition'
 import type { MetricFamily } from '#base/metricFamily'
 import { buildInfo, gitVersion, goPlatform, kubernetesMajor, kubernetesMinor } from '#base/version'
-import { addProcessMetrics } from './processMetrics.ts'
 import { createPrometheusMetrics, type PrometheusMetrics } from './prometheus.ts'
-import { addRuntimeMetrics } from './runtimeMetrics.ts'
 
 export function createComponentMetrics(): PrometheusMetrics {
   const metrics = createPrometheusMetrics()
-  addProcessMetrics(metrics)
-  addRuntimeMetrics(metrics)
   const { labels, ...info } = buildLabels()
   metrics.gauge({ ...info, labels: Object.keys(labels) }).set(1, labels)
   return metrics
 }
 
-/** The families of a scrape. The list of stabilities is loaded with the first one. */
+/** The families of a scrape. The list of stabilities, and what reads the process and its runtime, are loaded with the first one. */
 export async function componentFamilies(metrics: PrometheusMetrics): Promise<readonly MetricFamily[]> {
-  if (!metrics.isDescribed) metrics.describe((await import('./documentedMetrics.ts')).documentedMetrics)
+  if (!metrics.isDescribed) {
+    const [{ documentedMetrics }, { addProcessMetrics }, { addRuntimeMetrics }] = await Promise.all([
+      import('./documentedMetrics.ts'),
+      import('./processMetrics.ts'),
+      import('./runtimeMetrics.ts'),
+    ])
+    // Another scrape may have been faster.
+    if (!metrics.isDescribed) {
+      metrics.describe(documentedMetrics)
+      addProcessMetrics(metrics)
+      addRuntimeMetrics(metrics)
+    }
+  }
   return metrics.families()
 }
 
