@@ -10,7 +10,7 @@ needs=(
   nft:nftables iptables:iptables conntrack:conntrack ip:iproute2 nsenter:util-linux unshare:util-linux
   /bin/busybox:busybox-static kubectl:kubernetes-client
 )
-[ "${1:-}" != --tests ] || needs+=(/usr/lib/python3/dist-packages/kubernetes:python3-kubernetes openssl:openssl etcd:etcd-server etcdctl:etcd-client chromium:chromium)
+[ "${1:-}" != --tests ] || needs+=(/usr/lib/python3/dist-packages/kubernetes:python3-kubernetes openssl:openssl etcd:etcd-server etcdctl:etcd-client chromium:chromium prometheus:prometheus)
 [ "$(uname -s)" = Linux ] || { echo "packages: not Linux, so nodes will be simulated; nothing to install"; exit 0; }
 missing=()
 for need in "${needs[@]}"; do

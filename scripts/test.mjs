@@ -38,6 +38,7 @@ const endTimeoutMs = 10_000
 
 /** End-to-end tests that make no real node: their clusters share nothing with others. */
 const simulated = [
+  'allHealthy',
   'apiserver',
   'apiserverOverEtcd',
   'bundle',
@@ -51,6 +52,7 @@ const simulated = [
   'labs',
   'nodegroup',
   'ownEtcd',
+  'prometheus',
   'simulated',
   'timeTravel',
   'transfer',

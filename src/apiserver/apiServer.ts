@@ -46,7 +46,7 @@ import { computedHandlers } from './endpoints/computedHandlers.ts'
 import { createDiscovery } from './endpoints/discovery.ts'
 import { createKubeletClient, type KubeletClient } from './endpoints/kubeletClient.ts'
 import { listedPaths } from './endpoints/listedPaths.ts'
-import { nonResourceHandler, versionInfo } from './endpoints/nonResource.ts'
+import { type NonResourceParts, nonResourceHandler, versionInfo } from './endpoints/nonResource.ts'
 import { createOpenApi, type Describe } from './endpoints/openapi.ts'
 import { revisionsPage } from './endpoints/revisions.ts'
 import { createRouter, type SubresourceHandlers } from './endpoints/router.ts'
@@ -108,8 +108,8 @@ export interface ApiServerDeps {
   readonly tracer?: Tracer | undefined
   /** Handlers that replace those of the server. */
   readonly subresources?: SubresourceHandlers | undefined
-  /** The text of /metrics. */
-  readonly metricsText?: (() => string | Promise<string>) | undefined
+  /** /metrics in the format that the Accept header asks for. */
+  readonly scrape?: NonResourceParts['scrape']
 }
 
 type PipelineOptions = { readonly [option in keyof PipelineConfig]?: PipelineConfig[option] | undefined }
@@ -420,7 +420,7 @@ function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isS
     checks,
     shutdown,
     paths,
-    metricsText: metricsTextOf(deps),
+    scrape: scrapeOf(deps),
     pages: [
       { prefix: '/openapi', handle: openApi },
       revisionsPage({ store: deps.store, times: registry.cacher.times }),
@@ -437,13 +437,13 @@ function servedIn(catalog: Catalog): (info: RequestInfo) => boolean {
   return ({ apiGroup, apiVersion, resource }) => catalog.resource(apiGroup, apiVersion, resource) !== undefined
 }
 
-function metricsTextOf({ registry, store, metrics, metricsText }: ApiServerDeps): (() => Promise<string>) | undefined {
+function scrapeOf({ registry, store, metrics, scrape }: ApiServerDeps): NonResourceParts['scrape'] {
   const refresh = objectMetrics(registry, store, metrics)
   return (
-    metricsText &&
-    (async () => {
+    scrape &&
+    (async (accept) => {
       await refresh()
-      return metricsText()
+      return scrape(accept)
     })
   )
 }

@@ -2,7 +2,7 @@
  * /metrics/slis (L0): the last result of every health check, and how often each succeeded and failed. Kept by itself, so that availability can be
  * scraped often without the rest of the metrics. Upstream: component-base/metrics/prometheus/slis.
  */
-import { familyText, labelPair, sampleLine } from './prometheusText.ts'
+import { labelsText, type MetricFamily } from './metricFamily.ts'
 
 interface Tally {
   readonly name: string
@@ -27,23 +27,21 @@ export class HealthSlis {
     tally[isWell ? 'success' : 'error']++
   }
 
-  /** The metrics in Prometheus' text form, sorted. */
-  text(): string {
+  /** The metrics, sorted. */
+  families(): MetricFamily[] {
     const tallies = [...this.#tallies].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, tally]) => tally)
-    const last = tallies.map((tally) => sampleLine('kubernetes_healthcheck', labelsOf(tally), tally.isWell ? 1 : 0))
+    const last = tallies.map((tally) => ({ labels: labelsOf(tally), value: tally.isWell ? 1 : 0 }))
     const total = tallies.flatMap((tally) =>
-      (['error', 'success'] as const)
-        .filter((status) => tally[status] > 0)
-        .map((status) => sampleLine('kubernetes_healthchecks_total', labelsOf(tally, status), tally[status])),
+      (['error', 'success'] as const).filter((status) => tally[status] > 0).map((status) => ({ labels: labelsOf(tally, status), value: tally[status] })),
     )
-    return (
-      familyText({ name: 'kubernetes_healthcheck', type: 'gauge', help: '[STABLE] Whether a health check last succeeded.' }, last) +
-      familyText({ name: 'kubernetes_healthchecks_total', type: 'counter', help: '[STABLE] How often a health check ended in each status.' }, total)
-    )
+    return [
+      { name: 'kubernetes_healthcheck', type: 'gauge', help: '[STABLE] Whether a health check last succeeded.', samples: last },
+      { name: 'kubernetes_healthchecks_total', type: 'counter', help: '[STABLE] How often a health check ended in each status.', samples: total },
+    ]
   }
 }
 
 /** In the order of their names. */
-function labelsOf({ name, root }: Tally, status?: string): string[] {
-  return [labelPair('name', name), ...(status === undefined ? [] : [labelPair('status', status)]), labelPair('type', root)]
+function labelsOf({ name, root }: Tally, status?: string): string {
+  return labelsText({ name, ...(status === undefined ? {} : { status }), type: root })
 }

@@ -22,8 +22,17 @@ export interface GaugeSeries {
   add(by: number): void
 }
 export interface HistogramSeries {
-  /** `weight`: as often as that, a whole number; once by default. */
-  observe(value: number, weight?: number): void
+  /**
+   * @param weight as often as that, a whole number; once by default
+   * @param trace of the work that was measured, where it is sampled; each bucket shows its newest one to scrapes that take exemplars
+   */
+  observe(value: number, weight?: number, trace?: ObservedTrace): void
+}
+/** A span in which a value was observed, and when, in milliseconds since 1970. */
+export interface ObservedTrace {
+  readonly traceId: string
+  readonly spanId: string
+  readonly atMs: number
 }
 
 export interface Counter {

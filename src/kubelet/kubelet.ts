@@ -71,7 +71,7 @@ export function createKubelet(deps: KubeletDeps, settings: Settings, standBy?: S
       context: () => running?.context,
       resolver: (pod) => podResolver(pod, config).config,
       volumeStatistics: async (podUid, measures) => (await running?.volumes.statistics(podUid, measures)) ?? [],
-      probeMetrics: () => running?.probes.metricsText() ?? '',
+      probeMetrics: () => running?.probes.metricFamilies() ?? [],
       latestLoopEntryMs: () => running?.cleanupMs,
     },
     run: async (signal) => {

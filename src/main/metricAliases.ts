@@ -2,7 +2,7 @@
  * Metrics under the names that the reference documents give them (L5), made of upstream's at a scrape: names that upstream does not have any more, or never had.
  * Shown by --reference-metrics alone. Pure.
  */
-import { labelPair, numberText, sampleLine } from '#base/prometheusText'
+import type { HistogramFamily, HistogramSample, MetricFamily } from '#base/metricFamily'
 
 interface Alias {
   readonly name: string
@@ -17,44 +17,28 @@ const aliases: readonly Alias[] = [
 ]
 const quantiles = [0.5, 0.9, 0.99]
 
-/** @param text the exposition that holds upstream's metrics */
-export function aliasesOf(text: string): string {
-  return aliases.map((alias) => aliasText(alias, text)).join('')
+/** @param families upstream's among them */
+export function aliasesOf(families: readonly MetricFamily[]): MetricFamily[] {
+  return aliases.flatMap(({ name, of, as }): MetricFamily[] => {
+    const family = families.find((one) => one.name === of)
+    if (family?.type !== 'histogram') return []
+    const head = { name, help: `As ${of}, under the name of the reference documents.` }
+    if (as === 'histogram') return [{ ...family, ...head }]
+    return [{ ...head, type: 'summary', samples: [...family.samples].map((sample) => summarized(sample, family)) }]
+  })
 }
 
-function aliasText({ name, of, as }: Alias, text: string): string {
-  const own = text.split('\n').filter((line) => line.startsWith(`${of}_`))
-  if (own.length === 0) return ''
-  const head = `# HELP ${name} As ${of}, under the name of the reference documents.\n# TYPE ${name} ${as === 'histogram' ? as : 'summary'}\n`
-  const lines = as === 'histogram' ? own.map((line) => line.replace(of, name)) : quantileLines(name, of, own)
-  return `${head}${lines.join('\n')}\n`
+function summarized({ labels, counts, sum }: HistogramSample, { bounds }: HistogramFamily) {
+  let count = 0
+  const buckets = counts.map((own, at) => {
+    count += own
+    return { bound: bounds[at] ?? Number.POSITIVE_INFINITY, count }
+  })
+  return { labels, count, sum, quantiles: quantiles.map((quantile) => ({ quantile, value: quantileOf(buckets, quantile) })) }
 }
 
-interface Series {
-  readonly buckets: { readonly bound: number; readonly count: number }[]
-}
-
-function quantileLines(name: string, of: string, lines: readonly string[]): string[] {
-  const series = new Map<string, Series>()
-  for (const line of lines) {
-    const [, labels = '', bound = '', count = ''] = /_bucket\{(.*?),?le="([^"]+)"\} (\S+)$/.exec(line) ?? []
-    if (bound === '') continue
-    const one = series.get(labels) ?? { buckets: [] }
-    one.buckets.push({ bound: bound === '+Inf' ? Number.POSITIVE_INFINITY : Number(bound), count: Number(count) })
-    series.set(labels, one)
-  }
-  const values = [...series].flatMap(([labels, { buckets }]) =>
-    quantiles.map((quantile) => {
-      const pairs = [...(labels === '' ? [] : [labels]), labelPair('quantile', numberText(quantile))]
-      return sampleLine(name, pairs, quantileOf(buckets, quantile))
-    }),
-  )
-  const totals = lines.filter((line) => /_(sum|count)[{ ]/.test(line)).map((line) => line.replace(of, name))
-  return [...values, ...totals]
-}
-
-/** As Prometheus' histogram_quantile: linear within a bucket, and the last bound beyond it. */
-export function quantileOf(buckets: Series['buckets'], quantile: number): number {
+/** As Prometheus' histogram_quantile: linear within a bucket, and the last bound beyond it. @param buckets each with the observations up to its bound */
+export function quantileOf(buckets: readonly { readonly bound: number; readonly count: number }[], quantile: number): number {
   const rank = quantile * (buckets.at(-1)?.count ?? 0)
   const at = buckets.findIndex(({ count }) => count >= rank)
   const found = buckets[at]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { factsOf, type ProcessFacts, withProcessMetrics } from './processMetrics.ts'
+import { addProcessMetrics, factsOf, type ProcessFacts } from './processMetrics.ts'
 import { createPrometheusMetrics } from './prometheus.ts'
 
 const stat = '42 (a ) b) S 1 42 42 0 -1 4194560 100 0 0 0 7 3 0 0 20 0 11 0 250 1000000 300 18446744073709551615 1 1'
@@ -21,7 +21,8 @@ test('what /proc says of a process is read, whatever its name', () => {
 
 test('OBS-01 every process shows process_* metrics; its CPU time only grows', () => {
   let facts: ProcessFacts = { cpuSeconds: 1.5, residentBytes: 10, ...factsOf(stat, machine, limits), openFds: 20 }
-  const metrics = withProcessMetrics(createPrometheusMetrics(), () => facts)
+  const metrics = createPrometheusMetrics()
+  addProcessMetrics(metrics, () => facts)
   const samples = () =>
     metrics
       .render()
@@ -41,7 +42,9 @@ test('OBS-01 every process shows process_* metrics; its CPU time only grows', ()
 })
 
 test('of this process, at least CPU time and memory are known', () => {
-  const text = withProcessMetrics(createPrometheusMetrics()).render()
+  const metrics = createPrometheusMetrics()
+  addProcessMetrics(metrics)
+  const text = metrics.render()
   for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes'])
     assert.ok(Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]) > 0, name)
 })

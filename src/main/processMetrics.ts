@@ -49,8 +49,8 @@ function readFacts(): ProcessFacts {
   }
 }
 
-/** The same metrics, with those of the process among them. */
-export function withProcessMetrics(metrics: PrometheusMetrics, facts: () => ProcessFacts = readFacts): PrometheusMetrics {
+/** Adds the metrics of the process to those that every scrape reads. */
+export function addProcessMetrics(metrics: PrometheusMetrics, facts: () => ProcessFacts = readFacts): void {
   const cpu = metrics.counter({ name: 'process_cpu_seconds_total', help: 'CPU time of the process, in seconds.' })
   const gauges = [
     ['process_max_fds', 'How many files the process may have open.', 'maxFds'],
@@ -61,22 +61,15 @@ export function withProcessMetrics(metrics: PrometheusMetrics, facts: () => Proc
     ['process_virtual_memory_max_bytes', 'How much address space the process may have, in bytes.', 'maxVirtualBytes'],
   ] as const
   let counted = 0
-  return {
-    ...metrics,
-    get isDescribed() {
-      return metrics.isDescribed
-    },
-    render() {
-      const now = facts()
-      cpu.inc({}, now.cpuSeconds - counted)
-      counted = now.cpuSeconds
-      for (const [name, help, fact] of gauges) {
-        const value = now[fact]
-        if (value !== undefined && !Number.isNaN(value)) metrics.gauge({ name, help }).set(Number.isFinite(value) ? value : maxUint64)
-      }
-      return metrics.render()
-    },
-  }
+  metrics.onScrape(() => {
+    const now = facts()
+    cpu.inc({}, now.cpuSeconds - counted)
+    counted = now.cpuSeconds
+    for (const [name, help, fact] of gauges) {
+      const value = now[fact]
+      if (value !== undefined && !Number.isNaN(value)) metrics.gauge({ name, help }).set(Number.isFinite(value) ? value : maxUint64)
+    }
+  })
 }
 
 /** What upstream writes for no limit. */

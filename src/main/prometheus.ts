@@ -1,16 +1,21 @@
 /**
- * Metrics and their text in Prometheus' exposition format 0.0.4 (L5). Each process has its own: nothing global. A recording is an addition to
- * a cell; text is rendered only at a scrape.
+ * Metrics as Prometheus scrapes them (L5). Each process has its own: nothing global. A recording is an addition to a cell; a scrape reads the cells, and
+ * writes them in the format that it asks for.
  * Upstream: k8s.io/component-base/metrics over client_golang.
  */
-import { type Labels, type MetricOptions, type Metrics, noMetrics } from '#base/metrics'
-import { familyText, labelPair, numberText, sampleLine } from '#base/prometheusText'
+import { type Exemplar, labelsText, type MetricFamily } from '#base/metricFamily'
+import { type Labels, type MetricOptions, type Metrics, noMetrics, type ObservedTrace } from '#base/metrics'
+import { prometheusText } from '#base/prometheusText'
 import { kubernetesMinor } from '#base/version'
 
 export interface PrometheusMetrics extends Metrics {
-  /** The exposition text. */
+  /** The families that are shown, for one scrape: their samples are those of the time at which they are read. */
+  families(): readonly MetricFamily[]
+  /** The text of Prometheus' exposition format 0.0.4. */
   render(): string
   readonly contentType: string
+  /** Calls `refresh` before every scrape: metrics that are read, and not recorded. */
+  onScrape(refresh: () => void): void
   /** The metrics that exist by name, with samples or without. */
   readonly registered: ReadonlyMap<string, Pick<Family, 'options' | 'type'>>
   /**
@@ -31,8 +36,8 @@ export interface MetricRules {
   readonly showHidden?: boolean | undefined
   /** Metric → label → the values it may have; others become `unexpected`. */
   readonly allowedLabels?: AllowedLabels | undefined
-  /** More text, made of the rendered metrics. */
-  readonly extend?: ((text: string) => string) | undefined
+  /** More families, made of those that are shown. */
+  readonly extend?: ((families: readonly MetricFamily[]) => readonly MetricFamily[]) | undefined
 }
 
 export type AllowedLabels = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>
@@ -46,8 +51,9 @@ export interface MetricStability {
 /** One metric name with its series. */
 interface Family {
   readonly options: MetricOptions
-  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary'
-  lines(): Iterable<string>
+  readonly type: MetricFamily['type']
+  /** The samples, under this help. */
+  shown(help: string): MetricFamily
 }
 
 /** client_golang's DefBuckets. */
@@ -64,6 +70,7 @@ export function createPrometheusMetrics(given?: ReadonlyMap<string, MetricStabil
   let documented: ReadonlyMap<string, MetricStability> | undefined
   let meta: ReturnType<typeof metaMetrics> | undefined
   let unexpected = 0
+  const refreshes: (() => void)[] = []
   const constrain = labelConstraint(
     () => rules.allowedLabels,
     () => {
@@ -108,16 +115,17 @@ export function createPrometheusMetrics(given?: ReadonlyMap<string, MetricStabil
       for (const name of off) families.delete(name)
       meta?.disabled(off.size)
     },
-    render() {
-      const text = [...families.values()].filter(isShown).map(textOf).join('')
-      return rules.extend ? text + rules.extend(text) : text
+    families() {
+      for (const refresh of refreshes) refresh()
+      const shown = [...families.values()].filter(isShown).map((family) => family.shown(helpOf(family.options.help, stabilityOf(family.options.name))))
+      return rules.extend ? [...shown, ...rules.extend(shown)] : shown
     },
+    render: () => prometheusText(metrics.families()),
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
+    onScrape: (refresh) => void refreshes.push(refresh),
   }
   const stabilityOf = (name: string) => (documented && isOfKubernetes(name) ? (documented.get(name) ?? alpha) : undefined)
   const isShown = ({ options }: Family) => (rules.showHidden ?? false) || !isHidden(stabilityOf(options.name))
-  const textOf = ({ options, type, lines }: Family) =>
-    familyText({ name: options.name, type, help: helpOf(options.help, stabilityOf(options.name)) }, [...lines()])
   if (given) metrics.describe(given)
   return metrics
 }
@@ -192,17 +200,20 @@ interface SeriesLimits {
 }
 
 interface Cell {
+  readonly labels: string
   value: number
 }
 
-/** The series of one metric by their labels' values. */
+const newCell = (labels: string): Cell => ({ labels, value: 0 })
+
+/** The series of one metric by their labels' values: each a cell that is its sample, too. */
 class SeriesTable<C> {
   readonly #names: readonly string[]
-  readonly #make: () => C
+  readonly #make: (labels: string) => C
   readonly #limits: SeriesLimits
-  readonly #cells = new Map<string, { readonly cell: C; readonly labels: readonly string[] }>()
+  readonly #cells = new Map<string, C>()
 
-  constructor(names: readonly string[] = [], make: () => C, limits: SeriesLimits) {
+  constructor(names: readonly string[] = [], make: (labels: string) => C, limits: SeriesLimits) {
     this.#names = names
     this.#make = make
     this.#limits = limits
@@ -213,24 +224,24 @@ class SeriesTable<C> {
   cell(given: Labels): C {
     const labels = this.#limits.constrain(given)
     const key = this.#keyOf(labels)
-    let series = this.#cells.get(key)
-    if (!series && this.#cells.size >= mostSeries) {
+    const found = this.#cells.get(key)
+    if (found) return found
+    if (this.#cells.size >= mostSeries) {
       this.#limits.dropped()
-      return this.#make()
+      return this.#make('')
     }
-    if (!series) {
-      series = { cell: this.#make(), labels: this.#names.flatMap((name) => (labels[name] === undefined ? [] : [labelPair(name, labels[name])])) }
-      this.#cells.set(key, series)
-    }
-    return series.cell
+    const named = this.#names.flatMap((name) => (labels[name] === undefined ? [] : [[name, labels[name]] as const]))
+    const made = this.#make(labelsText(Object.fromEntries(named)))
+    this.#cells.set(key, made)
+    return made
   }
 
   remove(labels: Labels): void {
     this.#cells.delete(this.#keyOf(labels))
   }
 
-  entries(): Iterable<{ readonly cell: C; readonly labels: readonly string[] }> {
-    return this.#cells.values()
+  cells(): readonly C[] {
+    return [...this.#cells.values()]
   }
 
   #keyOf(labels: Labels): string {
@@ -241,7 +252,7 @@ class SeriesTable<C> {
 }
 
 function counterFamily(options: MetricOptions, limits: SeriesLimits) {
-  const table = new SeriesTable<Cell>(options.labels, () => ({ value: 0 }), limits)
+  const table = new SeriesTable<Cell>(options.labels, newCell, limits)
   return {
     options,
     type: 'counter' as const,
@@ -256,12 +267,12 @@ function counterFamily(options: MetricOptions, limits: SeriesLimits) {
         },
       }
     },
-    lines: () => valueLines(options.name, table),
+    shown: (help: string): MetricFamily => ({ name: options.name, type: 'counter', help, samples: table.cells() }),
   }
 }
 
 function gaugeFamily(options: MetricOptions, limits: SeriesLimits) {
-  const table = new SeriesTable<Cell>(options.labels, () => ({ value: 0 }), limits)
+  const table = new SeriesTable<Cell>(options.labels, newCell, limits)
   return {
     options,
     type: 'gauge' as const,
@@ -286,27 +297,30 @@ function gaugeFamily(options: MetricOptions, limits: SeriesLimits) {
         },
       }
     },
-    lines: () => valueLines(options.name, table),
+    shown: (help: string): MetricFamily => ({ name: options.name, type: 'gauge', help, samples: table.cells() }),
   }
 }
 
-function* valueLines(name: string, table: SeriesTable<Cell>): Iterable<string> {
-  for (const { cell, labels } of table.entries()) yield sampleLine(name, labels, cell.value)
-}
-
 interface HistogramCell {
+  readonly labels: string
   /** Observations by bucket, not yet summed up; the last one is above all bounds. */
   readonly counts: number[]
   sum: number
+  /** By bucket; absent: no observation was traced. */
+  exemplars: (Exemplar | undefined)[] | undefined
 }
 
 function histogramFamily(options: MetricOptions, bounds: readonly number[], limits: SeriesLimits) {
-  const table = new SeriesTable<HistogramCell>(options.labels, () => ({ counts: new Array(bounds.length + 1).fill(0), sum: 0 }), limits)
-  const observe = (cell: HistogramCell, value: number, weight = 1) => {
+  const make = (labels: string): HistogramCell => ({ labels, counts: new Array(bounds.length + 1).fill(0), sum: 0, exemplars: undefined })
+  const table = new SeriesTable<HistogramCell>(options.labels, make, limits)
+  const observe = (cell: HistogramCell, value: number, weight = 1, trace?: ObservedTrace) => {
     let bucket = 0
     while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++
     cell.counts[bucket] = (cell.counts[bucket] as number) + weight
     cell.sum += value * weight
+    if (!trace) return
+    cell.exemplars ??= new Array(bounds.length + 1).fill(undefined)
+    cell.exemplars[bucket] = { traceId: trace.traceId, spanId: trace.spanId, value, atMs: trace.atMs }
   }
   return {
     options,
@@ -314,24 +328,14 @@ function histogramFamily(options: MetricOptions, bounds: readonly number[], limi
     observe: (value: number, labels: Labels = noLabels) => observe(table.cell(labels), value),
     series(labels: Labels) {
       const cell = table.cell(labels)
-      return { observe: (value: number, weight?: number) => observe(cell, value, weight) }
+      return { observe: (value: number, weight?: number, trace?: ObservedTrace) => observe(cell, value, weight, trace) }
     },
-    *lines() {
-      for (const { cell, labels } of table.entries()) {
-        let total = 0
-        for (const [at, count] of cell.counts.entries()) {
-          total += count
-          yield sampleLine(`${options.name}_bucket`, [...labels, labelPair('le', numberText(bounds[at] ?? Number.POSITIVE_INFINITY))], total)
-        }
-        yield sampleLine(`${options.name}_sum`, labels, cell.sum)
-        yield sampleLine(`${options.name}_count`, labels, total)
-      }
-    },
+    shown: (help: string): MetricFamily => ({ name: options.name, type: 'histogram', help, bounds, samples: table.cells() }),
   }
 }
 
 function summaryFamily(options: MetricOptions, limits: SeriesLimits) {
-  const table = new SeriesTable(options.labels, () => ({ count: 0, sum: 0 }), limits)
+  const table = new SeriesTable(options.labels, (labels) => ({ labels, count: 0, sum: 0 }), limits)
   const observe = (cell: { count: number; sum: number }, value: number) => {
     cell.count++
     cell.sum += value
@@ -344,11 +348,6 @@ function summaryFamily(options: MetricOptions, limits: SeriesLimits) {
       const cell = table.cell(labels)
       return { observe: (value: number) => observe(cell, value) }
     },
-    *lines() {
-      for (const { cell, labels } of table.entries()) {
-        yield sampleLine(`${options.name}_sum`, labels, cell.sum)
-        yield sampleLine(`${options.name}_count`, labels, cell.count)
-      }
-    },
+    shown: (help: string): MetricFamily => ({ name: options.name, type: 'summary', help, samples: table.cells() }),
   }
 }

@@ -29,7 +29,9 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'gateway-api': ['go'],
   fabric8: ['javac', 'mvn'],
   'kube-rs': ['cargo'],
+  'kube-state-metrics': ['go'],
   linearizability: ['go'],
+  prometheus: ['go'],
   python: ['python3'],
   vpa: ['go'],
 }

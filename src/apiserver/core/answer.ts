@@ -5,6 +5,7 @@
 import type { Duplex, Readable } from 'node:stream'
 import type { Schema } from '#api/schema/schema'
 import type { Clock } from '#base/clock'
+import type { Exposition } from '#base/exposition'
 import type { CachedObject } from './request.ts'
 import type { EventForm } from './watch/watchEvent.ts'
 import type { WatchSession } from './watch/watchSession.ts'
@@ -95,4 +96,9 @@ export function statusOf(answer: Answer): number {
 
 export function textAnswer(status: number, text: string, headers?: AnswerHeaders): BytesAnswer {
   return { type: 'bytes', status, contentType: 'text/plain; charset=utf-8', bytes: Buffer.from(text), headers }
+}
+
+/** The answer to a scrape. */
+export function expositionAnswer({ contentType, body }: Exposition): BytesAnswer {
+  return { type: 'bytes', status: 200, contentType, bytes: typeof body === 'string' ? Buffer.from(body) : body }
 }

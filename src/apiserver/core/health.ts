@@ -2,9 +2,10 @@
  * /livez, /readyz and /healthz with their named checks (L3).
  * Upstream: apiserver/pkg/server/healthz.
  */
+import { exposition } from '#base/exposition'
 import type { HealthSlis } from '#base/healthSlis'
 import type { Answer } from './answer.ts'
-import { textAnswer } from './answer.ts'
+import { expositionAnswer, textAnswer } from './answer.ts'
 import type { ServerRequest } from './request.ts'
 
 export interface HealthCheck {
@@ -53,6 +54,6 @@ export async function healthAnswer(
 }
 
 /** /metrics/slis. */
-export function slisAnswer(slis: HealthSlis): Answer {
-  return textAnswer(200, slis.text(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+export function slisAnswer(slis: HealthSlis, request: ServerRequest): Answer {
+  return expositionAnswer(exposition(slis.families(), request.headers.accept))
 }

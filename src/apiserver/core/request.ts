@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import type { SpanContext } from '#base/traceContext'
 import type { RequestTracer } from '#trace/requestTracer'
 import type { Cancellation } from './cancellation.ts'
 
@@ -99,6 +100,12 @@ export interface ServerRequest {
   admissionAnnotations?: AuditAnnotation[] | undefined
   /** Records bodies for the audit log. Undefined: the request is not audited. */
   audit?: RequestAudit | undefined
+  /** Time in webhooks and in queues of priority and fairness, which the server's objectives leave out. Absent: none. */
+  excludedMs?: number
+  /** The server ended the request to protect itself. */
+  terminated?: boolean
+  /** The request's span. Set by the tracing stage; undefined: the trace is not sampled. */
+  span?: SpanContext | undefined
   /** Records what the stages decide. Undefined: the request has no reader. */
   trace?: RequestTracer | undefined
   /** The stage or admission plugin that refused the request, where its error does not tell. */

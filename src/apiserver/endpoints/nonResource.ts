@@ -1,9 +1,10 @@
 /** Paths that are no resource (L3): discovery, health, version, metrics. */
 import type { Info } from '#api/gen/types/version'
+import type { Exposition } from '#base/exposition'
 import { HealthSlis } from '#base/healthSlis'
 import { buildInfo, gitVersion, goPlatform, kubernetesMajor, kubernetesMinor, minCompatibilityMinor } from '#base/version'
 import type { Answer } from '../core/answer.ts'
-import { textAnswer } from '../core/answer.ts'
+import { expositionAnswer } from '../core/answer.ts'
 import { type HealthCheck, healthAnswer, slisAnswer } from '../core/health.ts'
 import { answerByPage, type Page } from '../core/page.ts'
 import type { ServerRequest } from '../core/request.ts'
@@ -16,7 +17,8 @@ export interface NonResourceParts {
   readonly shutdown: AbortSignal
   /** What GET / lists. */
   paths(): readonly string[]
-  readonly metricsText?: (() => Promise<string>) | undefined
+  /** /metrics in the format that the Accept header asks for. */
+  readonly scrape?: ((accept: ServerRequest['headers'][string]) => Promise<Exposition>) | undefined
   /** OpenAPI, the token issuer's keys and the like. */
   readonly pages: readonly Page[]
 }
@@ -32,15 +34,11 @@ export function nonResourceHandler(parts: NonResourceParts): (request: ServerReq
     const root = /^\/(livez|readyz|healthz)(\/|$)/.exec(path)?.[1] as 'livez' | 'readyz' | 'healthz' | undefined
     if (root) return healthAnswer(root, root === 'readyz' ? [...parts.checks, shutdown] : parts.checks, slis, request)
     if (path === '/version' || path === '/version/') return { type: 'value', status: 200, value: versionInfo, encoding: 'pretty' }
-    if (path === '/metrics' && parts.metricsText) return metricsAnswer(parts.metricsText)
-    if (path === '/metrics/slis') return slisAnswer(slis)
+    if (path === '/metrics' && parts.scrape) return expositionAnswer(await parts.scrape(request.headers.accept))
+    if (path === '/metrics/slis') return slisAnswer(slis, request)
     if (path === '/' || path === '/index.html') return { type: 'value', status: 200, value: { paths: parts.paths() } }
     return parts.discovery.answer(request) ?? answerByPage(parts.pages, request)
   }
-}
-
-async function metricsAnswer(text: () => Promise<string>): Promise<Answer> {
-  return textAnswer(200, await text(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
 }
 
 /** What `kubectl version` shows; clients compare major and minor. */

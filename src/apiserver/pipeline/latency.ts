@@ -5,13 +5,14 @@
 import { bareMap } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { LruCache } from '#base/lruCache'
-import { type CounterSeries, exponentialBuckets, type HistogramSeries, type Metrics } from '#base/metrics'
+import { type CounterSeries, exponentialBuckets, type HistogramSeries, type Labels, type Metrics } from '#base/metrics'
 import type { RequestInfo, ServerRequest } from '../core/request.ts'
 import { codeOf, finished, isLongRunning, type Stage } from '../core/stage.ts'
 import type { WatchSession } from '../core/watch/watchSession.ts'
 
 const sizeBuckets = exponentialBuckets(1000, 10, 7)
 const watchListBuckets = [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60]
+const sliBuckets = [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60]
 const durationBuckets = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60]
 
 export interface LatencyDeps {
@@ -23,42 +24,53 @@ export interface LatencyDeps {
   readonly onRefusal?: ((request: ServerRequest, code: number, error: unknown, durationMs: number) => void) | undefined
 }
 
+const labels = ['verb', 'dry_run', 'group', 'version', 'resource', 'subresource', 'scope', 'component'] as const
+const labelsWithoutDryRun = labels.filter((label) => label !== 'dry_run')
+
+function requestMetrics(metrics: Metrics) {
+  return {
+    total: metrics.counter({ name: 'apiserver_request_total', help: 'Requests by verb, resource and response code.', labels: [...labels, 'code'] }),
+    duration: metrics.histogram({
+      name: 'apiserver_request_duration_seconds',
+      help: 'How long requests took, in seconds.',
+      labels,
+      buckets: durationBuckets,
+    }),
+    sli: metrics.histogram({
+      name: 'apiserver_request_sli_duration_seconds',
+      help: 'How long requests took without webhooks and queues of priority and fairness, in seconds.',
+      labels: labelsWithoutDryRun,
+      buckets: sliBuckets,
+    }),
+    terminations: metrics.counter({
+      name: 'apiserver_request_terminations_total',
+      help: 'Requests that the server ended to protect itself: too many at once, or out of time.',
+      labels: [...labelsWithoutDryRun, 'code'],
+    }),
+    longRunning: metrics.gauge({ name: 'apiserver_longrunning_requests', help: 'Open long-running requests.', labels: labelsWithoutDryRun }),
+    deprecated: metrics.gauge({
+      name: 'apiserver_requested_deprecated_apis',
+      help: 'Deprecated APIs that were requested, by resource and the release that removes them.',
+      labels: ['group', 'version', 'resource', 'subresource', 'removed_release'],
+    }),
+    sizes: metrics.histogram({
+      name: 'apiserver_response_sizes',
+      help: 'Sizes of the answers to reads, in bytes.',
+      labels: labelsWithoutDryRun,
+      buckets: sizeBuckets,
+    }),
+    watchLists: metrics.histogram({
+      name: 'apiserver_watch_list_duration_seconds',
+      help: 'How long the initial events of streaming lists took, in seconds.',
+      labels: ['group', 'version', 'resource', 'scope'],
+      buckets: watchListBuckets,
+    }),
+    inFlight: metrics.gauge({ name: 'apiserver_current_inflight_requests', help: 'Requests being worked on.', labels: ['request_kind'] }),
+  }
+}
+
 export function latencyStage(deps: LatencyDeps): Stage {
-  const labels = ['verb', 'dry_run', 'group', 'version', 'resource', 'subresource', 'scope', 'component'] as const
-  const total = deps.metrics.counter({
-    name: 'apiserver_request_total',
-    help: 'Requests by verb, resource and response code.',
-    labels: [...labels, 'code'],
-  })
-  const duration = deps.metrics.histogram({
-    name: 'apiserver_request_duration_seconds',
-    help: 'How long requests took, in seconds.',
-    labels,
-    buckets: durationBuckets,
-  })
-  const longRunning = deps.metrics.gauge({
-    name: 'apiserver_longrunning_requests',
-    help: 'Open long-running requests.',
-    labels: labels.filter((label) => label !== 'dry_run'),
-  })
-  const deprecated = deps.metrics.gauge({
-    name: 'apiserver_requested_deprecated_apis',
-    help: 'Deprecated APIs that were requested, by resource and the release that removes them.',
-    labels: ['group', 'version', 'resource', 'subresource', 'removed_release'],
-  })
-  const sizes = deps.metrics.histogram({
-    name: 'apiserver_response_sizes',
-    help: 'Sizes of the answers to reads, in bytes.',
-    labels: labels.filter((label) => label !== 'dry_run'),
-    buckets: sizeBuckets,
-  })
-  const watchLists = deps.metrics.histogram({
-    name: 'apiserver_watch_list_duration_seconds',
-    help: 'How long the initial events of streaming lists took, in seconds.',
-    labels: ['group', 'version', 'resource', 'scope'],
-    buckets: watchListBuckets,
-  })
-  const inFlight = deps.metrics.gauge({ name: 'apiserver_current_inflight_requests', help: 'Requests being worked on.', labels: ['request_kind'] })
+  const { total, duration, sli, terminations, longRunning, deprecated, sizes, watchLists, inFlight } = requestMetrics(deps.metrics)
   const known = new LruCache<string, KnownSeries>(mostKnownSeries)
   const seriesOf = (request: ServerRequest, code: number): KnownSeries => {
     const isKnown = code < 400 || namesServedPath(request, deps.isServed)
@@ -66,11 +78,14 @@ export function latencyStage(deps: LatencyDeps): Stage {
     let series = known.get(key)
     if (!series) {
       const values = isKnown ? labelValues(request) : { ...labelsOfUnknown, verb: cleanMethod(request.method) }
-      const { dry_run: _, ...ofSizes } = values
+      const others = withoutDryRun(values)
+      const isShort = !isLongRunning(request)
       series = {
+        labels: others,
         total: total.series({ ...values, code }),
-        duration: isLongRunning(request) ? undefined : duration.series(values),
-        size: request.method === 'GET' && !isLongRunning(request) ? sizes.series(ofSizes) : undefined,
+        duration: isShort ? duration.series(values) : undefined,
+        sli: isShort ? sli.series(others) : undefined,
+        size: request.method === 'GET' && isShort ? sizes.series(others) : undefined,
       }
       known.set(key, series)
     }
@@ -94,7 +109,10 @@ export function latencyStage(deps: LatencyDeps): Stage {
         }
         series.total.inc()
         if (request.deprecated) deprecated.set(1, deprecatedLabels(request))
-        series.duration?.observe((deps.clock.monotonicMs() - startedMs) / 1000)
+        if (request.terminated) terminations.inc({ ...series.labels, code })
+        const tookMs = deps.clock.monotonicMs() - startedMs
+        series.duration?.observe(tookMs / 1000, 1, request.span && { ...request.span, atMs: deps.clock.now() })
+        series.sli?.observe(Math.max(0, tookMs - (request.excludedMs ?? 0)) / 1000)
       })
     },
   }
@@ -110,9 +128,11 @@ const readOnly = { request_kind: 'readOnly' }
 const mutating = { request_kind: 'mutating' }
 
 interface KnownSeries {
+  readonly labels: Labels
   readonly total: CounterSeries
-  /** Undefined for long-running requests. */
+  /** Undefined for long-running requests, as the next one. */
   readonly duration: HistogramSeries | undefined
+  readonly sli: HistogramSeries | undefined
   /** Undefined for all but reads. */
   readonly size: HistogramSeries | undefined
 }
@@ -133,9 +153,9 @@ function followWatch(
   session: WatchSession,
   gauge: { inc(labels: Record<string, string>): void; dec(labels: Record<string, string>): void },
 ): void {
-  const { dry_run: _, ...labels } = labelValues(request)
-  gauge.inc(labels)
-  session.whenClosed(() => gauge.dec(labels))
+  const values = withoutDryRun(labelValues(request))
+  gauge.inc(values)
+  session.whenClosed(() => gauge.dec(values))
 }
 
 const labelsOfUnknown = { dry_run: '', group: '', version: '', resource: '', subresource: '', scope: '', component: 'apiserver' }
@@ -175,6 +195,10 @@ const methods: ReadonlySet<string> = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD'
 
 function cleanMethod(method: string): string {
   return methods.has(method) ? method : 'other'
+}
+
+function withoutDryRun({ dry_run: _, ...others }: ReturnType<typeof labelValues>) {
+  return others
 }
 
 function scopeOf({ name, verb, namespace }: RequestInfo): string {

@@ -41,6 +41,7 @@ export function priorityAndFairnessStage(flowControl: FlowControl, clock: Clock,
     const startedMs = clock.monotonicMs()
     const go = await flowControl.wait(entry, waitMs(request))
     const waitedMs = clock.monotonicMs() - startedMs
+    request.excludedMs = (request.excludedMs ?? 0) + waitedMs
     request.audit?.spent('apf-queue-wait', waitedMs)
     if (request.trace) decided(request, 'priorityAndFairness', go ? 'waited' : 'rejected after waiting', waitedMs, { rule: ruleOf(entry) })
     return go ? execute(entry, request, next) : reject(entry, request)

@@ -23,6 +23,7 @@ function withTimeout(clock: Clock, request: ServerRequest, next: Handler, timeou
   return new Promise((resolve, reject) => {
     const timer = clock.timer(timeoutMs, () => {
       request.cancellation.abort()
+      request.terminated = true
       reject(new StatusError('Timeout', 'Timeout: request did not complete within the allotted timeout', { details: {} }))
     })
     pending.then(

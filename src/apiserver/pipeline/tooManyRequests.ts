@@ -17,6 +17,7 @@ const bytes = Buffer.from(`${message}\n`)
 export function createTooManyRequests(): (request: ServerRequest, retryAfterSeconds: number) => Answer {
   const made: Answer[] = []
   return (request, seconds) => {
+    request.terminated = true
     if (request.inProcessUser) throw tooManyRequests(message, seconds)
     made[seconds] ??= {
       type: 'bytes',

@@ -27,6 +27,7 @@ function spanOf(tracer: Tracer, request: ServerRequest, next: Handler): ReturnTy
     attributes: { 'http.method': request.method, 'http.target': requestUri(request), 'audit-id': request.auditId ?? '' },
   } as const
   return tracer.span(options, async (span) => {
+    request.span = span
     let code = 500
     try {
       const answer = await next(request)

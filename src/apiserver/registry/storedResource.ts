@@ -124,7 +124,7 @@ export interface WriteContext {
   warn(text: string): void
   readonly cancellation?: Cancellation | undefined
   /** Admission reads its options, and adds annotations to its audit event. */
-  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info' | 'bodyBytes' | 'trace' | 'refusedBy'> | undefined
+  readonly request?: Pick<ServerRequest, 'query' | 'admissionAnnotations' | 'audit' | 'info' | 'bodyBytes' | 'trace' | 'refusedBy' | 'excludedMs'> | undefined
   /** The kind of the request's body, if it is no object of the resource: PodExecOptions, Binding. */
   readonly kind?: GroupVersionKind | undefined
 }

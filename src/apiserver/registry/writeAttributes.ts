@@ -88,7 +88,10 @@ export class WriteAttributes implements AdmissionAttributes {
   }
 
   spent(on: 'mutating-webhook' | 'validating-webhook', ms: number): void {
-    this.#context.request?.audit?.spent(on, ms)
+    const { request } = this.#context
+    if (!request) return
+    request.excludedMs = (request.excludedMs ?? 0) + ms
+    request.audit?.spent(on, ms)
   }
 
   #queryOptions(): Record<string, unknown> {

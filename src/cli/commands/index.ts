@@ -6,6 +6,7 @@ import { bundle } from './bundle.ts'
 import { calls } from './calls.ts'
 import { certs } from './certs.ts'
 import { completion } from './completion.ts'
+import { debug } from './debug.ts'
 import { deleteCluster } from './delete.ts'
 import { diff } from './diff.ts'
 import { doctor } from './doctor.ts'
@@ -51,6 +52,7 @@ export const commands: readonly CliCommand[] = [
   trace,
   net,
   calls,
+  debug,
   at,
   history,
   diff,

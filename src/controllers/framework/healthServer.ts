@@ -4,6 +4,7 @@
  */
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Exposition } from '#base/exposition'
 
 export interface HealthServer {
   readonly port: number
@@ -12,15 +13,17 @@ export interface HealthServer {
 
 export async function serveHealth(
   at: { readonly port: number; readonly host?: string | undefined; readonly onListening?: ((port: number) => void) | undefined },
-  answers: { ready(): boolean; metrics(): string },
+  answers: { ready(): boolean; metrics(accept: string | undefined): Exposition },
 ): Promise<HealthServer> {
   const server = http.createServer((request, answer) => {
-    const say = (code: number, text: string, type = 'text/plain; charset=utf-8') => answer.writeHead(code, { 'content-type': type }).end(text)
+    const say = (code: number, body: Exposition['body'], type = 'text/plain; charset=utf-8') => answer.writeHead(code, { 'content-type': type }).end(body)
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
     if (pathname === '/healthz') say(200, 'ok')
     else if (pathname === '/readyz') answers.ready() ? say(200, 'ok') : say(500, 'caches are not filled yet')
-    else if (pathname === '/metrics') say(200, answers.metrics(), 'text/plain; version=0.0.4; charset=utf-8')
-    else say(404, 'not found')
+    else if (pathname === '/metrics') {
+      const { body, contentType } = answers.metrics(request.headers.accept)
+      say(200, body, contentType)
+    } else say(404, 'not found')
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

@@ -4,7 +4,9 @@
  */
 
 import type { Clock } from '#base/clock'
+import { type Exposition, exposition } from '#base/exposition'
 import type { Logger } from '#base/log'
+import type { MetricFamily } from '#base/metricFamily'
 import { type Metrics, noMetrics } from '#base/metrics'
 import { unlessAborted } from '#base/orAborted'
 import type { Random } from '#base/random'
@@ -20,8 +22,8 @@ export interface RunControllersDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** With `render`, the health port also serves them. */
-  readonly metrics?: (Metrics & { render?(): string }) | undefined
+  /** With `families`, or `render`, which is Prometheus' text, the health port also serves them. */
+  readonly metrics?: (Metrics & { families?(): readonly MetricFamily[]; render?(): string }) | undefined
 }
 
 export interface RunControllersOptions {
@@ -37,6 +39,12 @@ export interface RunControllersOptions {
 
 const defaultGracefulStopMs = 30_000
 
+function scrape({ metrics }: RunControllersDeps, accept: string | undefined): Exposition {
+  return metrics?.families
+    ? exposition(metrics.families(), accept)
+    : { contentType: 'text/plain; version=0.0.4; charset=utf-8', body: metrics?.render?.() ?? '' }
+}
+
 /**
  * Works until `signal` aborts; resolves when everything has ended.
  * @throws Error when the lead is lost, or when reconciles continue after the graceful stop, with their names. Start again, best as a new process.
@@ -51,7 +59,7 @@ export async function runControllers(
   const informers = createSharedInformerFactory(client, deps, { namespace: options.namespace })
   const over = new AbortController()
   const state = { ready: false }
-  const health = options.health && (await serveHealth(options.health, { ready: () => state.ready, metrics: () => deps.metrics?.render?.() ?? '' }))
+  const health = options.health && (await serveHealth(options.health, { ready: () => state.ready, metrics: (accept) => scrape(deps, accept) }))
   // The caches outlive the controllers: work under way still reads them.
   const caching = informers.run(over.signal)
   const work = async (working: AbortSignal, writer: Client, lost?: AbortSignal) => {

@@ -3,6 +3,7 @@
 import type { ObjectEvent } from '#api/debug/traces'
 import type { PodStatus } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
+import type { MetricFamily } from '#base/metricFamily'
 import type { DnsConfig } from '#grpc/criTypes'
 import type { KubeletConfig } from './config.ts'
 import type { FrozenPod } from './containers.ts'
@@ -39,8 +40,8 @@ export interface KubeletView {
   resolver(pod: FrozenPod): DnsConfig
   /** Measures the mounted volumes of a pod. */
   volumeStatistics(podUid: string, measures: VolumeMeasures): Promise<MeasuredVolume[]>
-  /** The text of /metrics/probes. */
-  probeMetrics(): string
+  /** /metrics/probes. */
+  probeMetrics(): readonly MetricFamily[]
   /** When the pod cleanup loop last began a pass. */
   latestLoopEntryMs(): number | undefined
 }

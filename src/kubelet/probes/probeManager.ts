@@ -6,6 +6,7 @@
 import type { Probe } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import { abortScope } from '#base/abortScope'
+import type { MetricFamily } from '#base/metricFamily'
 import { createWakeUp, type WakeUp } from '#base/wakeUp'
 import { allContainers, type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../core/containers.ts'
 import type { KubeletContext } from '../core/context.ts'
@@ -22,8 +23,8 @@ export interface ProbeManager extends ProbeResults, ProbeView {
   /** Stops liveness and startup probes of a terminating pod; readiness probes continue, so that endpoints follow them. */
   stopLivenessAndStartup(uid: string): void
   remove(uid: string): void
-  /** The results of all probes so far, in Prometheus' text format. */
-  metricsText(): string
+  /** The results of all probes so far. */
+  metricFamilies(): MetricFamily[]
 }
 
 interface Worker {
@@ -167,6 +168,6 @@ export function createProbeManager(context: KubeletContext, onChange: (uid: stri
       pods.delete(uid)
       metrics.remove(uid)
     },
-    metricsText: metrics.text,
+    metricFamilies: metrics.families,
   }
 }

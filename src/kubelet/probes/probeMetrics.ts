@@ -2,7 +2,7 @@
  * Results of the probes of this node's containers for `/metrics/probes` (L3): by probe of a pod, until the pod is removed.
  * Upstream: kubelet/prober/prober_manager.go, ProberResults and ProberDuration (v1.36).
  */
-import { familyText, labelPair, numberText, sampleLine } from '#base/prometheusText'
+import { labelsText, type MetricFamily } from '#base/metricFamily'
 import type { FrozenPod } from '../core/containers.ts'
 import type { ProbeResult } from './prober.ts'
 import type { ProbeKind } from './probeState.ts'
@@ -11,15 +11,16 @@ export interface ProbeMetrics {
   observe(pod: FrozenPod, container: string, kind: ProbeKind, outcome: ProbeResult['outcome'], seconds: number): void
   /** The pod is removed. */
   remove(uid: string): void
-  /** In Prometheus' text format. */
-  text(): string
+  families(): MetricFamily[]
 }
 
 interface Tally {
-  readonly labels: readonly string[]
+  /** With the type of the probe. */
+  readonly labels: string
   readonly uid: string
   readonly results: Record<Counted, number>
-  readonly buckets: number[]
+  /** By bucket, not summed up. */
+  readonly counts: number[]
   seconds: number
 }
 
@@ -38,12 +39,11 @@ export function createProbeMetrics(): ProbeMetrics {
       const tallies = pods.get(uid) ?? new Map<string, Tally>()
       pods.set(uid, tallies)
       const key = `${container}/${kind}`
-      const labels = [labelPair('container', container), labelPair('namespace', namespace ?? ''), labelPair('pod', name ?? '')]
       const tally = tallies.get(key) ?? {
-        labels: [...labels, labelPair('probe_type', probeLabel[kind])],
+        labels: labelsText({ container, namespace: namespace ?? '', pod: name ?? '', probe_type: probeLabel[kind] }),
         uid,
         results: { Success: 0, Failure: 0, Unknown: 0 },
-        buckets: bounds.map(() => 0),
+        counts: [...bounds, Number.POSITIVE_INFINITY].map(() => 0),
         seconds: 0,
       }
       tallies.set(key, tally)
@@ -52,36 +52,26 @@ export function createProbeMetrics(): ProbeMetrics {
       // Upstream measures the duration of successes and unknown results, not of failures.
       if (counted === 'Failure') return
       tally.seconds += seconds
-      for (const [index, bound] of bounds.entries()) if (seconds <= bound) tally.buckets[index] = (tally.buckets[index] ?? 0) + 1
+      const bucket = bounds.findIndex((bound) => seconds <= bound)
+      const at = bucket < 0 ? bounds.length : bucket
+      tally.counts[at] = (tally.counts[at] ?? 0) + 1
     },
     remove: (uid) => void pods.delete(uid),
-    text: () => render([...pods.values()].flatMap((tallies) => [...tallies.values()])),
+    families: () => familiesOf([...pods.values()].flatMap((tallies) => [...tallies.values()])),
   }
 }
 
-const duration = 'prober_probe_duration_seconds'
-const total = 'prober_probe_total'
-
-function render(tallies: readonly Tally[]): string {
-  return (
-    familyText({ name: duration, type: 'histogram', help: '[ALPHA] How long a probe took, in seconds.' }, tallies.flatMap(durationLines)) +
-    familyText({ name: total, type: 'counter', help: '[BETA] How many probes of a container there were, by result.' }, tallies.flatMap(totalLines))
-  )
-}
-
-function durationLines({ labels, results, buckets, seconds }: Tally): string[] {
-  const count = results.Success + results.Unknown
-  const bucket = (bound: number, value: number) => sampleLine(`${duration}_bucket`, [...labels, labelPair('le', numberText(bound))], value)
+function familiesOf(tallies: readonly Tally[]): MetricFamily[] {
+  const help = '[ALPHA] How long a probe took, in seconds.'
+  const durations = tallies.map(({ labels, counts, seconds }) => ({ labels, counts, sum: seconds }))
   return [
-    ...bounds.map((bound, index) => bucket(bound, buckets[index] ?? 0)),
-    bucket(Number.POSITIVE_INFINITY, count),
-    sampleLine(`${duration}_sum`, labels, seconds),
-    sampleLine(`${duration}_count`, labels, count),
+    { name: 'prober_probe_duration_seconds', type: 'histogram', help, bounds, samples: durations },
+    { name: 'prober_probe_total', type: 'counter', help: '[BETA] How many probes of a container there were, by result.', samples: tallies.flatMap(totals) },
   ]
 }
 
-function totalLines({ labels, uid, results }: Tally): string[] {
+function totals({ labels, uid, results }: Tally) {
   return (['Success', 'Failure', 'Unknown'] as const)
     .filter((outcome) => results[outcome] > 0)
-    .map((outcome) => sampleLine(total, [...labels, labelPair('pod_uid', uid), labelPair('result', resultLabel[outcome])], results[outcome]))
+    .map((outcome) => ({ labels: `${labels},${labelsText({ pod_uid: uid, result: resultLabel[outcome] })}`, value: results[outcome] }))
 }

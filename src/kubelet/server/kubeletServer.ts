@@ -25,7 +25,7 @@ import { attributesOf, type KubeletAuth } from './auth.ts'
 import { HttpError } from './httpError.ts'
 import { createIdentifier } from './identify.ts'
 import { createRequestMetrics, createStreamMetrics, type RequestMetrics } from './requestMetrics.ts'
-import { contentTypes, createRoutes, debuggingDisabled, type Page, type Routes } from './routes.ts'
+import { contentTypes, createRoutes, debuggingDisabled, type Page, type Routes, type RoutesDeps } from './routes.ts'
 
 export interface KubeletServerDeps {
   readonly view: KubeletView
@@ -33,8 +33,8 @@ export interface KubeletServerDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: Metrics | undefined
-  /** The text of /metrics. */
-  readonly metricsText?: (() => string | Promise<string>) | undefined
+  /** /metrics of the process. */
+  readonly metricFamilies?: RoutesDeps['metricFamilies']
   /** What /configz shows; absent: what the kubelet works with, and defaults. */
   readonly configuration?: ConfigurationDocument | undefined
   /** More pages by path: /statusz, /flagz, /debug/pprof. Undefined: there is no such page. */

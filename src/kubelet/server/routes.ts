@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '#base/clock'
 import { HealthSlis } from '#base/healthSlis'
+import type { MetricFamily } from '#base/metricFamily'
 import type { ConfigurationDocument } from '../configuration/document.ts'
 import { findSpecContainer } from '../core/containers.ts'
 import type { KubeletView } from '../core/kubeletView.ts'
@@ -21,7 +22,6 @@ export const contentTypes = {
   text: 'text/plain; charset=utf-8',
   json: 'application/json',
   html: 'text/html; charset=utf-8',
-  metrics: 'text/plain; version=0.0.4; charset=utf-8',
   stream: 'text/plain',
 } as const
 
@@ -37,7 +37,8 @@ export interface RoutesDeps {
   readonly readOnly?: boolean | undefined
   readonly view: KubeletView
   readonly clock: Clock
-  readonly metricsText?: (() => string | Promise<string>) | undefined
+  /** /metrics of the process. */
+  readonly metricFamilies?: (() => Promise<readonly MetricFamily[]> | readonly MetricFamily[]) | undefined
   readonly configuration?: ConfigurationDocument | undefined
   readonly pages?: ((request: IncomingMessage) => Promise<Page | undefined>) | undefined
 }
@@ -56,7 +57,6 @@ type Route = (request: RouteRequest & { readonly path: readonly string[] }) => P
 
 const text = (body: string): Page => ({ type: 'text', body })
 const json = (value: unknown): Page => ({ type: 'json', body: JSON.stringify(value) })
-const metrics = (body: string): Page => ({ type: 'metrics', body })
 
 export function debuggingDisabled(): HttpError {
   return new HttpError(405, 'Debug endpoints are disabled.\n')
@@ -102,11 +102,11 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ['runningpods', async () => json(await runningPods(view))],
     ['configz', () => configz(deps)],
     ['stats/summary', async ({ query }) => json(await stats.summary(query.get('only_cpu_and_memory') === 'true'))],
-    ['metrics', async () => metrics(((await deps.metricsText?.()) ?? '') + (await stats.volumeMetrics()) + (await stats.logMetrics()))],
-    ['metrics/slis', () => metrics(slis.text())],
-    ['metrics/probes', () => metrics(view.probeMetrics())],
-    ['metrics/resource', async () => metrics(await stats.resourceMetrics())],
-    ['metrics/cadvisor', async () => metrics(await stats.cadvisorMetrics())],
+    ['metrics', scraped(async () => [...((await deps.metricFamilies?.()) ?? []), ...(await stats.volumeMetrics()), ...(await stats.logMetrics())])],
+    ['metrics/slis', scraped(() => slis.families())],
+    ['metrics/probes', scraped(() => view.probeMetrics())],
+    ['metrics/resource', scraped(stats.resourceMetrics)],
+    ['metrics/cadvisor', scraped(stats.cadvisorMetrics)],
     ['containerLogs/*', async ({ path, query, signal }) => ({ type: 'stream', body: await containerLog(view, clock.now(), path, query, signal) })],
     ['checkpoint/*', checkpoint(deps)],
     ['run/*', async ({ path, query, method }) => runPage(view, method, path, query)],
@@ -118,6 +118,15 @@ function plainRoutes(deps: RoutesDeps): ReadonlyMap<string, Route> {
     ['views/*', ({ path, query }) => viewPage(view, path, query)],
     ['debug/*', ({ request }) => debugPage(deps, request)],
   ])
+}
+
+/** Metrics in the format that the client accepts. The formats are loaded with the first scrape. */
+function scraped(families: () => Promise<readonly MetricFamily[]> | readonly MetricFamily[]): Route {
+  return async ({ request }) => {
+    const { exposition } = await import('#base/exposition')
+    const { contentType, body } = exposition(await families(), request.headers.accept)
+    return { type: contentType, body }
+  }
 }
 
 /** A view as the API server shows it in node.skiff.dev. Their code is loaded with the first request. */

@@ -85,6 +85,8 @@ export function createVolumeManager(
   const waits = createWaits(context)
   const upkeep = createUpkeep(context, operations, waits)
   const mounted = new Map<string, Map<string, MountedVolume>>()
+  /** By uid of the pod, then by volume: the plugins of the volumes that pods need, mounted or not. */
+  const needed = new Map<string, Map<string, { readonly plugin: string }>>()
   const pluginFor = (spec: VolumeSpec) => plugins.find((candidate) => candidate.supports(spec))
   const pluginNamed = (name: string) => plugins.find((candidate) => candidate.name === name)
 
@@ -108,6 +110,7 @@ export function createVolumeManager(
       spec = await resolveVolume(context.client, pod, volume, use)
       plugin = pluginFor(spec)
       if (!plugin) throw new Error(`failed to get Plugin from volumeSpec for volume "${spec.name}" err=no volume plugin matched`)
+      needed.get(uid)?.set(volume.name, { plugin: plugin.name })
     } catch (error) {
       waits.unprocessed(pod, volume.name, messageOf(error))
       return known !== undefined
@@ -138,8 +141,9 @@ export function createVolumeManager(
     volumes.tokens.forget(uid)
     waits.forget(uid)
     mounted.delete(uid)
+    needed.delete(uid)
     inUse.release(uid)
-    metrics.mounted(mounted.values())
+    metrics.volumes(mounted.values(), needed.values())
   }
 
   return {
@@ -150,9 +154,11 @@ export function createVolumeManager(
       if (wanted.length === 0) return new Map()
       const ready = mounted.get(uid) ?? new Map<string, MountedVolume>()
       mounted.set(uid, ready)
-      const before = ready.size
+      const own = needed.get(uid) ?? new Map<string, { readonly plugin: string }>()
+      needed.set(uid, own)
+      const before = ready.size + own.size
       const done = await Promise.all(wanted.map((volume) => bring({ pod, volume, use, ready })))
-      if (ready.size !== before) metrics.mounted(mounted.values())
+      if (ready.size + own.size !== before) metrics.volumes(mounted.values(), needed.values())
       const missing = wanted.filter((_, index) => !done[index]).map(({ name }) => name)
       if (missing.length > 0) throw waits.notReady(pod, missing)
       return ready

@@ -5,10 +5,13 @@ import type { MountedVolume } from './volumePlugin.ts'
 export interface VolumeMetrics {
   /** Runs the operation and records how long it took and how it ended. */
   timed<T>(plugin: string, operation: string, work: () => Promise<T>): Promise<T>
-  /** Sets the gauges from the mounted volumes of all pods. */
-  mounted(pods: Iterable<ReadonlyMap<string, MountedVolume>>): void
+  /** Sets the gauges from the volumes of all pods: those that are mounted, and those that pods need. */
+  volumes(mounted: Iterable<PodVolumes>, needed: Iterable<PodVolumes>): void
   orphans(cleaned: number, errors: number): void
 }
+
+/** By the volume's name in the pod. */
+export type PodVolumes = ReadonlyMap<string, Pick<MountedVolume, 'plugin'>>
 
 export function createVolumeMetrics({ metrics, clock }: Pick<KubeletContext, 'metrics' | 'clock'>): VolumeMetrics {
   const duration = metrics.histogram({
@@ -26,7 +29,13 @@ export function createVolumeMetrics({ metrics, clock }: Pick<KubeletContext, 'me
     name: 'kubelet_orphan_pod_cleaned_volumes_errors',
     help: 'Orphaned pods whose volumes the last cleanup failed to remove.',
   })
-  let counted = new Set<string>()
+  const shown = { actual_state_of_world: new Set<string>(), desired_state_of_world: new Set<string>() }
+  const show = (state: keyof typeof shown, pods: Iterable<PodVolumes>) => {
+    const counts = new Map<string, number>()
+    for (const volumes of pods) for (const { plugin } of volumes.values()) counts.set(plugin, (counts.get(plugin) ?? 0) + 1)
+    for (const plugin of new Set([...shown[state], ...counts.keys()])) total.set(counts.get(plugin) ?? 0, { plugin_name: plugin, state })
+    shown[state] = new Set(counts.keys())
+  }
   return {
     timed: async (plugin, operation, work) => {
       const startedMs = clock.monotonicMs()
@@ -41,13 +50,9 @@ export function createVolumeMetrics({ metrics, clock }: Pick<KubeletContext, 'me
         throw error
       }
     },
-    mounted: (pods) => {
-      const counts = new Map<string, number>()
-      for (const volumes of pods) for (const { plugin } of volumes.values()) counts.set(plugin, (counts.get(plugin) ?? 0) + 1)
-      for (const plugin of new Set([...counted, ...counts.keys()])) {
-        total.set(counts.get(plugin) ?? 0, { plugin_name: plugin, state: 'actual_state_of_world' })
-      }
-      counted = new Set(counts.keys())
+    volumes: (mounted, needed) => {
+      show('actual_state_of_world', mounted)
+      show('desired_state_of_world', needed)
     },
     orphans: (count, errors) => {
       cleaned.set(count)

@@ -46,8 +46,9 @@ async function serveBundle(bundle: OpenBundle, real: Clock, local: Pick<LocalPro
   const clock: Clock = { ...real, now: () => index.takenMs }
   const [database, certificate, times, trace] = await Promise.all([bundle.read(storePart), local.certificate(), timesOf(bundle), traceOf(bundle, clock)])
   const store = await storeOfBundle(database, index, clock)
-  const metricsText = bundle.has(metricsPart) ? async () => (await bundle.read(metricsPart)).toString() : undefined
-  return startStillServer({ store, clock, certificate, times, trace, metricsText, what: 'a bundle', subresources: logsOf(bundle) })
+  const scraped = async () => ({ contentType: 'text/plain; version=0.0.4; charset=utf-8', body: await bundle.read(metricsPart) })
+  const scrape = bundle.has(metricsPart) ? scraped : undefined
+  return startStillServer({ store, clock, certificate, times, trace, scrape, what: 'a bundle', subresources: logsOf(bundle) })
 }
 
 async function timesOf(bundle: OpenBundle): Promise<readonly RevisionMark[]> {

@@ -23,7 +23,7 @@ import type { StillServer } from '#cli/bundles'
 import type { LocalPrograms } from '#cli/command'
 import type { LocalStore } from '#store/store'
 
-export interface StillServerOptions extends Pick<ApiServerDeps, 'trace' | 'metricsText' | 'subresources'> {
+export interface StillServerOptions extends Pick<ApiServerDeps, 'trace' | 'scrape' | 'subresources'> {
   readonly store: LocalStore
   /** With the time of the state. */
   readonly clock: Clock

@@ -5,9 +5,10 @@
 import type { Pod } from '#api/gen/types/core.v1'
 import { podLimits, podRequests, type ResourceAmounts } from '#api/helpers/podResources'
 import type { Frozen } from '#api/machinery/meta'
-import { textAnswer } from '#apiserver/core/answer'
+import { expositionAnswer } from '#apiserver/core/answer'
 import type { Page } from '#apiserver/core/page'
-import { familyText, labelPair, sampleLine } from '#base/prometheusText'
+import { exposition } from '#base/exposition'
+import { labelsText, type MetricFamily, type ValueSample } from '#base/metricFamily'
 
 export interface PodResources {
   readonly page: Page
@@ -21,7 +22,10 @@ const path = '/metrics/resources'
 export function createPodResources(): PodResources {
   let shown: (() => Iterable<Frozen<Pod>>) | undefined
   return {
-    page: { prefix: path, handle: (request) => (request.path === path ? textAnswer(200, podResourcesText(shown?.() ?? [])) : undefined) },
+    page: {
+      prefix: path,
+      handle: (request) => (request.path === path ? expositionAnswer(exposition(podResourceFamilies(shown?.() ?? []), request.headers.accept)) : undefined),
+    },
     show(pods) {
       shown = pods
       return () => {
@@ -31,30 +35,30 @@ export function createPodResources(): PodResources {
   }
 }
 
-/** Both families in Prometheus' text form; pods that have ended are left out. */
-export function podResourcesText(pods: Iterable<Frozen<Pod>>): string {
+/** Both families; pods that have ended are left out. */
+export function podResourceFamilies(pods: Iterable<Frozen<Pod>>): MetricFamily[] {
   const counted = [...pods].filter(({ spec, status }) => !spec.nodeName || !['Succeeded', 'Failed'].includes(status?.phase ?? ''))
-  const family = (name: string, help: string, amounts: (pod: Frozen<Pod>) => ResourceAmounts) =>
-    familyText(
-      { name, type: 'gauge', help: `[STABLE] ${help}` },
-      counted.flatMap((pod) => linesOf(name, pod, amounts(pod))),
-    )
-  return (
-    family('kube_pod_resource_limit', 'What the pods on the cluster may use, as scheduler and kubelet count it.', podLimits) +
-    family('kube_pod_resource_request', 'What the pods on the cluster ask for, as scheduler and kubelet count it.', podRequests)
-  )
+  const family = (name: string, help: string, amounts: (pod: Frozen<Pod>) => ResourceAmounts): MetricFamily => ({
+    name,
+    type: 'gauge',
+    help: `[STABLE] ${help}`,
+    samples: counted.flatMap((pod) => samplesOf(pod, amounts(pod))),
+  })
+  return [
+    family('kube_pod_resource_limit', 'What the pods on the cluster may use, as scheduler and kubelet count it.', podLimits),
+    family('kube_pod_resource_request', 'What the pods on the cluster ask for, as scheduler and kubelet count it.', podRequests),
+  ]
 }
 
-function linesOf(metric: string, { metadata, spec }: Frozen<Pod>, amounts: ResourceAmounts): string[] {
+function samplesOf({ metadata, spec }: Frozen<Pod>, amounts: ResourceAmounts): ValueSample[] {
   const { namespace = '', name = '' } = metadata
   const labels = { namespace, pod: name, node: spec.nodeName ?? '', scheduler: spec.schedulerName ?? '', priority: String(spec.priority ?? '') }
   return Object.entries(amounts)
     .filter(([, amount]) => amount !== 0)
-    .map(([resource, amount]) => {
-      const all = { ...labels, resource, unit: unitOf(resource) }
-      const pairs = Object.entries(all).map(([label, value]) => labelPair(label, value))
-      return sampleLine(metric, pairs, resource === 'cpu' ? amount / 1000 : amount)
-    })
+    .map(([resource, amount]) => ({
+      labels: labelsText({ ...labels, resource, unit: unitOf(resource) }),
+      value: resource === 'cpu' ? amount / 1000 : amount,
+    }))
 }
 
 function unitOf(resource: string): string {

@@ -4,7 +4,7 @@
  */
 import type { Authenticator } from '#apiserver/authn/authenticator'
 import type { Authorizer } from '#apiserver/authz/authorizer'
-import { type Answer, textAnswer } from '#apiserver/core/answer'
+import { type Answer, expositionAnswer, textAnswer } from '#apiserver/core/answer'
 import { type HealthCheck, healthAnswer, slisAnswer } from '#apiserver/core/health'
 import { answerByPage, type Page } from '#apiserver/core/page'
 import type { ServerRequest } from '#apiserver/core/request'
@@ -20,7 +20,7 @@ import { panicRecoveryStage } from '#apiserver/pipeline/panicRecovery'
 import { warningRecorderStage } from '#apiserver/pipeline/warningRecorder'
 import { type Listener, type ListenOptions, listen } from '#apiserver/server/listener'
 import { HealthSlis } from '#base/healthSlis'
-import { metricsText } from '../componentMetrics.ts'
+import { scrapeComponent } from '../componentMetrics.ts'
 import type { ProcessTools } from '../layouts/processTools.ts'
 import { profiling } from './profiling.ts'
 
@@ -80,8 +80,8 @@ function endpoints(parts: SecurePortParts): Handler {
     return root && healthAnswer(root, ofRoot[root], slis, request)
   }
   const page = (request: ServerRequest): Answer | Promise<Answer | undefined> | undefined => {
-    if (request.path === '/metrics') return metricsAnswer(tools)
-    if (request.path === '/metrics/slis') return slisAnswer(slis)
+    if (request.path === '/metrics') return metricsAnswer(tools, request)
+    if (request.path === '/metrics/slis') return slisAnswer(slis, request)
     if (request.path === '/configz') return { type: 'value', status: 200, value: configz }
     return health(request) ?? answerByPage(pages, request)
   }
@@ -91,8 +91,8 @@ function endpoints(parts: SecurePortParts): Handler {
   }
 }
 
-async function metricsAnswer({ metrics }: ProcessTools): Promise<Answer> {
-  return textAnswer(200, await metricsText(metrics), { 'content-type': metrics.contentType })
+async function metricsAnswer({ metrics }: ProcessTools, { headers }: ServerRequest): Promise<Answer> {
+  return expositionAnswer(await scrapeComponent(metrics, headers.accept))
 }
 
 const ping: HealthCheck = { name: 'ping', check: () => undefined }

@@ -13,7 +13,7 @@ import type { Store } from '#store/store'
 import { configFromOptions, depsFromOptions, registryConfigOf, trustFromOptions } from '../apiserver/fromOptions.ts'
 import { isLocal } from '../apiserver/openStore.ts'
 import type { ServerOptions } from '../apiserver/options/index.ts'
-import { metricsText } from '../componentMetrics.ts'
+import { scrapeComponent } from '../componentMetrics.ts'
 import { live } from '../pki/livePki.ts'
 import type { Pki } from '../pki/pki.ts'
 import { describeLazily } from './descriptions.ts'
@@ -78,7 +78,7 @@ export function assembleApiServer(options: ServerOptions, parts: ApiServerParts,
       postStartHooks: [...(deps.postStartHooks ?? []), ...postStartHooks],
       describe: describeLazily(),
       trace: tools.trace,
-      metricsText: () => metricsText(metrics),
+      scrape: (accept) => scrapeComponent(metrics, accept),
       pages: [...(deps.pages ?? []), ...pages, ...(isLocal(parts.store) ? [changesPage({ store: parts.store, registry, authorizers: deps.authorizers })] : [])],
     },
     {

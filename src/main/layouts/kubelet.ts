@@ -33,7 +33,7 @@ import { networkProbes } from '../component/kubelet/networkProbe.ts'
 import { defaultAddress } from '../component/kubelet/nodeAddresses.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
 import { applyProcessLimits, checkSwap } from '../component/kubelet/processLimits.ts'
-import { metricsText } from '../componentMetrics.ts'
+import { componentFamilies } from '../componentMetrics.ts'
 import { suitesOfVersion13, tlsRulesOf } from '../tlsNames.ts'
 import type { TracingSettings } from '../tracing/tracingConfiguration.ts'
 import { ownProgram, type ProcessTools, processTools, runTogether, withTracing } from './processTools.ts'
@@ -135,7 +135,7 @@ async function nodeComponents(parts: Parts, signal: AbortSignal): Promise<Compon
   const components: Component[] = [kubelet, ...health, ...firewall]
   if (document.enableServer !== true) return components
   const serving = await servingFor(parts, nodeIPs, (tls) => server.setTls(tls), signal)
-  const told = { view: kubelet.view, clock: tools.clock, log, metrics: tools.metrics, metricsText: () => metricsText(tools.metrics) }
+  const told = { view: kubelet.view, clock: tools.clock, log, metrics: tools.metrics, metricFamilies: () => componentFamilies(tools.metrics) }
   const address = document.address as string
   const readOnlyPort = (document.readOnlyPort as number | undefined) ?? 0
   const server = createKubeletServer(

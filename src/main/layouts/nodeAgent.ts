@@ -39,7 +39,7 @@ import { TraceClock } from '#trace/traceClock'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { networkProbes } from '../component/kubelet/networkProbe.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
-import { metricsText } from '../componentMetrics.ts'
+import { componentFamilies } from '../componentMetrics.ts'
 import { live } from '../pki/livePki.ts'
 import { createRealClock } from '../realClock.ts'
 import { nodePaths, pauseImage } from '../vnode/files.ts'
@@ -155,7 +155,7 @@ async function kubelet(
       clock: tools.clock,
       log,
       metrics: tools.metrics,
-      metricsText: () => metricsText(tools.metrics),
+      metricFamilies: () => componentFamilies(tools.metrics),
       pages: kubeletPages({ clock: tools.clock, flags: {} }),
     },
     { port: kubelet.view.config.port, ...servingTls(config) },

@@ -93,7 +93,7 @@ before(async () => {
       authenticators: [bearer],
       authorizers: [limited],
       pages: [changesPage({ store, registry, authorizers: [limited] })],
-      metricsText: () => `leaked{code="${code}"} 1\n`,
+      scrape: async () => ({ contentType: 'text/plain', body: `leaked{code="${code}"} 1\n` }),
       subresources: {
         '/pods/log': {
           get: ({ request: { query } }) => textAnswer(200, `2026-01-31T14:03:00.1Z ${query.get('container')} starts\n2026-01-31T14:03:01.2Z code is ${code}\n`),

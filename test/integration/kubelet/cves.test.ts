@@ -26,10 +26,10 @@ async function withReadOnlyPort(use: (port: number, checkpoints: string[]) => Pr
   const checkpoints: string[] = []
   const runtime = { name: 'test', listContainers: async () => [], checkpointContainer: async (_id: string, place: string) => void checkpoints.push(place) }
   const config = kubeletConfig({ nodeName: 'n1' })
-  const parts = { config, runtime, pods: () => [], pod: () => undefined, podStatus: () => undefined, context: () => undefined, probeMetrics: () => '' }
+  const parts = { config, runtime, pods: () => [], pod: () => undefined, podStatus: () => undefined, context: () => undefined, probeMetrics: () => [] }
   const view = { ...parts, latestLoopEntryMs: () => undefined } as unknown as KubeletView
   const metrics = createPrometheusMetrics()
-  const deps = { view, clock: new VirtualClock(0), log: noLog, metrics, metricsText: () => metrics.render() }
+  const deps = { view, clock: new VirtualClock(0), log: noLog, metrics, metricFamilies: () => metrics.families() }
   const server = createReadOnlyServer(deps, { address: '127.0.0.1', port: 0 })
   const stop = new AbortController()
   const running = server.run(stop.signal)

@@ -74,7 +74,7 @@ async function withServer(
     pod: () => undefined,
     podStatus: () => undefined,
     context: () => undefined,
-    probeMetrics: () => '',
+    probeMetrics: () => [],
     latestLoopEntryMs: () => state.loopMs,
   } as unknown as KubeletView
   const metrics = createPrometheusMetrics()
@@ -85,7 +85,7 @@ async function withServer(
       clock,
       log: noLog,
       metrics,
-      metricsText: () => metrics.render(),
+      metricFamilies: () => metrics.families(),
     },
     { address: '127.0.0.1', port: 0, cert: serving.cert, key: serving.key, clientCa: ca.cert },
   )
@@ -288,9 +288,9 @@ test('KUB-17 streams over WebSocket are counted, others are not', () => {
 
 test('KUB-24 the read-only port serves health, pods and metrics without credentials, and nothing else', async () => {
   const config = kubeletConfig({ nodeName: 'n1' })
-  const view = { config, pods: () => [], podStatus: () => undefined, context: () => undefined, probeMetrics: () => '', latestLoopEntryMs: () => undefined }
+  const view = { config, pods: () => [], podStatus: () => undefined, context: () => undefined, probeMetrics: () => [], latestLoopEntryMs: () => undefined }
   const metrics = createPrometheusMetrics()
-  const deps = { view: view as unknown as KubeletView, clock: new VirtualClock(0), log: noLog, metrics, metricsText: () => metrics.render() }
+  const deps = { view: view as unknown as KubeletView, clock: new VirtualClock(0), log: noLog, metrics, metricFamilies: () => metrics.families() }
   const server = createReadOnlyServer(deps, { address: '127.0.0.1', port: 0 })
   const stop = new AbortController()
   const running = server.run(stop.signal)

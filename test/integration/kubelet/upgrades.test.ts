@@ -32,9 +32,9 @@ async function withServer(may: (subresource: string) => boolean, run: (served: S
       return may(subresource)
     },
   }
-  const view = { config: kubeletConfig({ nodeName: 'n1' }), pods: () => [], pod: () => undefined, probeMetrics: () => '' } as unknown as KubeletView
+  const view = { config: kubeletConfig({ nodeName: 'n1' }), pods: () => [], pod: () => undefined, probeMetrics: () => [] } as unknown as KubeletView
   const server = createKubeletServer(
-    { view, auth, clock: realClock, log: noLog, metricsText: () => 'the metrics' },
+    { view, auth, clock: realClock, log: noLog, metricFamilies: () => [] },
     { address: '127.0.0.1', port: 0, ...serving, clientCa: ca.cert },
   )
   const stop = new AbortController()

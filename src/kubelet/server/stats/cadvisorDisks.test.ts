@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { prometheusText } from '#base/prometheusText'
 import { diskFamilies, type GroupRow } from './cadvisorDisks.ts'
-import { exposition } from './exposition.ts'
+import { metricFamilies } from './labelledFamilies.ts'
 
 const disk = { device: '/dev/vda', capacityBytes: 100, usedBytes: 40, inodes: 10, inodesFree: 7 }
 const activity = { reads: 11, readsMerged: 12, sectorsRead: 13, readMs: 1400, writes: 15, writesMerged: 16, sectorsWritten: 17, writeMs: 1800 }
@@ -12,7 +13,7 @@ const row = (id: string, isNode: boolean): GroupRow => ({ labels: { id, pod: '' 
 test('KUB-17 OBS-10 /metrics/cadvisor reports reads and writes of cgroups by device, and the usage and operations of the node’s disks', () => {
   const deviceName = (major: number) => (major === 254 ? '/dev/vda' : '')
   const families = diskFamilies([row('/', true), row('/kubepods/pod1', false)], { usages: [usage], deviceName })
-  const lines = exposition(families)
+  const lines = prometheusText(metricFamilies(families))
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))
   const ofPod = lines.filter((line) => line.includes('pod1'))

@@ -3,7 +3,7 @@
  * and what their devices do. Upstream: google/cadvisor metrics/prometheus.go, DiskIOMetrics and DiskUsageMetrics (as of v1.36).
  */
 import type { DeviceIo, DiskUsage } from '#host/blockIo'
-import { type Labels, type MetricFamily, type Sample, sorted } from './exposition.ts'
+import { type LabelledFamily, type LabelledSample, type Labels, sorted } from './labelledFamilies.ts'
 import type { GroupUsage } from './usage.ts'
 
 export interface NodeDisks {
@@ -21,7 +21,7 @@ export interface GroupRow {
 
 interface Definition {
   readonly name: string
-  readonly type: MetricFamily['type']
+  readonly type: LabelledFamily['type']
   readonly help: string
   /** Value of a cgroup; absent: the kernel counts it for whole devices only. */
   readonly ofGroup?: (io: DeviceIo) => number
@@ -30,7 +30,7 @@ interface Definition {
 }
 
 const seconds = (ms: number) => ms / 1000
-const definition = (name: string, type: MetricFamily['type'], help: string, read: Pick<Definition, 'ofGroup' | 'ofDisk'>): Definition => ({
+const definition = (name: string, type: LabelledFamily['type'], help: string, read: Pick<Definition, 'ofGroup' | 'ofDisk'>): Definition => ({
   name: `container_fs_${name}`,
   type,
   help,
@@ -65,7 +65,7 @@ const definitions: readonly Definition[] = [
   }),
 ]
 
-export function diskFamilies(rows: readonly GroupRow[], disks: NodeDisks): MetricFamily[] {
+export function diskFamilies(rows: readonly GroupRow[], disks: NodeDisks): LabelledFamily[] {
   // Labels are put in order once, and not for every metric again.
   const named = rows.map(({ labels, usage: { atMs, devices }, isNode }) => ({
     atMs,
@@ -76,9 +76,9 @@ export function diskFamilies(rows: readonly GroupRow[], disks: NodeDisks): Metri
     }),
     disks: isNode ? disks.usages.map((disk) => ({ disk, labels: sorted({ ...labels, device: disk.device }) })) : [],
   }))
-  const ofDefinition = ({ ofGroup, ofDisk, ...family }: Definition): MetricFamily => {
+  const ofDefinition = ({ ofGroup, ofDisk, ...family }: Definition): LabelledFamily => {
     const samples = named.flatMap(({ atMs, own, disks: whole }) => {
-      const byDevice = new Map<string, Sample>()
+      const byDevice = new Map<string, LabelledSample>()
       if (ofGroup) for (const { io, device, labels } of own) byDevice.set(device, { labels, value: ofGroup(io), atMs })
       // The device's own counters; the node's cgroup would add a second sample of the same name.
       if (ofDisk) for (const { disk, labels } of whole) byDevice.set(disk.device, { labels, value: ofDisk(disk), atMs })
@@ -88,7 +88,7 @@ export function diskFamilies(rows: readonly GroupRow[], disks: NodeDisks): Metri
   }
   const transferred = named.flatMap(({ atMs, own }) =>
     own.flatMap(({ io, ofOperation }) =>
-      Object.entries(io.bytes).map(([operation, value]): Sample => ({ labels: { ...ofOperation, operation }, value, atMs })),
+      Object.entries(io.bytes).map(([operation, value]): LabelledSample => ({ labels: { ...ofOperation, operation }, value, atMs })),
     ),
   )
   return [

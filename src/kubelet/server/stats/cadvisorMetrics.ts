@@ -2,11 +2,12 @@
  * /metrics/cadvisor (L3, pure): containers, pods, their sandboxes and the node under cAdvisor's names and labels. A pod's network is counted at its
  * sandbox, as with containerd upstream. Upstream: google/cadvisor metrics/prometheus.go, prometheus_machine.go (as of v1.36).
  */
+import type { MetricFamily } from '#base/metricFamily'
 import type { InterfaceUsage } from '#host/cgroupUsage'
 import type { MachineInfo } from '../../core/host.ts'
 import { placesOf } from '../../core/machineTopology.ts'
 import { diskFamilies, type NodeDisks } from './cadvisorDisks.ts'
-import { exposition, type Labels, type MetricFamily, type Sample, sorted } from './exposition.ts'
+import { type LabelledFamily, type LabelledSample, type Labels, metricFamilies, sorted } from './labelledFamilies.ts'
 import type { GroupUsage, NodeUsage } from './usage.ts'
 
 interface Row {
@@ -42,7 +43,7 @@ function rowsOf({ node, network, groups, pods }: NodeUsage, pauseImage: string):
   ]
 }
 
-type Definition = readonly [name: string, type: MetricFamily['type'], help: string, read: (row: Row) => number | undefined]
+type Definition = readonly [name: string, type: LabelledFamily['type'], help: string, read: (row: Row) => number | undefined]
 
 const seconds = (ns: number) => ns / 1e9
 const throttled =
@@ -131,16 +132,16 @@ export interface CadvisorFacts {
   readonly disks?: NodeDisks | undefined
 }
 
-export function cadvisorMetricsText(usage: NodeUsage, { machine, pauseImage, disks }: CadvisorFacts): string {
+export function cadvisorFamilies(usage: NodeUsage, { machine, pauseImage, disks }: CadvisorFacts): MetricFamily[] {
   const rows = rowsOf(usage, pauseImage)
-  const ofRows = definitions.map(([name, type, help, read]): MetricFamily => {
-    const samples = rows.flatMap((one): Sample[] => {
+  const ofRows = definitions.map(([name, type, help, read]): LabelledFamily => {
+    const samples = rows.flatMap((one): LabelledSample[] => {
       const value = read(one)
       return value === undefined ? [] : [{ labels: one.labels, value, atMs: one.usage.atMs }]
     })
     return { name, type, help, samples }
   })
-  const ofNetworks = networkDefinitions.map(([name, help, read]): MetricFamily => {
+  const ofNetworks = networkDefinitions.map(([name, help, read]): LabelledFamily => {
     const samples = rows.flatMap(({ labels, usage: { atMs }, network }) =>
       (network ?? []).map((one) => ({ labels: sorted({ ...labels, interface: one.name }), value: read(one), atMs })),
     )
@@ -148,15 +149,15 @@ export function cadvisorMetricsText(usage: NodeUsage, { machine, pauseImage, dis
   })
   const ofDisks = disks ? diskFamilies(rows, disks) : []
   const families = [...ofRows, ...ofNetworks, ...ofDisks, cpuUsage(rows), memoryFailures(rows), ...machineFamilies(machine)]
-  return exposition(families.sort((a, b) => (a.name < b.name ? -1 : 1)))
+  return metricFamilies(families.sort((a, b) => (a.name < b.name ? -1 : 1)))
 }
 
-function cpuUsage(rows: readonly Row[]): MetricFamily {
+function cpuUsage(rows: readonly Row[]): LabelledFamily {
   const samples = rows.map(({ labels, usage }) => ({ labels: sorted({ ...labels, cpu: 'total' }), value: seconds(usage.cpuNs), atMs: usage.atMs }))
   return { name: 'container_cpu_usage_seconds_total', type: 'counter', help: 'CPU time used, in seconds.', samples }
 }
 
-function memoryFailures(rows: readonly Row[]): MetricFamily {
+function memoryFailures(rows: readonly Row[]): LabelledFamily {
   const samples = rows.flatMap(({ labels, usage: { memory, atMs } }) => {
     const sample = (failure_type: string, scope: string, value: number) => ({ labels: sorted({ ...labels, failure_type, scope }), value, atMs })
     return [
@@ -169,8 +170,8 @@ function memoryFailures(rows: readonly Row[]): MetricFamily {
   return { name: 'container_memory_failures_total', type: 'counter', help: 'How often memory that was asked for was not there at once.', samples }
 }
 
-function machineFamilies(machine: MachineInfo | undefined): MetricFamily[] {
-  const scraped = (name: string, what: string): MetricFamily => ({
+function machineFamilies(machine: MachineInfo | undefined): LabelledFamily[] {
+  const scraped = (name: string, what: string): LabelledFamily => ({
     name,
     type: 'gauge',
     help: `1 when the figures of the ${what} could not be had, else 0.`,
@@ -179,7 +180,7 @@ function machineFamilies(machine: MachineInfo | undefined): MetricFamily[] {
   const always = [scraped('container_scrape_error', 'container'), scraped('machine_scrape_error', 'machine')]
   if (!machine) return always
   const labels = { boot_id: machine.bootID, machine_id: machine.machineID, system_uuid: machine.systemUUID }
-  const gauge = (name: string, help: string, value: number): MetricFamily => ({ name, type: 'gauge', help, samples: [{ labels, value }] })
+  const gauge = (name: string, help: string, value: number): LabelledFamily => ({ name, type: 'gauge', help, samples: [{ labels, value }] })
   const { topology } = machine
   const version = { cadvisorRevision: '', cadvisorVersion: '', dockerVersion: '', kernelVersion: machine.kernelVersion, osVersion: machine.osImage }
   return [

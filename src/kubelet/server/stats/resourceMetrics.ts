@@ -1,5 +1,6 @@
 /** /metrics/resource (L3, pure): the source of metrics.k8s.io. Upstream: kubelet/metrics/collectors/resource_metrics.go (v1.36). */
-import { exposition, type Labels, type MetricFamily } from './exposition.ts'
+import type { MetricFamily } from '#base/metricFamily'
+import { type LabelledFamily, type Labels, metricFamilies } from './labelledFamilies.ts'
 import type { GroupUsage, NodeUsage } from './usage.ts'
 
 interface Measured {
@@ -15,7 +16,7 @@ interface Level {
 
 const seconds = (ns: number) => ns / 1e9
 
-function cpu({ of, measured }: Level): MetricFamily {
+function cpu({ of, measured }: Level): LabelledFamily {
   return {
     name: `${of}_cpu_usage_seconds_total`,
     type: 'counter',
@@ -24,7 +25,7 @@ function cpu({ of, measured }: Level): MetricFamily {
   }
 }
 
-function memory({ of, measured }: Level): MetricFamily {
+function memory({ of, measured }: Level): LabelledFamily {
   return {
     name: `${of}_memory_working_set_bytes`,
     type: 'gauge',
@@ -33,7 +34,7 @@ function memory({ of, measured }: Level): MetricFamily {
   }
 }
 
-function swap({ of, measured }: Level): MetricFamily {
+function swap({ of, measured }: Level): LabelledFamily {
   return {
     name: `${of}_swap_usage_bytes`,
     type: 'gauge',
@@ -42,7 +43,7 @@ function swap({ of, measured }: Level): MetricFamily {
   }
 }
 
-function started({ measured }: Level): MetricFamily {
+function started({ measured }: Level): LabelledFamily {
   return {
     name: 'container_start_time_seconds',
     type: 'gauge',
@@ -51,7 +52,7 @@ function started({ measured }: Level): MetricFamily {
   }
 }
 
-export function resourceMetricsText({ node, pods }: NodeUsage): string {
+export function resourceFamilies({ node, pods }: NodeUsage): MetricFamily[] {
   const labelled = pods.map((usage) => ({ usage, labels: { namespace: usage.pod.metadata.namespace ?? '', pod: usage.pod.metadata.name ?? '' } }))
   const containers: Level = {
     of: 'container',
@@ -61,7 +62,7 @@ export function resourceMetricsText({ node, pods }: NodeUsage): string {
   }
   const ofPods: Level = { of: 'pod', measured: labelled.map(({ usage, labels }) => ({ labels, usage: usage.group })) }
   const ofNode: Level = { of: 'node', measured: [{ labels: {}, usage: node }] }
-  return exposition([
+  return metricFamilies([
     cpu(containers),
     memory(containers),
     started(containers),

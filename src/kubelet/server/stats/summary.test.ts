@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Pod } from '#api/gen/types/core.v1'
+import { prometheusText } from '#base/prometheusText'
 import type { KubeletView } from '../../core/kubeletView.ts'
 import { onMachine } from '../../volumes/testMachine.ts'
 import { createVolumeManager } from '../../volumes/volumeManager.ts'
 import { createDiskUsage } from './diskUsage.ts'
-import { resourceMetricsText } from './resourceMetrics.ts'
+import { resourceFamilies } from './resourceMetrics.ts'
 import { summaryOf, volumesOf } from './summary.ts'
 import type { GroupUsage, NodeUsage } from './usage.ts'
-import { volumeMetricsText } from './volumeMetrics.ts'
+import { volumeFamilies } from './volumeMetrics.ts'
 
 const noMemory = { usageBytes: 0, rssBytes: 0, cacheBytes: 0, swapBytes: 0, mappedFileBytes: 0, kernelBytes: 0, maxUsageBytes: 0, failures: 0 }
 const noFiles = { activeFileBytes: 0, inactiveFileBytes: 0, pageFaults: 0, majorPageFaults: 0, ownPageFaults: 0, ownMajorPageFaults: 0 }
@@ -65,7 +66,7 @@ test('KUB-17 the Summary has the machine’s processes, all pods together, press
 })
 
 test('OBS-10 /metrics/resource reports the swap limit of a container', () => {
-  assert.match(resourceMetricsText(usage), /^container_swap_limit_bytes\{container="main",namespace="n",pod="p"\} 7 0$/m)
+  assert.match(prometheusText(resourceFamilies(usage)), /^container_swap_limit_bytes\{container="main",namespace="n",pod="p"\} 7 0$/m)
 })
 
 test(
@@ -91,7 +92,8 @@ test(
       )
       const capacity = (await host.filesystem(root)).capacityBytes
       const labels = 'namespace="n",persistentvolumeclaim="claim"'
-      assert.ok(volumeMetricsText(measured.map(({ stats }) => stats)).includes(`kubelet_volume_stats_capacity_bytes{${labels}} ${capacity}\n`))
+      const text = prometheusText(volumeFamilies(measured.map(({ stats }) => stats)))
+      assert.ok(text.includes(`kubelet_volume_stats_capacity_bytes{${labels}} ${capacity}\n`))
       await manager.tearDownPod('u')
     }),
 )

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { volumeMetricsText } from './volumeMetrics.ts'
+import { prometheusText } from '#base/prometheusText'
+import { volumeFamilies } from './volumeMetrics.ts'
 
 test('KUB-17 OBS-10 /metrics reports each claimed volume once, under upstream’s metric names, and no other volumes', () => {
   const pvcRef = { name: 'data', namespace: 'shop' }
   const full = { name: 'v', pvcRef, capacityBytes: 100, availableBytes: 60, usedBytes: 40, inodes: 10, inodesFree: 7, inodesUsed: 3 }
-  const text = volumeMetricsText([
+  const families = volumeFamilies([
     full,
     { ...full, name: 'the same claim in another pod', usedBytes: 41 },
     { name: 'scratch', usedBytes: 5, inodesUsed: 1 },
     { name: 'w', pvcRef: { name: 'unmeasured', namespace: 'shop' }, usedBytes: 1, inodesUsed: 2 },
   ])
-  const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  const samples = prometheusText(families)
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
   const data = '{namespace="shop",persistentvolumeclaim="data"}'
   const unmeasured = '{namespace="shop",persistentvolumeclaim="unmeasured"}'
   assert.deepEqual(samples, [
@@ -24,5 +27,5 @@ test('KUB-17 OBS-10 /metrics reports each claimed volume once, under upstream’
     `kubelet_volume_stats_used_bytes${data} 40`,
     `kubelet_volume_stats_used_bytes${unmeasured} 1`,
   ])
-  assert.equal(volumeMetricsText([]), '')
+  assert.equal(prometheusText(volumeFamilies([])), '')
 })

@@ -1,6 +1,7 @@
 /** What claims' volumes hold, for /metrics (L3, pure). Upstream: kubelet/metrics/collectors/volume_stats.go (v1.36). */
+import type { MetricFamily } from '#base/metricFamily'
 import type { VolumeUsage } from '../../core/volumeStats.ts'
-import { exposition, type MetricFamily } from './exposition.ts'
+import { type LabelledFamily, metricFamilies } from './labelledFamilies.ts'
 
 /** A volume as the Summary reports it. */
 export interface VolumeStats extends VolumeUsage {
@@ -19,13 +20,13 @@ const definitions: readonly (readonly [name: string, help: string, read: (stats:
 ]
 
 /** A claim that several pods use is reported once. */
-export function volumeMetricsText(volumes: readonly VolumeStats[]): string {
+export function volumeFamilies(volumes: readonly VolumeStats[]): MetricFamily[] {
   const claims = new Map<string, VolumeStats>()
   for (const stats of volumes) {
     const claim = stats.pvcRef && `${stats.pvcRef.namespace}/${stats.pvcRef.name}`
     if (claim !== undefined && !claims.has(claim)) claims.set(claim, stats)
   }
-  const families = definitions.map(([name, help, read]): MetricFamily => {
+  const families = definitions.map(([name, help, read]): LabelledFamily => {
     const samples = [...claims.values()].flatMap((stats) => {
       const value = read(stats)
       const labels = { namespace: stats.pvcRef?.namespace ?? '', persistentvolumeclaim: stats.pvcRef?.name ?? '' }
@@ -33,5 +34,5 @@ export function volumeMetricsText(volumes: readonly VolumeStats[]): string {
     })
     return { name: `kubelet_volume_stats_${name}`, type: 'gauge', help: `[ALPHA] ${help}`, samples }
   })
-  return exposition(families)
+  return metricFamilies(families)
 }

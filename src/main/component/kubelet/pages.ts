@@ -20,19 +20,28 @@ export function kubeletPages(parts: KubeletPagesParts): (request: IncomingMessag
   return async (incoming) => {
     // Loaded with the first request: few nodes ever get one.
     pages ??= loadPages(parts, startedMs)
-    const url = new URL(incoming.url ?? '/', 'https://kubelet')
-    const request = { path: url.pathname, query: url.searchParams, headers: incoming.headers, warnings: [] } as unknown as ServerRequest
-    const answer = await (await pages)(request)
-    return answer && pageOf(answer)
+    const { answer, newCancellation } = await pages
+    const cancellation = newCancellation()
+    const cancel = () => cancellation.abort()
+    incoming.socket.once('close', cancel)
+    try {
+      const url = new URL(incoming.url ?? '/', 'https://kubelet')
+      const request = { path: url.pathname, query: url.searchParams, headers: incoming.headers, cancellation, warnings: [] } as unknown as ServerRequest
+      const given = await answer(request)
+      return given && (await pageOf(given))
+    } finally {
+      incoming.socket.off('close', cancel)
+    }
   }
 }
 
 async function loadPages({ clock, flags }: KubeletPagesParts, startedMs: number) {
-  const [{ answerByPage }, { profiling }, { zpages }, { versionInfo: version }] = await Promise.all([
+  const [{ answerByPage }, { profiling }, { zpages }, { versionInfo: version }, { Cancellation }] = await Promise.all([
     import('#apiserver/core/page'),
     import('../profiling.ts'),
     import('#apiserver/endpoints/zpages'),
     import('#apiserver/endpoints/nonResource'),
+    import('#apiserver/core/cancellation'),
   ])
   const statusPages = zpages({
     component: 'kubelet',
@@ -45,7 +54,7 @@ async function loadPages({ clock, flags }: KubeletPagesParts, startedMs: number)
     flags,
   })
   const pages = [...statusPages, profiling(clock)]
-  return (request: ServerRequest) => answerByPage(pages, request)
+  return { answer: (request: ServerRequest) => answerByPage(pages, request), newCancellation: () => new Cancellation() }
 }
 
 async function pageOf(answer: Answer): Promise<Page | undefined> {
