@@ -25,7 +25,7 @@ export function layersPicture() {
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title about">
 <title id="title">The layers of Skiff's source</title>
-<desc id="about">${escape(describe(rows))}</desc>
+<desc id="about">${xmlText(describe(rows))}</desc>
 <style>
 .ground{fill:#fff}.box{fill:#eef3f9;stroke:#6f86a3}.name{font:600 ${fontOfNames}px system-ui,sans-serif;fill:#1c2430}.imports{font:11px system-ui,sans-serif;fill:#4a5666}.line{stroke:#c3ccd8;stroke-dasharray:4 4}
 @media (prefers-color-scheme:dark){.ground{fill:#14171c}.box{fill:#222936;stroke:#6f86a3}.name{fill:#dfe4ec}.imports{fill:#a3adbb}.line{stroke:#444d5c}}
@@ -71,10 +71,10 @@ function box(folder, x, y) {
   const text = imports.join(', ')
   const shown = folder === 'main' ? 'puts all of them together' : text.length > lettersInLine ? `${imports.slice(0, 3).join(', ')}, …` : text
   const middle = x + boxWidth / 2
-  return `<g><rect class="box" x="${x}" y="${y}" width="${boxWidth}" height="${boxHeight}" rx="7"/><text class="name" x="${middle}" y="${y + 23}" text-anchor="middle">${folder}</text><text class="imports" x="${middle}" y="${y + 41}" text-anchor="middle">${escape(shown)}</text></g>`
+  return `<g><rect class="box" x="${x}" y="${y}" width="${boxWidth}" height="${boxHeight}" rx="7"/><text class="name" x="${middle}" y="${y + 23}" text-anchor="middle">${folder}</text><text class="imports" x="${middle}" y="${y + 41}" text-anchor="middle">${xmlText(shown)}</text></g>`
 }
 
-const escape = (text) => text.replace(/[&<>]/g, (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[sign])
+const xmlText = (text) => text.replace(/[&<>]/g, (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[sign])
 
 /** The same in words, for those who do not see the picture. */
 function describe(rows) {
