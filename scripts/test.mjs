@@ -50,6 +50,7 @@ const simulated = [
   'kubectl',
   'labs',
   'ownEtcd',
+  'pages',
   'simulated',
   'timeTravel',
   'transfer',
