@@ -39,7 +39,7 @@ function flagsOf(command) {
 }
 
 function sectionOf({ words, command, flags }, all) {
-  const names = command.registeredArguments.map(({ required, variadic, name }) => argumentText(required, variadic, name()))
+  const names = command.registeredArguments.map((argument) => argumentText(argument.required, argument.variadic, argument.name()))
   const usage = [words, ...(command.commands.length > 0 ? ['COMMAND'] : []), ...(flags.length > 0 ? ['[flags]'] : []), ...names].join(' ')
   const aliases = command.aliases()
   const lines = [`## ${words}`, `${sentence(asText(command.description()))}${aliases.length > 0 ? ` Also: \`${aliases.join('`, `')}\`.` : ''}`, `\`\`\`text\n${usage}\n\`\`\``]

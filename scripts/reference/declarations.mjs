@@ -41,7 +41,7 @@ function addPassedOn(found, file, text, files) {
   const [, , names, of] = listed.exec(text) ?? []
   if (names === undefined) return
   const those = exportsOf(at(of), files)
-  for (const part of names.split(', ')) {
+  for (const part of names.replace(/,$/, '').split(', ')) {
     const [name, alias = name] = part.replace(/^type /, '').split(' as ')
     const one = those.get(name)
     if (one === undefined) throw new Error(`${file}: ${of} does not export ${name}`)
