@@ -49,7 +49,11 @@ export function withoutVariables(text: string): string {
 
 export function isAsShown(shown: string, printed: string): boolean {
   const escaped = withoutVariables(shown).replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-  const pattern = escaped.replace(/^ ?…$/gm, '[\\s\\S]*?').replaceAll('…', '.*?')
+  if (escaped === '…') return true
+  const pattern = escaped
+    .replace(/^…\n/gm, '(?:.*\\n)*?')
+    .replace(/(^|\n)…$/, '(?:$1.*)*')
+    .replaceAll('…', '.*?')
   return new RegExp(`^${pattern}$`).test(withoutVariables(printed))
 }
 
@@ -85,7 +89,7 @@ export class ConsoleShell {
 }
 
 /** Commands that only read: what they show may still be on its way. */
-const reads = /^(kubectl (get|--context \S+ get|--kubeconfig \S+ get)|skiff (why|net|history|diff|explain|calls|ls|nodes ls|at)|curl)\b/
+const reads = /^(kubectl (get|--context \S+ get|--kubeconfig \S+ get)|skiff (why|net|history|diff|explain|calls|ls|nodes ls|at)|busybox wget)\b/
 const readAgainForMs = 15_000
 
 async function printedBy(shell: ConsoleShell, { text, printed }: Command): Promise<string> {
