@@ -7,7 +7,7 @@ import { asCell, asText, codeCell, generated, tableOf } from './markdownText.mjs
 const manyFlags = 10
 
 export function commandsPage() {
-  const program = new Command('skiff')
+  const program = new Command('skiff').enablePositionalOptions()
   // Commands use their context only when they run.
   registerCommands(program, {})
   const all = program.commands.flatMap((command) => withSubcommands(command, 'skiff'))
@@ -33,7 +33,8 @@ function flagsOf(command) {
     .visibleOptions(command)
     .filter(({ long }) => long !== '--help')
     .map(({ flags, description, defaultValue }) => {
-      const byDefault = defaultValue === undefined || typeof defaultValue === 'boolean' || description.includes('(default:') ? '' : ` (default: ${defaultValue})`
+      const byDefault =
+        defaultValue === undefined || typeof defaultValue === 'boolean' || description.includes('(default:') ? '' : ` (default: ${defaultValue})`
       return { flags, text: `${description}${byDefault}` }
     })
 }
@@ -42,7 +43,11 @@ function sectionOf({ words, command, flags }, all) {
   const names = command.registeredArguments.map((argument) => argumentText(argument.required, argument.variadic, argument.name()))
   const usage = [words, ...(command.commands.length > 0 ? ['COMMAND'] : []), ...(flags.length > 0 ? ['[flags]'] : []), ...names].join(' ')
   const aliases = command.aliases()
-  const lines = [`## ${words}`, `${sentence(asText(command.description()))}${aliases.length > 0 ? ` Also: \`${aliases.join('`, `')}\`.` : ''}`, `\`\`\`text\n${usage}\n\`\`\``]
+  const lines = [
+    `## ${words}`,
+    `${sentence(asText(command.description()))}${aliases.length > 0 ? ` Also: \`${aliases.join('`, `')}\`.` : ''}`,
+    `\`\`\`text\n${usage}\n\`\`\``,
+  ]
   return [...lines, ...flagLines(words, flags, all)].join('\n\n')
 }
 
@@ -59,10 +64,19 @@ function sentence(text) {
 /** A table, or the name of an earlier command that has the same flags, with those that are missing here. */
 function flagLines(words, flags, all) {
   if (flags.length === 0) return []
-  const earlier = all.slice(0, all.findIndex((other) => other.words === words))
+  const earlier = all.slice(
+    0,
+    all.findIndex((other) => other.words === words),
+  )
   const has = (other, one) => other.flags.some((flag) => flag.flags === one.flags && flag.text === one.text)
   const same = flags.length <= manyFlags ? undefined : earlier.find((other) => flags.every((one) => has(other, one)))
-  if (same === undefined) return [tableOf(['flag', ''], flags.map((one) => [codeCell(one.flags), asCell(one.text)]))]
+  if (same === undefined)
+    return [
+      tableOf(
+        ['flag', ''],
+        flags.map((one) => [codeCell(one.flags), asCell(one.text)]),
+      ),
+    ]
   const missing = same.flags.filter((one) => !has({ flags }, one)).map((one) => `\`${one.flags}\``)
   return [`The flags of [${same.words}](#${same.words.replaceAll(' ', '-')})${missing.length > 0 ? ` but ${missing.join(', ')}` : ''}.`]
 }

@@ -57,9 +57,13 @@ function pageOf(command, about, help) {
 /** `      --name type` and, in the next line, its text. */
 function groupOf(text) {
   const [heading = '', ...lines] = text.trimEnd().split('\n')
-  const rows = lines.join('\n').split(/^ {6}(?=--)/m).slice(1).map((row) => {
-    const [flag = '', ...about] = row.trimEnd().split('\n')
-    return [`\`${flag.trim()}\``, asCell(about.join(' ').trim())]
-  })
+  const rows = lines
+    .join('\n')
+    .split(/^ {6}(?=--)/m)
+    .slice(1)
+    .map((row) => {
+      const [flag = '', ...about] = row.trimEnd().split('\n')
+      return [`\`${flag.trim()}\``, asCell(about.join(' ').trim())]
+    })
   return `## ${heading.replace(/ flags:$/, '')}\n\n${tableOf(['flag', ''], rows)}`
 }

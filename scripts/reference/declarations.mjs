@@ -88,7 +88,7 @@ function commentText(comment) {
     .map((line) => line.replace(/^\s*\* ?/, '').trim())
     .join('\n')
     .replace(/\{@link ([^}]+)\}/g, '`$1`')
-    .replace(/\n@/g, '\n\n@')
+    .replace(/(^|\n)@(\w)/g, (_, before, letter) => `${before}${before}${letter.toUpperCase()}`)
     .replace(/(?<!\n)\n(?!\n)/g, ' ')
     .trim()
 }

@@ -18,7 +18,10 @@ const resource = /^export declare const (\w+): Resource<([\w.]+)>;$/
 /** @param types the folder of the declarations. Returns file → content */
 export function libraryPages(types) {
   return Object.fromEntries(
-    Object.entries(libraries).map(([name, { file, about }]) => [`reference/library-${name}.md`, pageOf(name, about, [...exportsOf(path.join(types, file)).values()])]),
+    Object.entries(libraries).map(([name, { file, about }]) => [
+      `reference/library-${name}.md`,
+      pageOf(name, about, [...exportsOf(path.join(types, file)).values()]),
+    ]),
   )
 }
 

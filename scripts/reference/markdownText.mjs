@@ -10,7 +10,9 @@ export function asText(text) {
 
 /** The same in a cell of a table. */
 export function asCell(text) {
-  return asText(text).replaceAll('|', '\\|').replace(/\s*\n\s*/g, ' ')
+  return asText(text)
+    .replaceAll('|', '\\|')
+    .replace(/\s*\n\s*/g, ' ')
 }
 
 export const codeCell = (text) => `\`${text.replaceAll('|', '\\|')}\``

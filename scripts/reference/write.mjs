@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /**
- * Writes the pages that are generated: the commands with their flags, the flags of each component, the exported names of each library, and the picture
- * of the layers. Run with tsx, after a build, which writes the declarations that the pages of the libraries are made of.
+ * Writes the pages that are generated: the commands with their flags, the flags of each component, the exported names of each library, and the picture of
+ * the layers. The pages of the libraries are made from dist/types, which a build writes.
  *
- *   node --import tsx scripts/reference/write.mjs DIR     (docs: the committed pages)
+ *   node --import ./scripts/typescript.mjs scripts/reference/write.mjs DIR     (docs: the committed pages)
  */
 import fs from 'node:fs'
 import path from 'node:path'

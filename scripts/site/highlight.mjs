@@ -12,7 +12,12 @@ const script = [
   ['comment', /\/\/[^\n]*|\/\*[\s\S]*?\*\//y],
   ['string', /`(?:[^`\\]|\\.)*`/y],
   ['string', string],
-  ['keyword', words('async await class const declare export extends finally for from function if implements import interface let new of readonly return throw try type using void while')],
+  [
+    'keyword',
+    words(
+      'async await class const declare export extends finally for from function if implements import interface let new of readonly return throw try type using void while',
+    ),
+  ],
   ['number', /\b\d[\d_.]*\b/y],
 ]
 const shell = [
@@ -67,7 +72,7 @@ function matchAt(code, at, known) {
   return []
 }
 
-/** Commands after a prompt, and below them what they print. A command goes on in the next line after a backslash. */
+/** Commands after a prompt, and below them what they print. A backslash at the end of a line continues the command in the next one. */
 function consoleLines(code) {
   let isCommand = false
   return code

@@ -37,7 +37,7 @@ ${page.html}</article>
 ${neighbours(page, navigation, to)}
 </main>
 ${contents(page.headings)}
-<nav id="pages" aria-label="Pages">
+<nav id="pages" class="pages" aria-label="Pages">
 ${navigation.map((section) => navigationSection(section, page, to)).join('\n')}
 </nav>
 </div>
@@ -66,6 +66,7 @@ function neighbours(page, navigation, to) {
   const at = all.findIndex(({ file }) => file === page.file)
   if (at < 0) return ''
   const [before, after] = [all[at - 1], all[at + 1]]
-  const link = (other, relation, text) => (other === undefined ? '<span></span>' : `<a rel="${relation}" href="${to(other.file)}">${text(escapeHtml(other.title))}</a>`)
+  const link = (other, relation, text) =>
+    other === undefined ? '<span></span>' : `<a rel="${relation}" href="${to(other.file)}">${text(escapeHtml(other.title))}</a>`
   return `<nav class="neighbours" aria-label="Previous and next page">${link(before, 'prev', (title) => `← ${title}`)}${link(after, 'next', (title) => `${title} →`)}</nav>`
 }

@@ -28,7 +28,10 @@ const sections = [
   },
   { title: 'See inside', pages: ['ui', 'why', 'explain', 'time-travel', 'bundle'].map((name) => `docs/${name}.md`) },
   { title: 'Reference', pages: ['docs/reference/commands.md'] },
-  { title: 'The project', pages: ['docs/how-it-works.md', 'docs/performance.md', 'docs/status.md', 'docs/cves.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'] },
+  {
+    title: 'The project',
+    pages: ['docs/how-it-works.md', 'docs/performance.md', 'docs/status.md', 'docs/cves.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'],
+  },
   { title: 'More', pages: [] },
 ]
 

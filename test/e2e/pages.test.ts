@@ -3,11 +3,11 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { pageEnvironment, removeClusters } from '../support/pageEnvironment.ts'
 import { runPage } from '../support/consolePage.ts'
+import { pageEnvironment, removeClusters, withoutNewestKubectl } from '../support/pageEnvironment.ts'
 import { obstacleToCluster } from './support/localCluster.ts'
 
-const skip = obstacleToCluster(false)
+const skip = withoutNewestKubectl || obstacleToCluster(false)
 const options = { skip, timeout: 240_000 }
 const docs = path.resolve(import.meta.dirname, '../../docs')
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-pages-'))

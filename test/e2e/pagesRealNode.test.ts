@@ -4,11 +4,11 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { runPage } from '../support/consolePage.ts'
-import { pageEnvironment, removeClusters } from '../support/pageEnvironment.ts'
+import { pageEnvironment, removeClusters, withoutNewestKubectl } from '../support/pageEnvironment.ts'
 import { obstacleToCluster } from './support/localCluster.ts'
 import { writeWebImage } from './support/webImage.ts'
 
-const skip = obstacleToCluster(true)
+const skip = withoutNewestKubectl || obstacleToCluster(true)
 const options = { skip, timeout: 240_000 }
 const docs = path.resolve(import.meta.dirname, '../../docs')
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-pages-'))

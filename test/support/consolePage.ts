@@ -16,7 +16,7 @@ interface Command {
 
 const consoleBlock = /^```console\n([\s\S]*?)^```/gm
 
-/** The commands of a block, each with the lines below it. A command that ends with a backslash goes on in the next line. */
+/** The commands of a block, each with the lines below it. A backslash at the end of a line continues the command in the next one. */
 export function commandsOf(block: string): Command[] {
   return block
     .split(/^\$ /m)

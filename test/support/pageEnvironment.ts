@@ -6,10 +6,13 @@ import { newestPair, preferPackagedProgram } from './packagedPrograms.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 
-preferPackagedProgram(newestPair, 'kubectl')
+const hasKubectl = preferPackagedProgram(newestPair, 'kubectl')
+
+/** Why the commands cannot run here; false when they can. kubectl's texts differ between its versions. */
+export const withoutNewestKubectl: string | false = hasKubectl ? false : 'needs kubectl of the npm package, which has one for Linux on x64'
 
 export function pageEnvironment(directory: string): NodeJS.ProcessEnv {
-  const programs = [path.join(root, 'bin'), path.dirname(process.execPath), process.env.PATH].join(path.delimiter)
+  const programs = [path.join(root, 'bin'), process.env.PATH].join(path.delimiter)
   return { ...process.env, PATH: programs, SKIFF_HOME: path.join(directory, 'home'), KUBECONFIG: path.join(directory, 'kubeconfig'), HOME: directory }
 }
 

@@ -52,7 +52,10 @@ function loadIndex() {
   index ??= new Promise((resolve, reject) => {
     const script = document.createElement('script')
     script.src = `${root}assets/search-index.js`
-    script.onload = () => resolve(globalThis.skiffSearchIndex.map((entry) => ({ entry, page: entry[1].toLowerCase(), heading: entry[2].toLowerCase(), text: entry[3].toLowerCase() })))
+    script.onload = () =>
+      resolve(
+        globalThis.skiffSearchIndex.map((entry) => ({ entry, page: entry[1].toLowerCase(), heading: entry[2].toLowerCase(), text: entry[3].toLowerCase() })),
+      )
     script.onerror = () => reject(new Error('the index of the search could not be loaded'))
     document.head.append(script)
   })
@@ -72,7 +75,10 @@ function find(sections, question) {
     return sum
   }
   const found = sections.map((section) => ({ section, score: score(section) })).filter((one) => one.score > 0)
-  return found.sort((a, b) => b.score - a.score).slice(0, mostResults).map(({ section }) => section)
+  return found
+    .sort((a, b) => b.score - a.score)
+    .slice(0, mostResults)
+    .map(({ section }) => section)
 }
 
 /** The text around the first word of the question. */
@@ -147,7 +153,7 @@ function startSearch() {
   })
 }
 
-/** Of a console only the commands are copied. */
+/** Blocks of a console are copied without what the commands print. */
 function textToCopy(block) {
   const commands = [...block.querySelectorAll('.command')].map(({ textContent }) => textContent)
   return commands.length > 0 ? commands.join('\n') : block.textContent

@@ -161,13 +161,15 @@ test('X1 skiff reads the files of kubeadm on the pages, every field of them', ()
 const commandLines = blocks
   .filter(({ language }) => /^(sh|console)$/.test(language))
   .flatMap(({ name, code }) =>
-    [...code.replaceAll('\\\n', ' ').matchAll(/^(?:\$ )?(?:npx |bin\/)?skiff ((?:addon|etcd|image|net|nodes|server|simulate|snapshot|token) \w+|\w[\w-]*)([^#\n]*)/gm)].map(
-      ([, command = '', rest = '']) => ({
-        name,
-        command,
-        flags: [...rest.matchAll(/(?<=\s)--[a-z-]+/g)].map(([flag]) => flag),
-      }),
-    ),
+    [
+      ...code
+        .replaceAll('\\\n', ' ')
+        .matchAll(/^(?:\$ )?(?:npx |bin\/)?skiff ((?:addon|etcd|image|net|nodes|server|simulate|snapshot|token) \w+|\w[\w-]*)([^#\n]*)/gm),
+    ].map(([, command = '', rest = '']) => ({
+      name,
+      command,
+      flags: [...rest.matchAll(/(?<=\s)--[a-z-]+/g)].map(([flag]) => flag),
+    })),
   )
 
 test('X1 the flags in command lines of the pages exist', { timeout: 120_000 }, async () => {

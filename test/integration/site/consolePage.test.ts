@@ -12,7 +12,12 @@ const cases = [
   { name: 'generated names', shown: 'pod/shop-9d9bc778f-9vfgb', printed: 'pod/shop-7c5ddbdf54-x2k8q', want: true },
   { name: 'a name that is not generated', shown: 'pod/shop-9d9bc778f-9vfgb', printed: 'pod/shop-frontend', want: false },
   { name: 'ages and widths of columns', shown: 'web   2/2     1m5s', printed: 'web 2/2  7s', want: true },
-  { name: 'times and uids', shown: '2026-11-29T14:05:34Z 0a1b2c3d-0000-4000-8000-0123456789ab', printed: '2027-01-01T00:00:00.5Z ffffffff-1111-4111-9111-ba9876543210', want: true },
+  {
+    name: 'times and uids',
+    shown: '2026-11-29T14:05:34Z 0a1b2c3d-0000-4000-8000-0123456789ab',
+    printed: '2027-01-01T00:00:00.5Z ffffffff-1111-4111-9111-ba9876543210',
+    want: true,
+  },
   { name: 'lines that the page leaves out', shown: 'first\n…\nlast', printed: 'first\na\nb\nlast', want: true },
   { name: 'lines that the page does not leave out', shown: 'first\nlast', printed: 'first\na\nlast', want: false },
   { name: 'text within a line that the page leaves out', shown: '{"a":…}', printed: '{"a":{"b":"c"}}', want: true },

@@ -12,7 +12,8 @@ after(() => fs.rmSync(directory, { recursive: true }))
 
 const out = path.join(directory, 'site')
 const build = (...args: string[]) => spawnSync(process.execPath, [path.join(root, 'scripts/site/build.mjs'), ...args], { encoding: 'utf8' })
-const filesBelow = (folder: string) => fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => fs.statSync(path.join(folder, name)).isFile())
+const filesBelow = (folder: string) =>
+  fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => fs.statSync(path.join(folder, name)).isFile())
 
 test('LRN-01 the site builds, and every link, anchor and image in it is there', () => {
   const { status, stderr } = build(out)
@@ -57,7 +58,11 @@ const faults = [
   { name: 'a page that is not there', text: '[one](other.md)', want: /docs\/a\.md: other\.md leads to no file/ },
   { name: 'a heading that is not there', text: '[one](#nothing)', want: /docs\/a\.md: #nothing leads to no heading/ },
   { name: 'an image that is not there', text: '![one](a.png)', want: /docs\/a\.md: a\.png leads to no file/ },
-  { name: 'an image of another address', text: '![one](https://example.com/a.png)', want: /docs\/a\.md: the image https:\/\/example\.com\/a\.png is of another address/ },
+  {
+    name: 'an image of another address',
+    text: '![one](https://example.com/a.png)',
+    want: /docs\/a\.md: the image https:\/\/example\.com\/a\.png is of another address/,
+  },
   { name: 'a file that is not part of the site', text: '[one](../src/main.ts)', want: /docs\/a\.md: \.\.\/src\/main\.ts leads to no file/ },
 ]
 for (const { name, text, want } of faults) {
@@ -93,7 +98,7 @@ test('LRN-01 a page becomes HTML as on GitHub: anchors, tables, code as text, no
 
 test('LRN-01 the generated pages and the picture of the layers are those of the source', () => {
   const fresh = path.join(directory, 'docs')
-  execFileSync(process.execPath, ['--import', 'tsx', 'scripts/reference/write.mjs', fresh], { cwd: root, stdio: 'pipe' })
+  execFileSync(process.execPath, ['--import', './scripts/typescript.mjs', 'scripts/reference/write.mjs', fresh], { cwd: root, stdio: 'pipe' })
   const names = filesBelow(fresh)
   assert.ok(names.length >= 15, names.join(', '))
   const committed = fs.readdirSync(path.join(root, 'docs/reference')).map((name) => `reference/${name}`)
