@@ -26,6 +26,9 @@ markdown.renderer.rules.fence = (tokens, at) => {
 }
 markdown.renderer.rules.code_block = (tokens, at) => `<pre class="code" tabindex="0"><code>${escapeHtml(tokens[at].content)}</code></pre>\n`
 markdown.renderer.rules.table_open = () => '<div class="table" tabindex="0" role="group" aria-label="Table"><table>\n'
+// A heading without text is none: readers of a screen would announce it.
+markdown.renderer.rules.th_open = (tokens, at) => (tokens[at + 1].content === '' ? '<td>' : '<th>')
+markdown.renderer.rules.th_close = (tokens, at) => (tokens[at - 1].content === '' ? '</td>\n' : '</th>\n')
 markdown.renderer.rules.table_close = () => '</table></div>\n'
 
 /**

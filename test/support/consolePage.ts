@@ -32,6 +32,7 @@ const generatedName = '[bcdfghj-np-tv-xz2456789]'
 
 const variable: readonly (readonly [RegExp, string])[] = [
   [/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID'],
+  [/\b[0-9a-f]{64}\b/g, 'HASH'],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, 'TIME'],
   [new RegExp(`-(?:${generatedName}{6,10}(?:-${generatedName}{5})?|${generatedName}{5})\\b`, 'g'), '-NAME'],
   [/█+/g, '█'],
