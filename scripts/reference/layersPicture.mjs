@@ -14,14 +14,15 @@ export function layersPicture() {
   const rows = rowsOf(folders)
   const width = 2 * margin + mostInRow * boxWidth + (mostInRow - 1) * gap
   const height = 2 * margin + rows.length * boxHeight + (rows.length - 1) * rowGap
-  const boxes = rows.flatMap((row, at) => {
+  const boxes = rows.flatMap(({ row }, at) => {
     const y = margin + at * (boxHeight + rowGap)
     const start = (width - row.length * boxWidth - (row.length - 1) * gap) / 2
     return row.map((folder, place) => box(folder, start + place * (boxWidth + gap), y))
   })
-  const lines = rows.slice(1).map((_, at) => {
-    const y = margin + (at + 1) * (boxHeight + rowGap) - rowGap / 2
-    return `<path class="line" d="M${margin} ${y}H${width - margin}"/>`
+  const lines = rows.flatMap(({ depth }, at) => {
+    if (at === 0 || rows[at - 1].depth === depth) return []
+    const y = margin + at * (boxHeight + rowGap) - rowGap / 2
+    return [`<path class="line" d="M${margin} ${y}H${width - margin}"/>`]
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title about">
 <title id="title">The layers of Skiff's source</title>
@@ -37,7 +38,7 @@ ${boxes.join('\n')}
 `
 }
 
-/** The highest first; a full row is divided. */
+/** Rows of folders, the highest first; several rows of one depth where a row would be too long. */
 function rowsOf(folders) {
   const depths = new Map()
   const depthOf = (folder) => {
@@ -48,7 +49,8 @@ function rowsOf(folders) {
     return depth
   }
   const deepest = Math.max(...folders.map(depthOf))
-  return Array.from({ length: deepest + 1 }, (_, at) => folders.filter((folder) => depthOf(folder) === deepest - at)).flatMap(divided)
+  const depthsDown = Array.from({ length: deepest + 1 }, (_, at) => deepest - at)
+  return depthsDown.flatMap((depth) => divided(folders.filter((folder) => depthOf(folder) === depth)).map((row) => ({ depth, row })))
 }
 
 function divided(row) {
@@ -79,7 +81,7 @@ const xmlText = (text) => text.replace(/[&<>]/g, (sign) => ({ '&': '&amp;', '<':
 /** The same in words, for those who do not see the picture. */
 function describe(rows) {
   return rows
-    .flat()
+    .flatMap(({ row }) => row)
     .map((folder) => (layers[folder].length === 0 ? `${folder} imports nothing.` : `${folder} imports ${layers[folder].join(', ')}.`))
     .join(' ')
 }

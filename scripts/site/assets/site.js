@@ -5,7 +5,7 @@
 const page = document.documentElement
 const root = page.dataset.root
 
-const themes = { '': 'As the system', light: 'Light', dark: 'Dark' }
+const themes = { '': 'Auto', light: 'Light', dark: 'Dark' }
 
 function showTheme(theme) {
   if (theme === '') delete page.dataset.theme
