@@ -6,7 +6,7 @@ NODE ?= node
 STAMP := node_modules/.package-lock.json
 comma := ,
 
-.PHONY: up down test test-node suites soak lint bench status build packages test-packages generate clean
+.PHONY: up down test test-node suites soak lint bench status site reference build packages test-packages generate clean
 
 up: build packages
 	bin/skiff up
@@ -43,6 +43,14 @@ bench: build packages
 
 status: build test-packages
 	$(NODE) scripts/test.mjs --status docs/status.md
+
+# The documentation as a site of plain files in dist/site: open index.html, or put the folder on any web server.
+site: $(STAMP)
+	$(NODE) scripts/site/build.mjs dist/site
+
+# Writes docs/reference and docs/layers.svg from the source.
+reference: build
+	$(NODE) --import ./scripts/typescript.mjs scripts/reference/write.mjs docs
 
 # Debian packages that real nodes need, and those that only the tests need beside them; without root, or off Linux, only says what is missing.
 packages:

@@ -52,6 +52,7 @@ const simulated = [
   'labs',
   'nodegroup',
   'ownEtcd',
+  'pages',
   'prometheus',
   'simulated',
   'timeTravel',

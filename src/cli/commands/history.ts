@@ -19,7 +19,7 @@ const mostVersions = 500
 export const history: CliCommand = {
   name: 'history',
   register: (program, context) => {
-    withConnectionFlags(program.command('history <kind> [name]').description('show how an object changed: when, by whom, and each field'))
+    withConnectionFlags(program.command('history <kind> [name]').description('show how an object changed: the time, the writer and the fields of each version'))
       .option('-n, --namespace <namespace>', 'of the object (default: default)')
       .option('--limit <n>', `versions that are shown, the newest first, at most ${mostVersions}`, '50')
       .option('--show-secrets', 'print the values of Secrets')

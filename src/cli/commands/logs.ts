@@ -14,7 +14,7 @@ export const logs: CliCommand = {
       .description('print the logs of the server, the nodes and their containerd')
       .option('--source <name>', 'only this source')
       .option('--tail <lines>', 'only the last lines of each', '200')
-      .option('-f, --follow', 'go on with what is added, until interrupted or the cluster is deleted')
+      .option('-f, --follow', 'continue with the lines that are added, until interrupted or the cluster is deleted')
       .action(async (name: string | undefined, flags: { source?: string; tail: string; follow?: boolean }) => {
         if (!/^\d+$/.test(flags.tail)) throw new CommandError('usage', `--tail ${flags.tail}: expected a whole number`)
         const cluster = await resolveCluster(context, name)

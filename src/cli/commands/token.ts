@@ -21,7 +21,7 @@ export const token: CliCommand = {
       .command('create')
       .description('make a token and print it')
       .option('--cluster <name>', 'the cluster')
-      .option('--ttl <duration>', 'how long it is good for; 0: for ever', '24h')
+      .option('--ttl <duration>', 'how long it is valid; 0: it does not expire', '24h')
       .option('--description <text>', 'what it is for')
       .option('--print-join-command', 'print the whole command to join with')
       .option('--certificate-key <key>', 'print the command for a control plane, with the key that skiff certs upload has printed')

@@ -33,7 +33,7 @@ export const trace: CliCommand = {
       program
         .command('trace <what>')
         .description(
-          'show the twelve hops of a pod with their times: of a manifest that is applied now (apply -f FILE), or of a pod that is there (POD), as far as it was recorded',
+          'show the twelve hops of a pod with their times; the pod comes from a manifest that is applied now (apply -f FILE), or exists (POD) and was recorded',
         ),
     )
       .option('-f, --filename <file>', 'with apply: a manifest of a pod, or of what makes pods; - is standard input')

@@ -27,7 +27,7 @@ import { until } from '../../support/until.ts'
 const root = path.resolve(import.meta.dirname, '../../..')
 
 interface Block {
-  /** Page and number: `client.md 2`. */
+  /** Page and number: `client.md 2`, `learn/store.md 1`. */
   readonly name: string
   readonly language: string
   /** After the language: how the block is run. */
@@ -35,20 +35,22 @@ interface Block {
   readonly code: string
 }
 
-const pages = ['README.md', 'SECURITY.md', 'CONTRIBUTING.md', ...fs.readdirSync(path.join(root, 'docs')).map((name) => `docs/${name}`)]
+const docs = fs.readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`)
+const pages = ['README.md', 'SECURITY.md', 'CONTRIBUTING.md', ...docs]
 const blocks: readonly Block[] = pages
   .filter((page) => page.endsWith('.md'))
   .flatMap((page) =>
     [...fs.readFileSync(path.join(root, page), 'utf8').matchAll(/^```(\w+)(?: (\w+))?\n([\s\S]*?)^```/gm)].map(
       ([, language = '', use = '', code = ''], at) => ({
-        name: `${path.basename(page)} ${at + 1}`,
+        name: `${page.replace(/^docs\//, '')} ${at + 1}`,
         language,
         use,
         code,
       }),
     ),
   )
-const programs = blocks.filter(({ language }) => /^(ts|js)$/.test(language))
+/** Declarations of the reference are no programs: the compiler wrote them. */
+const programs = blocks.filter(({ language, use }) => /^(ts|js)$/.test(language) && use !== 'signature')
 const fileOf = ({ name, language, use }: Block) => `blocks/${name.replace(/\W/g, '-')}.${use === 'jest' ? 'c' : 'm'}${language}`
 
 let project: InstalledPackage
@@ -159,13 +161,15 @@ test('X1 skiff reads the files of kubeadm on the pages, every field of them', ()
 const commandLines = blocks
   .filter(({ language }) => /^(sh|console)$/.test(language))
   .flatMap(({ name, code }) =>
-    [...code.replaceAll('\\\n', ' ').matchAll(/^(?:\$ )?(?:npx |bin\/)?skiff ((?:addon|etcd|nodes) \w+|\w[\w-]*)([^#\n]*)/gm)].map(
-      ([, command = '', rest = '']) => ({
-        name,
-        command,
-        flags: [...rest.matchAll(/(?<=\s)--[a-z-]+/g)].map(([flag]) => flag),
-      }),
-    ),
+    [
+      ...code
+        .replaceAll('\\\n', ' ')
+        .matchAll(/^(?:\$ )?(?:npx |bin\/)?skiff ((?:addon|etcd|image|net|nodes|server|simulate|snapshot|token) \w+|\w[\w-]*)([^#\n]*)/gm),
+    ].map(([, command = '', rest = '']) => ({
+      name,
+      command,
+      flags: [...rest.matchAll(/(?<=\s)--[a-z-]+/g)].map(([flag]) => flag),
+    })),
   )
 
 test('X1 the flags in command lines of the pages exist', { timeout: 120_000 }, async () => {

@@ -33,9 +33,12 @@ const choice = `(${byDefault.join(', ')}). Of ${all.join(', ')}; their order her
 const flags = {
   'admission-control': list('Deprecated: the plugins that run, and no others'),
   'admission-control-config-file': text('A file of kind AdmissionConfiguration with the configurations of plugins'),
-  'default-not-ready-toleration-seconds': whole('Seconds that pods which say nothing of it stay on a node that is not ready', usualTolerationSeconds.notReady),
+  'default-not-ready-toleration-seconds': whole(
+    'Seconds that pods without such a toleration stay on a node that is not ready',
+    usualTolerationSeconds.notReady,
+  ),
   'default-unreachable-toleration-seconds': whole(
-    'Seconds that pods which say nothing of it stay on a node that is unreachable',
+    'Seconds that pods without such a toleration stay on a node that is unreachable',
     usualTolerationSeconds.unreachable,
   ),
   'disable-admission-plugins': list(`Plugins that do not run although they do by default ${choice}`),

@@ -17,7 +17,7 @@ export const generic = optionGroup({
   flags: {
     'cors-allowed-origins': list('Regular expressions of origins that browsers may call from; none: CORS is off'),
     'external-hostname': text('The host at which clients outside find this server, as documents tell it; empty: the advertised address'),
-    'goaway-chance': decimal('How likely an HTTP/2 request is to be told to use another connection, from 0 to 0.02', 0),
+    'goaway-chance': decimal('Probability, from 0 to 0.02, that the answer to an HTTP/2 request asks the client to use another connection', 0),
     'max-mutating-requests-inflight': whole('How many writes are worked on at once; with priority and fairness, a part of the seats there are', 200),
     'max-requests-inflight': whole('How many reads are worked on at once; with priority and fairness, a part of the seats there are', 400),
     'min-request-timeout': whole('Seconds that a watch lasts at least; each gets a random time above it', 1800),
