@@ -8,7 +8,8 @@ export interface StateFacts {
 }
 
 /** Takes the objects of a cluster in any order, and writes them as etcd's snapshot. */
-export interface ObjectFile {
+/** Disposing of it closes the files that it holds open. */
+export interface ObjectFile extends AsyncDisposable {
   /** A version of an object; versions of one object come in order. */
   add(kind: Kind, object: PastObject): Promise<void>
   /** @param object of which the name is known, and the revision that deleted it */

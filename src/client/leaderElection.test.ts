@@ -142,6 +142,23 @@ test('HA-04 times that let two lead are refused', async () => {
   await assert.rejects(run({ retryPeriodMs: 9_000 }), /renewDeadline must be greater than retryPeriod\*JitterFactor/)
 })
 
+test('HA-04 the lease is released although the answer to a renewal was cut off, and the renewal has arrived', async () => {
+  const server = new HistoryTransport()
+  const clock = new VirtualClock()
+  const request = server.request.bind(server)
+  let puts = 0
+  const a = candidate(server, clock, 'a', [], { releaseOnCancel: true })
+  server.request = async (asked) => {
+    const answer = await request(asked)
+    if (asked.method !== 'PUT' || ++puts > 1) return answer
+    a.stop()
+    throw new Error('the connection was lost')
+  }
+  await clock.advance(3_000)
+  assert.equal(await a.done, 'ended')
+  assert.equal(spec(server)?.holderIdentity, '')
+})
+
 test('HA-04 work that continues after the led function has ended cannot write, the lease is released', async () => {
   const client = createClient(new HistoryTransport())
   const clock = new VirtualClock()

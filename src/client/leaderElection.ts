@@ -195,13 +195,27 @@ function observe(election: Election, lease: Frozen<Lease>): void {
   }
 }
 
+/** A renewal that was cut off may still arrive. */
+const releaseAttempts = 3
+
 async function release(election: Election): Promise<void> {
-  const { deps, observed } = election
-  if (!observed || !isHolder(election)) return
-  const now = formatMicroTime(deps.clock.now())
-  const spec = { leaseDurationSeconds: 1, renewTime: now, acquireTime: now, holderIdentity: '', leaseTransitions: observed.spec?.leaseTransitions }
-  await deps.client
-    .of(leases)
-    .update({ ...observed, spec } as Frozen<Lease>)
-    .catch((error: unknown) => deps.log.warn('Failed to release the lease', { error: String(error) }))
+  const { deps, options } = election
+  const client = deps.client.of(leases)
+  for (let attempt = 1; isHolder(election); attempt++) {
+    const now = formatMicroTime(deps.clock.now())
+    const leaseTransitions = election.observed?.spec?.leaseTransitions
+    const spec = { leaseDurationSeconds: 1, renewTime: now, acquireTime: now, holderIdentity: '', leaseTransitions }
+    try {
+      await client.update({ ...election.observed, spec } as Frozen<Lease>)
+      return
+    } catch (error) {
+      if (attempt === releaseAttempts || !isStatus(error, 'Conflict')) {
+        deps.log.warn('Failed to release the lease', { error: messageOf(error) })
+        return
+      }
+    }
+    const there = await client.get(options.lock).catch(() => undefined)
+    if (!there) return
+    observe(election, there)
+  }
 }

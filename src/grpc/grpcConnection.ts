@@ -68,6 +68,8 @@ const defaultConnectTimeoutMs = 20_000
 const defaultMaxMessageBytes = 16 << 20
 /** The header takes eight digits. */
 const longestTimeoutMs = 99_999_999
+/** A timer for more fires at once. */
+const longestTimerMs = 2 ** 31 - 1
 
 /** Where to connect to, from `unix:/path`, `unix-abstract:name` or `host:port`. */
 export function addressOf(target: string): NetConnectOpts {
@@ -162,7 +164,7 @@ async function withDeadline<T>(timeoutMs: number, signal: AbortSignal | undefine
   const ending = new AbortController()
   const onAbort = () => ending.abort(signal?.reason)
   signal?.addEventListener('abort', onAbort, { once: true })
-  const timer = setTimeout(() => ending.abort(new GrpcError('DEADLINE_EXCEEDED', 'context deadline exceeded')), timeoutMs)
+  const timer = setTimeout(() => ending.abort(new GrpcError('DEADLINE_EXCEEDED', 'context deadline exceeded')), Math.min(timeoutMs, longestTimerMs))
   try {
     return await call(ending.signal)
   } finally {
@@ -175,7 +177,7 @@ async function withDeadline<T>(timeoutMs: number, signal: AbortSignal | undefine
 function answerOf(stream: ClientHttp2Stream, ended: AbortSignal, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const reader = new FrameReader(maxBytes)
-    const messages: Buffer[] = []
+    let message: Buffer | undefined
     let failure: unknown
     const fail = (error: unknown) => {
       failure ??= error
@@ -186,7 +188,10 @@ function answerOf(stream: ClientHttp2Stream, ended: AbortSignal, maxBytes: numbe
     ended.addEventListener('abort', onEnded, { once: true })
     stream.on('data', (chunk: Buffer) => {
       try {
-        messages.push(...reader.push(chunk))
+        for (const one of reader.push(chunk)) {
+          if (message) throw new GrpcError('INTERNAL', 'cardinality violation: the server sent more than one message')
+          message = one
+        }
       } catch (error) {
         fail(error)
       }
@@ -195,8 +200,8 @@ function answerOf(stream: ClientHttp2Stream, ended: AbortSignal, maxBytes: numbe
       ended.removeEventListener('abort', onEnded)
       const error = failure ?? outcome()
       if (error) reject(error)
-      else if (messages[0] === undefined) reject(new GrpcError('UNIMPLEMENTED', 'the server sent no message'))
-      else resolve(messages[0])
+      else if (message === undefined) reject(new GrpcError('UNIMPLEMENTED', 'the server sent no message'))
+      else resolve(message)
     })
     if (ended.aborted) onEnded()
   })

@@ -4,6 +4,7 @@ import { GrpcError, type StatusName, statusNames } from './grpcError.ts'
 
 export const contentType = 'application/grpc'
 const prefixBytes = 5
+const empty = Buffer.alloc(0)
 
 /** A message as it travels: not compressed, its length before it. */
 export function frame(message: Uint8Array): Buffer {
@@ -16,7 +17,8 @@ export function frame(message: Uint8Array): Buffer {
 
 /** Cuts what arrives into messages. */
 export class FrameReader {
-  #pending: Buffer[] = []
+  /** Room for the beginning of a message, of which `#length` bytes are there. Room grows by doubling: the sender chooses how many chunks a message has. */
+  #held: Buffer = empty
   #length = 0
   readonly #maxBytes: number
 
@@ -26,28 +28,33 @@ export class FrameReader {
 
   /** The messages that are complete now. @throws GrpcError for a compressed or too large one */
   push(chunk: Buffer): Buffer[] {
-    this.#pending.push(chunk)
-    this.#length += chunk.length
+    const all = this.#length === 0 ? chunk : this.#append(chunk)
     const messages: Buffer[] = []
-    while (this.#length >= prefixBytes) {
-      if ((this.#pending[0]?.length ?? 0) < prefixBytes) this.#join()
-      const first = this.#pending[0] as Buffer
-      if (first[0] !== 0) throw new GrpcError('UNIMPLEMENTED', 'the message is compressed, which was not agreed')
-      const bytes = first.readUInt32BE(1)
+    let at = 0
+    while (all.length - at >= prefixBytes) {
+      if (all[at] !== 0) throw new GrpcError('UNIMPLEMENTED', 'the message is compressed, which was not agreed')
+      const bytes = all.readUInt32BE(at + 1)
       if (bytes > this.#maxBytes) throw new GrpcError('RESOURCE_EXHAUSTED', `Received message larger than max (${bytes} vs ${this.#maxBytes})`)
-      if (this.#length < prefixBytes + bytes) break
-      this.#join()
-      const all = this.#pending[0] as Buffer
-      messages.push(all.subarray(prefixBytes, prefixBytes + bytes))
-      const rest = all.subarray(prefixBytes + bytes)
-      this.#pending = rest.length > 0 ? [rest] : []
-      this.#length = rest.length
+      const end = at + prefixBytes + bytes
+      if (all.length < end) break
+      messages.push(all.subarray(at + prefixBytes, end))
+      at = end
     }
+    this.#length = all.length - at
+    if (at > 0 || all === chunk) this.#held = this.#length > 0 ? all.subarray(at) : empty
     return messages
   }
 
-  #join(): void {
-    if (this.#pending.length > 1) this.#pending = [Buffer.concat(this.#pending)]
+  /** @returns all bytes that are there. Those of messages that were given out are never written over. */
+  #append(chunk: Buffer): Buffer {
+    const length = this.#length + chunk.length
+    if (this.#held.length < length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#held.length))
+      this.#held.copy(larger, 0, 0, this.#length)
+      this.#held = larger
+    }
+    chunk.copy(this.#held, this.#length)
+    return this.#held.subarray(0, length)
   }
 }
 

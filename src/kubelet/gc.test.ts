@@ -5,13 +5,15 @@ import { createRecordedMetrics } from '#testing/recordedMetrics'
 import { type GarbageDeps, removeOrphans } from './gc.ts'
 
 /** A node on which a pod arrives and gets its sandbox and container while orphans are looked for. */
-function nodeWhileAPodArrives() {
+function nodeWhileAPodArrives(gone: readonly string[] = ['gone'], fails: ReadonlySet<string> = new Set()) {
   const known = new Set<string>(['known'])
   const removed: string[] = []
   const note =
     (what: string) =>
-    async (...given: readonly unknown[]) =>
-      void removed.push([what, ...given].join(' '))
+    async (...given: readonly unknown[]) => {
+      if (fails.has(String(given[0]))) throw new Error(`${given[0]} is busy`)
+      removed.push([what, ...given].join(' '))
+    }
   const sandbox = (uid: string): PodSandbox => ({
     id: `s-${uid}`,
     metadata: { name: 'p', uid, namespace: 'n', attempt: 0 },
@@ -41,9 +43,9 @@ function nodeWhileAPodArrives() {
       runtime: {
         listContainers: async () => {
           arrive()
-          return ['known', 'arriving', 'gone'].map(container)
+          return ['known', 'arriving', ...gone].map(container)
         },
-        listPodSandbox: async () => ['known', 'arriving', 'gone'].map(sandbox),
+        listPodSandbox: async () => ['known', 'arriving', ...gone].map(sandbox),
         stopContainer: note('stop'),
         removeContainer: note('remove'),
         stopPodSandbox: note('stop'),
@@ -61,4 +63,11 @@ test('KUB-02 orphans are what was there without a pod, never what a pod has made
   await removeOrphans(deps)
   assert.equal(metrics.values.get('kubelet_orphaned_runtime_pods_total'), 1)
   assert.deepEqual(removed, ['stop c-gone 1', 'remove c-gone', 'stop s-gone', 'remove s-gone'])
+})
+
+test('KUB-02 an orphan that the runtime cannot remove keeps none of the others', async () => {
+  const gone = Array.from({ length: 30 }, (_, i) => `gone-${i}`)
+  const { deps, removed } = nodeWhileAPodArrives(gone, new Set(['s-gone-0']))
+  await assert.rejects(removeOrphans(deps), { message: 's-gone-0 is busy' })
+  for (const uid of gone.slice(1)) assert.ok(removed.includes(`remove s-${uid}`), uid)
 })

@@ -104,6 +104,20 @@ function orphanCounter({ metrics }: GarbageDeps['context']): Counter {
 /** The grace period of an orphan: its pod object is gone, so its own grace period is unknown. */
 const orphanGraceSeconds = 1
 
+/** Orphans that are removed at the same time: the runtime waits for its network plugins, which wait for each other. */
+const removedAtOnce = 8
+
+/** Works on several items at a time. One failure stops none of the others. @throws the first failure, when all are done */
+async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const waiting = items.values()
+  const failures: unknown[] = []
+  const lane = async () => {
+    for (const item of waiting) await work(item).catch((error: unknown) => failures.push(error))
+  }
+  await Promise.all(Array.from({ length: removedAtOnce }, lane))
+  if (failures.length > 0) throw failures[0]
+}
+
 /**
  * Removes sandboxes, directories and cgroups of unknown pods. Each list is read before isKnown is called, as upstream does: whatever was
  * listed belongs to a pod that was added earlier, so that a pod which is added meanwhile loses nothing.
@@ -115,17 +129,15 @@ export async function removeOrphans({ context, workers, volumes, allocations }: 
   const strays = (await context.runtime.listContainers()).filter(({ labels }) => !isKnown(labels[labelKeys.podUid] ?? ''))
   const orphans = new Set(strays.filter(({ state }) => state === 'CONTAINER_RUNNING').map(({ labels }) => labels[labelKeys.podUid]))
   orphanCounter(context).inc({}, orphans.size)
-  await Promise.all(
-    strays.map(async ({ id, state }) => {
-      if (state === 'CONTAINER_RUNNING') await context.runtime.stopContainer(id, orphanGraceSeconds)
-      await context.runtime.removeContainer(id)
-    }),
-  )
-  for (const sandbox of await context.runtime.listPodSandbox()) {
-    if (isKnown(sandbox.metadata.uid)) continue
-    await context.runtime.stopPodSandbox(sandbox.id)
-    await context.runtime.removePodSandbox(sandbox.id)
-  }
+  await forEach(strays, async ({ id, state }) => {
+    if (state === 'CONTAINER_RUNNING') await context.runtime.stopContainer(id, orphanGraceSeconds)
+    await context.runtime.removeContainer(id)
+  })
+  const sandboxes = (await context.runtime.listPodSandbox()).filter(({ metadata }) => !isKnown(metadata.uid))
+  await forEach(sandboxes, async ({ id }) => {
+    await context.runtime.stopPodSandbox(id)
+    await context.runtime.removePodSandbox(id)
+  })
   const { host, config } = context
   if (!host) return
   await volumes.removeOrphans(isKnown)

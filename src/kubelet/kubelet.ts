@@ -4,13 +4,14 @@
  */
 import { abortScope } from '#base/abortScope'
 import type { Component } from '#base/component'
+import { messageOf } from '#base/messageOf'
 import { createWakeUp } from '#base/wakeUp'
 import { type KubeletConfig, kubeletConfig } from './core/config.ts'
 import { type FrozenPod, isStaticPod } from './core/containers.ts'
 import type { KubeletContext, KubeletDeps } from './core/context.ts'
 import type { KubeletView } from './core/kubeletView.ts'
 import { isolated } from './core/listWatch.ts'
-import { collectGarbage, reclaimOf, removeOrphans } from './gc.ts'
+import { collectGarbage, type GarbageDeps, reclaimOf, removeOrphans } from './gc.ts'
 import { runLogRotation } from './logs/logRotation.ts'
 import { type NodeMemory, newNodeMemory } from './node/nodeManager.ts'
 import { type NodeShutdown, shutdownPeriods } from './node/nodeShutdown.ts'
@@ -25,8 +26,8 @@ export interface Kubelet extends Component {
   readonly view: KubeletView
   /** Resolves once the Node is registered. */
   readonly registered: Promise<void>
-  /** Creates the parts that a node without pods does not have. */
-  wake(): void
+  /** Creates the parts that a node without pods does not have. Resolves when they are there, or the kubelet has ended. */
+  wake(): Promise<void>
 }
 
 interface Running extends KubeletParts {
@@ -47,11 +48,18 @@ export function createKubelet(deps: KubeletDeps, settings: Settings, standBy?: S
     markRegistered = resolve
   })
   const needed = createWakeUp()
+  let markAwake = () => {}
+  const awake = new Promise<void>((resolve) => {
+    markAwake = resolve
+  })
   const list = () => running?.workers.list() ?? []
   return {
     name: 'kubelet',
     registered,
-    wake: needed.ring,
+    wake: () => {
+      needed.ring()
+      return awake
+    },
     view: {
       config,
       runtime: deps.runtime,
@@ -76,6 +84,7 @@ export function createKubelet(deps: KubeletDeps, settings: Settings, standBy?: S
         const parts = await createParts(deps, config, memory, stop.signal)
         const started: Running = { ...parts, cleanupMs: deps.clock.now() }
         running = started
+        markAwake()
         void parts.node.registered.then(markRegistered)
         const onCleanup = () => {
           started.cleanupMs = deps.clock.now()
@@ -83,6 +92,7 @@ export function createKubelet(deps: KubeletDeps, settings: Settings, standBy?: S
         await runKubelet(parts, memory, onCleanup, stop.signal)
       } finally {
         stop.abort()
+        markAwake()
         await running?.workers.settled()
         await running?.certificatesDone()
       }
@@ -122,6 +132,21 @@ function followShutdown(context: KubeletContext, shutdown: NodeShutdown, workers
   return [shutdown.restore(), watching]
 }
 
+const [firstRetryMs, mostRetryMs] = [1_000, 30_000]
+
+/** Right after a crash of the machine or of the runtime, the runtime may not answer yet. */
+async function removeEarlierPods(garbage: GarbageDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = garbage.context
+  for (let retryMs = firstRetryMs; !signal.aborted; retryMs = Math.min(2 * retryMs, mostRetryMs)) {
+    try {
+      return await removeOrphans(garbage)
+    } catch (error) {
+      log.warn('Failed to remove what earlier pods left', { error: messageOf(error), retryMs })
+      await clock.sleep(retryMs, signal).catch(() => {})
+    }
+  }
+}
+
 /**
  * Follows the pods of this node. Containers without a pod are removed once every source has delivered its first list; before that, their pod may only not
  * be known yet.
@@ -140,12 +165,10 @@ async function watchPods({ context, workers, statics, events, garbage, markSourc
       for (const pod of items) alone(pod, () => take(pod))
       if (!first) return
       first = false
-      statics.read
-        .then(() => {
-          markSourcesReady()
-          return removeOrphans(garbage)
-        })
-        .catch((error: unknown) => context.log.warn('Failed to remove what earlier pods left', { error: String(error) }))
+      void statics.read.then(() => {
+        markSourcesReady()
+        return removeEarlierPods(garbage, signal)
+      })
     },
     changed: take,
     deleted: (pod: FrozenPod) => {

@@ -181,6 +181,14 @@ export interface AuthEntry {
 export type AuthChange = Omit<AuthEntry, 'value'> & { readonly value?: Uint8Array | undefined }
 
 /** The store as it was at one revision, with the history that it kept. Writes continue meanwhile. */
+/** Absent members: all. */
+export interface WantedChanges {
+  readonly after?: Revision
+  readonly to?: Revision
+  /** The values of other keys are not read. */
+  readonly includes?: (key: string) => boolean
+}
+
 export interface StoreSnapshot {
   readonly revision: Revision
   /** See LocalStore. */
@@ -188,7 +196,7 @@ export interface StoreSnapshot {
   readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
   readonly auth: readonly AuthEntry[]
   /** The changes in order, without those that etcd removes by the compaction. Each list is read in one turn of the event loop. */
-  changes(): AsyncIterable<readonly StoredChange[]>
+  changes(wanted?: WantedChanges): AsyncIterable<readonly StoredChange[]>
   /** Whether a reader at the revision meets this change: it is the newest one of its key, and no deletion. */
   isLiveAt(change: StoredChange, revision: Revision): boolean
   /** Compaction removes nothing before this call. */

@@ -32,6 +32,8 @@ export class RequestTracer {
   /** True when it touches a followed object; `finish` then keeps it. */
   touchesFollowed = false
   isSampled = false
+  /** It is of use only if a rule follows the user, who is not known at the beginning. */
+  isTentative = false
   readonly #clock: RecordClock
   readonly #followed: FollowedObjects
   #lastMs: number

@@ -73,11 +73,20 @@ export class TraceBook implements ObjectTrace {
     const { isAsked } = request
     const isFollowed = this.#isFollowed(request)
     const isSampled = this.#samples()
-    if (!isAsked && !isFollowed && !isSampled && !this.#mayDescend(request) && this.#users.size === 0) return undefined
+    const isWanted = isAsked || isFollowed || isSampled || this.#mayDescend(request)
+    if (!isWanted && this.#users.size === 0) return undefined
     const tracer = new RequestTracer(this.#clock.ofRecord(), this.#followed, isAsked)
     tracer.touchesFollowed = isFollowed
     tracer.isSampled = isSampled
+    tracer.isTentative = !isWanted
     return tracer
+  }
+
+  /** Whether a rule is about the user, or about the one that the user impersonates. */
+  followsUser(user: string, as = user): boolean {
+    if (this.#users.size === 0) return false
+    this.#dropEndedRules()
+    return this.#users.has(user) || this.#users.has(as)
   }
 
   #isFollowed({ resource, namespace, name }: BeginningRequest): boolean {
@@ -106,7 +115,7 @@ export class TraceBook implements ObjectTrace {
 
   /** Keeps a finished request if its user asked for it, or a rule or the sampling wants it. */
   finish(tracer: RequestTracer, request: TracedRequest): void {
-    const wanted = tracer.isAsked || tracer.touchesFollowed || tracer.isSampled || this.#isUserFollowed(request)
+    const wanted = tracer.isAsked || tracer.touchesFollowed || tracer.isSampled || this.followsUser(request.user, request.as)
     if (wanted) this.#requests.push(request.user, request, JSON.stringify(request).length)
   }
 
@@ -145,12 +154,6 @@ export class TraceBook implements ObjectTrace {
     const open = this.#openRate()
     if (open) open.extend(perSecond, seconds, this.now())
     else this.#rate = new RateSample(perSecond, seconds, this.now())
-  }
-
-  #isUserFollowed({ user, as = user }: TracedRequest): boolean {
-    if (this.#users.size === 0) return false
-    this.#dropEndedRules()
-    return this.#users.has(user) || this.#users.has(as)
   }
 
   #dropEndedRules(): void {

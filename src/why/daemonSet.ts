@@ -1,7 +1,9 @@
 /** Why a DaemonSet is not ready on its nodes (L2). */
 import type { DaemonSet } from '#api/gen/types/apps.v1'
 import type { Node, Pod } from '#api/gen/types/core.v1'
+import { daemonTolerations } from '#api/helpers/daemonTolerations'
 import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
+import { tolerationsTolerateTaint } from '#api/helpers/taints'
 import type { Frozen } from '#api/machinery/meta'
 import { type Cause, counted, type Explanation, kubectl } from './answer.ts'
 import { controllerSilence } from './controllerSilence.ts'
@@ -38,7 +40,11 @@ async function noNodeCauses(set: Frozen<DaemonSet>, view: View): Promise<readonl
         next: kubectl(undefined, 'get', 'nodes', '--show-labels'),
       },
     ]
-  const taints = [...new Set(matching.flatMap(({ spec }) => (spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`)))]
+  const { tolerations, hostNetwork = false } = set.spec.template.spec ?? {}
+  const tolerated = daemonTolerations(tolerations, hostNetwork)
+  const refusing = ({ spec }: Frozen<Node>) =>
+    (spec?.taints ?? []).filter((taint) => taint.effect !== 'PreferNoSchedule' && !tolerationsTolerateTaint(tolerated, taint))
+  const taints = [...new Set(matching.flatMap((node) => refusing(node).map(({ key, effect }) => `${key}:${effect}`)))]
   return [
     {
       text: taints.length > 0 ? `its pods do not tolerate the taints of the nodes: ${taints.slice(0, 5).join(', ')}` : 'there is no node for its pods',

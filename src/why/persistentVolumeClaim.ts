@@ -159,10 +159,10 @@ function misfitOf(volume: Volume, claim: Claim): string | undefined {
   const { resources, selector, accessModes: wantedModes = [], volumeMode = 'Filesystem' } = claim.spec
   const wanted = resources?.requests?.storage ?? '0'
   if (claimRef && !isBoundToClaim(volume, claim)) return `belongs to the claim ${claimRef.namespace}/${claimRef.name}`
-  if (!isSameMode(volume, claim)) return `has not volumeMode ${volumeMode}`
+  if (!isSameMode(volume, claim)) return `has volumeMode ${volume.spec.volumeMode ?? 'Filesystem'}, and not ${volumeMode}`
   if (storageClassOf(volume) !== storageClassOf(claim)) return `has the class "${storageClassOf(volume)}", and the claim "${storageClassOf(claim)}"`
   if (!hasModes(volume, claim)) return `has the access modes ${accessModes.join(', ')}, and not ${wantedModes.join(', ')}`
-  if (selector && !selectorOf(selector).matches(volume.metadata.labels)) return 'has not the labels that the claim selects'
+  if (selector && !selectorOf(selector).matches(volume.metadata.labels)) return 'lacks the labels that the claim selects'
   if (compareQuantities(capacity?.storage ?? '0', wanted) < 0) return `is smaller (${capacity?.storage}) than ${wanted}`
   if (volume.status?.phase === 'Failed' || volume.status?.phase === 'Pending') return `is in phase ${volume.status.phase}`
   return undefined

@@ -28,7 +28,7 @@ function stateOf(pod: Frozen<Pod>): string {
   return `it runs${where}, ${isPodReady(pod) ? 'ready' : 'not ready'}, restarts: ${restarts}`
 }
 
-/** A cause without a command is one that only the nodes can show: why none fits. */
+/** A cause without `next` means that no node fits; the caller adds the command. */
 export async function podCauses(pod: Frozen<Pod>, view: View): Promise<readonly Cause[]> {
   const { phase } = pod.status ?? {}
   if (phase === 'Succeeded') return []

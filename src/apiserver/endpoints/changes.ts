@@ -4,8 +4,8 @@
  * the end. Only of a store in this process, which can be read backwards; upstream has no counterpart.
  */
 import { Readable } from 'node:stream'
-import { badRequest } from '#api/machinery/status'
-import type { LocalStore, StoredChange } from '#store/store'
+import { badRequest, expired } from '#api/machinery/status'
+import type { LocalStore, StoredChange, StoreSnapshot } from '#store/store'
 import type { Authorizer } from '../authz/authorizer.ts'
 import { authorize } from '../authz/union.ts'
 import type { Page } from '../core/page.ts'
@@ -24,10 +24,17 @@ export interface ChangesDeps {
 export function changesPage(deps: ChangesDeps): Page {
   return {
     prefix: '/skiff/changes',
-    handle: ({ path, query, user }) => {
+    handle: async ({ path, query, user }) => {
       if (path !== '/skiff/changes') return undefined
       const [after, to] = [revisionIn(query, 'after'), revisionIn(query, 'to')]
-      const body = Readable.from(linesOf(deps, user as UserInfo, { after, to, resource: query.get('resource') }), { objectMode: false, highWaterMark: 1 << 18 })
+      const snapshot = await deps.store.snapshot()
+      const { compactRevision, close } = snapshot
+      if (after < compactRevision) {
+        close()
+        throw expired(`the history up to revision ${compactRevision} is compacted, and revision ${after} was asked for`)
+      }
+      const lines = linesOf(deps, snapshot, user as UserInfo, { after, to, resource: query.get('resource') })
+      const body = Readable.from(lines, { objectMode: false, highWaterMark: 1 << 18 }).once('close', close)
       return { type: 'stream', status: 200, headers: { 'content-type': 'application/json;stream=watch' }, body }
     },
   }
@@ -46,7 +53,12 @@ interface Wanted {
   readonly resource: string | null
 }
 
-async function* linesOf({ store, registry, authorizers }: ChangesDeps, user: UserInfo, { after, to, resource }: Wanted): AsyncGenerator<Buffer> {
+async function* linesOf(
+  { registry, authorizers }: ChangesDeps,
+  snapshot: StoreSnapshot,
+  user: UserInfo,
+  { after, to, resource }: Wanted,
+): AsyncGenerator<Buffer> {
   const wanted = registry
     .all()
     .filter((served) => resource === null || resource === (served.group === '' ? served.resource : `${served.resource}.${served.group}`))
@@ -60,19 +72,14 @@ async function* linesOf({ store, registry, authorizers }: ChangesDeps, user: Use
     allowed.set(served.stored.prefix, isAllowed)
     return isAllowed
   }
-  const snapshot = await store.snapshot()
-  try {
-    for await (const changes of snapshot.changes()) {
-      const lines: Buffer[] = []
-      for (const change of changes) {
-        if (change.modRevision <= after || change.modRevision > to) continue
-        const served = kinds.get(prefixOf(change.key, kinds))
-        if (served && (await mayList(served))) lines.push(await lineOf(served, change))
-      }
-      if (lines.length > 0) yield Buffer.concat(lines)
+  const includes = (key: string) => kinds.has(prefixOf(key, kinds))
+  for await (const changes of snapshot.changes({ after, to, includes })) {
+    const lines: Buffer[] = []
+    for (const change of changes) {
+      const served = kinds.get(prefixOf(change.key, kinds))
+      if (served && (await mayList(served))) lines.push(await lineOf(served, change))
     }
-  } finally {
-    snapshot.close()
+    if (lines.length > 0) yield Buffer.concat(lines)
   }
   const refused = [...allowed].flatMap(([prefix, isAllowed]) => (isAllowed ? [] : [prefix]))
   if (refused.length > 0) yield Buffer.from(`${JSON.stringify({ type: 'REFUSED', object: { prefixes: refused } })}\n`)

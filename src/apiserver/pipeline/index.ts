@@ -34,7 +34,7 @@ import { requestDeadlineStage } from './requestDeadline.ts'
 import type { RequestGroup } from './requestGroup.ts'
 import { retryAfterStage } from './retryAfter.ts'
 import { timeoutStage } from './timeout.ts'
-import { refusalKeeper, type TraceReader, traceStage } from './trace.ts'
+import { refusalKeeper, type TraceReader, tracedUserStage, traceStage } from './trace.ts'
 import { tracingStage } from './tracing.ts'
 import { waitGroupStage } from './waitGroup.ts'
 import { warningRecorderStage } from './warningRecorder.ts'
@@ -114,6 +114,7 @@ export function pipelineStages(deps: PipelineDeps, config: PipelineConfig): read
     tracingStage(deps.tracer),
     auditStage(audit, clock),
     impersonationStage(deps),
+    ...(trace ? [tracedUserStage(trace)] : []),
     flowControl ? priorityAndFairnessStage(flowControl, clock, config.requestTimeoutMs) : maxInFlightStage(config.maxInFlight),
     authorizationStage(deps),
   ]

@@ -10,7 +10,7 @@ import type { Answer } from '../core/answer.ts'
 import { requestUri, type ServerRequest } from '../core/request.ts'
 import { codeOf, finished, type Stage } from '../core/stage.ts'
 
-export type TraceReader = Pick<TraceBook, 'begin' | 'finish' | 'refused'>
+export type TraceReader = Pick<TraceBook, 'begin' | 'finish' | 'refused' | 'followsUser'>
 
 export function traceStage(book: TraceReader): Stage {
   return {
@@ -26,6 +26,18 @@ export function traceStage(book: TraceReader): Stage {
       return finished(next, request, (answer, error) => {
         if (isAuthenticated(request)) book.finish(tracer, recordOf(request, tracer, answer, error))
       })
+    },
+  }
+}
+
+/** Once the user is known: a rule about one user must not make the requests of all others pay. */
+export function tracedUserStage(book: TraceReader): Stage {
+  return {
+    name: 'tracedUser',
+    handle(request, next) {
+      const { trace, originalUser, user } = request
+      if (trace?.isTentative && !book.followsUser(originalUser?.name ?? '', user?.name)) request.trace = undefined
+      return next(request)
     },
   }
 }

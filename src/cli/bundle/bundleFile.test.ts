@@ -89,7 +89,7 @@ describe('a bundle', () => {
     for (let length = 0; length < written.length; length += 7) await refused(opening(written.subarray(0, length)), /no bundle, or a damaged one/)
   })
 
-  test('X18 a bundle with one changed byte is refused, or gives what was written', async () => {
+  test('X18 a bundle with one changed byte is refused', async () => {
     for (let at = 0; at < written.length; at++) {
       const changed = Buffer.from(written)
       changed[at] = (changed[at] as number) ^ 0x55

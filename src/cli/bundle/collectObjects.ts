@@ -3,11 +3,13 @@ import { createInterface } from 'node:readline'
 import type { RevisionHistory } from '#api/debug/revisions'
 import { builtInResource } from '#api/discovery/resources'
 import { parseExactly } from '#api/machinery/json'
-import { parseGroupVersion } from '#api/machinery/meta'
+import { parseGroupVersion, type Unstructured } from '#api/machinery/meta'
 import { isStatus, StatusError } from '#api/machinery/status'
 import { messageOf } from '#base/messageOf'
 import { formatTime } from '#base/time'
+import { createClient } from '#client/clientOverTransport'
 import type { HttpTransport } from '#client/httpTransport'
+import { listPages } from '#client/listAll'
 import type { ObjectFile, StateFacts } from '../bundles.ts'
 import { CommandError } from '../exitCodes.ts'
 import { revisionsOf } from '../past/connection.ts'
@@ -70,6 +72,7 @@ interface StoredVersions {
   }
 }
 
+const secretKind = { group: '', version: 'v1', resource: 'secrets', kind: 'Secret', namespaced: true }
 const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
 /** Custom resources are read in the version that is stored: the server of a bundle converts none. A user who may not read definitions gets the preferred versions. */
@@ -100,6 +103,12 @@ async function rangeOf({ transport, nowMs, historyMs }: ObjectSource, kinds: rea
     return { revision, oldestRevision: revision }
   }
   const { revision, oldestRevision, at = oldestRevision } = history
+  const { status, body } = await changesAnswer(transport, revision, revision)
+  body.destroy()
+  if (status !== 200) {
+    missing.push({ what: 'history', reason: `the server answers /skiff/changes with ${status}` })
+    return { revision, oldestRevision: revision }
+  }
   return { revision, oldestRevision: Math.min(revision, Math.max(at, oldestRevision, 1)) }
 }
 
@@ -125,6 +134,16 @@ async function learnSecrets(reading: Reading): Promise<void> {
   // The second reading names what is missing.
   for await (const secret of readable({ ...reading, missing: [] }, secrets)) redactor.learn(secret)
   for await (const { object } of changesOf({ ...reading, missing: [] }, 'secrets')) redactor.learn(object)
+}
+
+/** Secrets as they are now: logs and traces are younger than the objects, and may have values that these do not. */
+export async function learnNewestSecrets(transport: HttpTransport, redactor: Redactor): Promise<void> {
+  try {
+    for await (const { items } of listPages(createClient(transport).of<Unstructured>(secretKind), {})) for (const secret of items) redactor.learn(secret)
+  } catch (error) {
+    // The objects of the bundle have named the refusal.
+    if (!isRefused(error)) throw error
+  }
 }
 
 async function* readable({ transport, range, missing }: Reading, kind: Kind): AsyncGenerator<PastObject> {
@@ -155,16 +174,18 @@ interface Change {
   readonly object: PastObject
 }
 
-/** None of a server that does not say them: the reason is then among what is missing. */
+function changesAnswer(transport: HttpTransport, after: number, to: number, resource?: string) {
+  const query = new URLSearchParams({ after: String(after), to: String(to), ...(resource === undefined ? {} : { resource }) })
+  return transport.forward({ method: 'GET', target: `/skiff/changes?${query}`, headers: { accept: 'application/json' }, body: undefined })
+}
+
 async function* changesOf({ transport, range: { revision, oldestRevision }, missing }: Reading, resource?: string): AsyncGenerator<Change> {
   if (revision === oldestRevision) return
-  const query = new URLSearchParams({ after: String(oldestRevision), to: String(revision), ...(resource === undefined ? {} : { resource }) })
-  const answer = await transport.forward({ method: 'GET', target: `/skiff/changes?${query}`, headers: { accept: 'application/json' }, body: undefined })
+  const answer = await changesAnswer(transport, oldestRevision, revision, resource)
   if (answer.status !== 200) {
     answer.body.destroy()
     if (answer.status === 410) throw new StatusError('Expired', 'the history was compacted')
-    missing.push({ what: 'history', reason: `the server answers /skiff/changes with ${answer.status}: the objects are those of revision ${oldestRevision}` })
-    return
+    throw new CommandError('unmetPrerequisite', `the server answers /skiff/changes with ${answer.status}`)
   }
   for await (const line of createInterface({ input: answer.body, crlfDelay: Number.POSITIVE_INFINITY })) {
     const change = parseExactly(line) as Change & { readonly object: { readonly prefixes?: readonly string[] } }

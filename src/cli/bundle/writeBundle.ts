@@ -13,7 +13,7 @@ import { openOutput } from '../outputFile.ts'
 import { revisionsOf } from '../past/connection.ts'
 import { BundleWriter } from './bundleWriter.ts'
 import { collectLogs } from './collectLogs.ts'
-import { type CollectedObjects, collectObjects } from './collectObjects.ts'
+import { type CollectedObjects, collectObjects, learnNewestSecrets } from './collectObjects.ts'
 import { type BundleFacts, type MissingPart, metricsPart, storePart, timesPart, tracesPart } from './format.ts'
 import { createRedactor, keepsAll, type Redactor } from './redaction/redactor.ts'
 
@@ -72,7 +72,7 @@ interface Taking {
 
 async function takeObjects({ context, options, writer, redactor }: Taking, nowMs: number): Promise<CollectedObjects> {
   for (let attempt = 1; ; attempt++) {
-    const objects = await context.bundles.objectFile(context.local.directory())
+    await using objects = await context.bundles.objectFile(context.local.directory())
     try {
       const state = await collectObjects({ ...options, redactor, nowMs }, objects)
       const database = await objects.end(state)
@@ -110,6 +110,7 @@ const answers: readonly (readonly [part: string, path: string, query?: Readonly<
 ]
 
 async function takeAnswers({ options: { transport }, writer, redactor, missing }: Taking): Promise<void> {
+  await learnNewestSecrets(transport, redactor)
   for (const [part, path, query = {}] of answers) {
     try {
       const { body } = await transport.request({ method: 'GET', path, query, ...(part.endsWith('.txt') ? { accept: 'text/plain' } : {}) })

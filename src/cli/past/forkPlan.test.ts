@@ -41,6 +41,16 @@ test('X5 a fork creates namespaces and definitions first, dependents before owne
 })
 
 const left = [
+  {
+    name: 'a binding for users without a name',
+    of: 'clusterrolebindings.rbac.authorization.k8s.io',
+    it: object({
+      subjects: [
+        { kind: 'User', name: 'jane' },
+        { kind: 'Group', name: 'system:unauthenticated' },
+      ],
+    }),
+  },
   { name: 'the root certificates', of: 'configmaps', it: object({}, { name: 'kube-root-ca.crt' }) },
   { name: 'a webhook', of: 'validatingwebhookconfigurations.admissionregistration.k8s.io', it: object({ webhooks: [] }) },
   { name: 'a token Secret', of: 'secrets', it: object({ type: 'kubernetes.io/service-account-token' }) },

@@ -81,7 +81,15 @@ export const ownersOf = ({ metadata }: PastObject): readonly Owner[] => (metadat
 export function reasonToLeave(kind: Kind, object: PastObject): string | undefined {
   const name = nameOf(kind)
   if (webhookKinds.has(name)) return 'calling programs outside of the fork'
+  if (bindingKinds.has(name) && isForAnyone(object)) return 'rights of users without a name'
   return reasonToStay(kind, object)
+}
+
+const bindingKinds: ReadonlySet<string> = new Set(['clusterrolebindings.rbac.authorization.k8s.io', 'rolebindings.rbac.authorization.k8s.io'])
+
+/** The fork listens on this machine, and the objects may come from someone else's file. Its own bootstrap bindings are there already. */
+function isForAnyone({ subjects = [] }: PastObject & { readonly subjects?: readonly { readonly name?: string }[] }): boolean {
+  return subjects.some(({ name }) => name === 'system:anonymous' || name === 'system:unauthenticated')
 }
 
 /** Why an object belongs to its cluster; undefined: it does not. */

@@ -23,7 +23,7 @@ export interface AccessExplanation {
   readonly reason: string
   /** The user's rules about the resource, whatever their verbs; of the binding that allows it, where one does. */
   readonly rules: readonly { readonly binding: string; readonly role: string; readonly verbs: readonly string[]; readonly rule: PolicyRule }[]
-  /** Bindings that name the user or a group of his. */
+  /** Bindings that name the user or one of the user's groups. */
   readonly bindings: readonly string[]
 }
 

@@ -2,29 +2,19 @@
  * Plans the pods of a DaemonSet: eligible nodes, pods to create and to delete (L3). Pure. Upstream: pkg/controller/daemon (v1.36).
  */
 import type { DaemonSet, DaemonSetStatus } from '#api/gen/types/apps.v1'
-import type { Node, Pod, Toleration } from '#api/gen/types/core.v1'
+import type { Node, Pod } from '#api/gen/types/core.v1'
+import { daemonTolerations } from '#api/helpers/daemonTolerations'
 import { podMatchesNodeSelectorAndAffinity } from '#api/helpers/nodes'
 import { isPodAvailable, isPodReady, isPodTerminal, msUntilAvailable } from '#api/helpers/pods'
 import { findUntoleratedTaint } from '#api/helpers/taints'
 import { scaledValue } from '#api/machinery/intOrString'
 import type { Frozen } from '#api/machinery/meta'
 import { append, least } from '#base/extremes'
-import { deepCopy } from '#base/frozen'
 import type { NewObject } from '#client/client'
 import { podFromTemplate } from '../shared/podControl.ts'
 
 export const revisionHashLabel = 'controller-revision-hash'
 const templateGenerationLabel = 'pod-template-generation'
-
-const exists = (key: string, effect: string): Toleration => ({ key, operator: 'Exists', effect })
-const ownTolerations: readonly Toleration[] = [
-  exists('node.kubernetes.io/not-ready', 'NoExecute'),
-  exists('node.kubernetes.io/unreachable', 'NoExecute'),
-  exists('node.kubernetes.io/disk-pressure', 'NoSchedule'),
-  exists('node.kubernetes.io/memory-pressure', 'NoSchedule'),
-  exists('node.kubernetes.io/pid-pressure', 'NoSchedule'),
-  exists('node.kubernetes.io/unschedulable', 'NoSchedule'),
-]
 
 /** The pod for one node: bound to it by affinity, so that the scheduler still decides, with the tolerations of daemons. */
 export function daemonPod(set: Frozen<DaemonSet>, nodeName: string, hash: string): NewObject<Pod> {
@@ -43,13 +33,6 @@ export function daemonPod(set: Frozen<DaemonSet>, nodeName: string, hash: string
   }
   spec.tolerations = daemonTolerations(spec.tolerations, spec.hostNetwork === true)
   return pod
-}
-
-function daemonTolerations(given: readonly Frozen<Toleration>[] | undefined, hostNetwork: boolean): Toleration[] {
-  const added = hostNetwork ? [...ownTolerations, exists('node.kubernetes.io/network-unavailable', 'NoSchedule')] : ownTolerations
-  const same = (a: Frozen<Toleration>, b: Frozen<Toleration>) => a.key === b.key && a.effect === b.effect && a.operator === b.operator && a.value === b.value
-  const own = (given ?? []).map((toleration) => deepCopy<Toleration>(toleration))
-  return [...own, ...added.filter((one) => !own.some((other) => same(one, other))).map((one) => ({ ...one }))]
 }
 
 /** `run`: a pod belongs here. `keep`: one that is here may stay. */

@@ -26,7 +26,7 @@ export interface AutoscalerOptions {
     | {
         /** Default 15 s. */
         readonly syncPeriodMs?: number | undefined
-        /** Below no recommendation of this time is scaled down. Default 5 min. */
+        /** Scale-down never goes below the highest recommendation of this window. Default 5 min. */
         readonly downscaleStabilizationMs?: number | undefined
         /** Default 0.1. */
         readonly tolerance?: number | undefined

@@ -17,7 +17,7 @@ export interface PodMetric {
 export type PodMetrics = ReadonlyMap<string, PodMetric>
 
 export interface ReadinessPeriods {
-  /** So long after its start a pod's CPU counts only if it was ready during the whole measurement. */
+  /** During this time after its start, a pod's CPU counts only if the pod was ready during the whole measurement. */
   readonly cpuInitializationMs: number
   /** A pod that became unready so soon after its start has never been ready. */
   readonly initialReadinessDelayMs: number

@@ -38,7 +38,7 @@ function node(nodeId: string): Node {
 }
 
 function join(...nodes: readonly Node[]) {
-  const joined = joinNodeDrivers(nodes, topologyKey)
+  const joined = joinNodeDrivers(nodes, topologyKey, 'hostpath.csi.skiff.dev')
   const call = <Method extends Parameters<CsiConnection['call']>[0]>(method: Method, request: object) => joined.call(method, request as never, 1000, never)
   const terms = (ids: readonly string[]) => ids.map((id) => ({ segments: { [topologyKey]: id } }))
   const create = async (name: string, preferred: readonly string[], more: object = {}) => {
@@ -68,6 +68,36 @@ test('STO-10 a node that does not answer may have made the volume: no other node
   b.isDown = true
   await assert.rejects(create('first', ['b', 'a']), hasCode('UNAVAILABLE'))
   assert.deepEqual(a.calls, [])
+})
+
+test('STO-10 a node whose answer was lost is asked for the volume again, though a node before it has room by now', async () => {
+  const [a, b] = [node('a'), node('b')]
+  const { create, call, nodeOf } = join(a, b)
+  const filling = await create('filling', ['a', 'b'])
+  const { call: ask } = b.connection
+  const lost: CsiConnection['call'] = async (...given) => {
+    await ask(...given)
+    throw new GrpcError('DEADLINE_EXCEEDED', 'it takes long').inGoWords()
+  }
+  Object.assign(b.connection, { call: lost })
+  await assert.rejects(create('first', ['a', 'b']), hasCode('DEADLINE_EXCEEDED'))
+  Object.assign(b.connection, { call: ask })
+  await call('deleteVolume', { volumeId: filling.volumeId, secrets: {} })
+  assert.equal(nodeOf(await create('first', ['a', 'b'])), 'b')
+})
+
+test('STO-08 a program of a node that says it is another driver, or lists without end, is not believed', async () => {
+  const [a, b] = [node('a'), node('b')]
+  const { joined, call } = join(a, b)
+  const { call: real } = a.connection
+  Object.assign(a.connection, {
+    identity: async () => ({ name: 'other.example.com' }),
+    call: async (...given: Parameters<CsiConnection['call']>) => (given[0] === 'listVolumes' ? { entries: [], nextToken: 'more' } : real(...given)),
+  })
+  assert.equal((await joined.identity<{ name: string }>('GetPluginInfo', 1000, never)).name, 'hostpath.csi.skiff.dev')
+  await assert.rejects(call('listVolumes', { maxEntries: 0, startingToken: '' }), /has more than 10000 pages/)
+  b.isDown = true
+  await assert.rejects(joined.identity('GetPluginInfo', 1000, never), /node a runs the driver other.example.com/)
 })
 
 test('STO-12 a copy is made where its source is, whatever the pod prefers', async () => {

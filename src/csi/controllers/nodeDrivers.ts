@@ -6,6 +6,8 @@
 import { GrpcError } from '#grpc/grpcError'
 import type { CreateVolumeRequest } from '../server/csiTypes.ts'
 import type { CsiAnswer, CsiConnection, CsiRequest } from './driver.ts'
+import { maxPages } from './publishedNodes.ts'
+import { isFinal } from './resizer/callOutcome.ts'
 
 export interface NodeDriver {
   /** As the driver calls the node, and the value of the topology key. */
@@ -34,12 +36,18 @@ interface Named {
 const notFound = (what: string) => new GrpcError('NOT_FOUND', what).inGoWords()
 const hasCode = (error: unknown, code: GrpcError['code']) => error instanceof GrpcError && error.code === code
 
-/** @param drivers may become more */
-export function joinNodeDrivers(drivers: readonly NodeDriver[], topologyKey: string): CsiConnection {
+/** @param drivers may become more; a node's program that gives another name than the driver's is not believed */
+export function joinNodeDrivers(drivers: readonly NodeDriver[], topologyKey: string, name: string): CsiConnection {
   const joined = new JoinedDrivers(drivers, topologyKey)
+  const identityOf = async ({ nodeId, connection }: NodeDriver, ...[method, ...rest]: Parameters<CsiConnection['identity']>) => {
+    const answer = await connection.identity<{ readonly name?: string }>(method, ...rest)
+    if (method === 'GetPluginInfo' && answer.name !== name)
+      throw new GrpcError('FAILED_PRECONDITION', `node ${nodeId} runs the driver ${answer.name}, and not ${name}`).inGoWords()
+    return answer as never
+  }
   return {
     call: (method, request, timeoutMs, signal) => joined.call({ method, request, timeoutMs, signal }) as never,
-    identity: (method, timeoutMs, signal) => first(drivers.map(({ connection }) => connection.identity(method, timeoutMs, signal))),
+    identity: (...asked) => first(drivers.map((driver) => identityOf(driver, ...asked))),
     nodeCapabilities: (timeoutMs, signal) => first(drivers.map(({ connection }) => connection.nodeCapabilities(timeoutMs, signal))),
     close: () => {
       for (const { connection } of drivers) connection.close()
@@ -61,6 +69,8 @@ class JoinedDrivers {
   readonly #topologyKey: string
   /** By the id of a volume, snapshot or group of snapshots. Ids never move. */
   readonly #places = new Map<string, NodeDriver>()
+  /** By the name of a volume: the node that may have made it, since its answer left that open. */
+  readonly #undecided = new Map<string, NodeDriver>()
 
   constructor(drivers: readonly NodeDriver[], topologyKey: string) {
     this.#drivers = drivers
@@ -98,15 +108,20 @@ class JoinedDrivers {
 
   async #createVolume(call: Call): Promise<unknown> {
     const request = call.request as CreateVolumeRequest
-    const nodes = await this.#nodesFor(request, call)
+    const undecided = this.#undecided.get(request.name)
+    const nodes = undecided ? [undecided] : await this.#nodesFor(request, call)
     for (const [index, driver] of nodes.entries()) {
       try {
         const answer = (await ask(driver, call)) as CsiAnswer<'createVolume'>
         if (answer.volume) this.#places.set(answer.volume.volumeId, driver)
+        this.#undecided.delete(request.name)
         return answer
       } catch (error) {
+        const isFull = hasCode(error, 'RESOURCE_EXHAUSTED')
+        if (isFull || isFinal(error)) this.#undecided.delete(request.name)
+        else this.#undecided.set(request.name, driver)
         // Only a full node leaves the volume to the next one: after other errors it may have the volume.
-        if (index === nodes.length - 1 || !hasCode(error, 'RESOURCE_EXHAUSTED')) throw error
+        if (index === nodes.length - 1 || !isFull) throw error
       }
     }
     throw new GrpcError('RESOURCE_EXHAUSTED', 'the driver runs on no node of the topology').inGoWords()
@@ -204,10 +219,11 @@ function ask({ connection }: NodeDriver, { method, request, timeoutMs, signal }:
 async function everyPage(driver: NodeDriver, call: Call): Promise<object[]> {
   const entries: object[] = []
   let startingToken = ''
-  do {
+  for (let pages = 0; pages < maxPages; pages++) {
     const page = (await ask(driver, { ...call, request: { ...call.request, maxEntries: 0, startingToken } })) as CsiAnswer<'listVolumes'>
     entries.push(...page.entries)
-    startingToken = page.nextToken ?? ''
-  } while (startingToken !== '')
-  return entries
+    if (!page.nextToken) return entries
+    startingToken = page.nextToken
+  }
+  throw new Error(`the list of the driver on node ${driver.nodeId} has more than ${maxPages} pages`)
 }

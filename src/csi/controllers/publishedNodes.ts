@@ -2,7 +2,7 @@
 import type { CsiConnection } from './driver.ts'
 
 /** A driver that lists without end is not followed for longer. */
-const maxPages = 10_000
+export const maxPages = 10_000
 
 /** By volume id. @throws GrpcError, and Error for a list without end */
 export async function publishedNodes(connection: CsiConnection, timeoutMs: number, signal: AbortSignal): Promise<ReadonlyMap<string, ReadonlySet<string>>> {

@@ -14,7 +14,9 @@ interface Claim<T> extends Claimant {
 }
 
 export class Claims<T> {
+  /** In order. Others decide how many there are: each step of a change takes the logarithm of their number. */
   readonly #claims: Claim<T>[] = []
+  readonly #ages = new Map<string, string>()
 
   get isEmpty(): boolean {
     return this.#claims.length === 0
@@ -36,28 +38,34 @@ export class Claims<T> {
   /** Adds or replaces the claim of one Ingress; `touched` gets the keys of those that have won or lost by it. */
   set({ key, age }: Claimant, value: T, touched: Set<string>): void {
     const before = this.#claims[0]?.key
-    const there = this.#claims.findIndex((claim) => claim.key === key)
-    if (there >= 0 && this.#claims[there]?.age === age) this.#claims[there] = { key, age, value }
-    else {
-      if (there >= 0) this.#claims.splice(there, 1)
-      this.#claims.splice(this.#placeOf(age), 0, { key, age, value })
-    }
+    const isThere = this.#ages.get(key) === age
+    if (!isThere) this.#remove(key)
+    this.#claims.splice(this.#placeOf({ key, age }), isThere ? 1 : 0, { key, age, value })
+    this.#ages.set(key, age)
     this.#note(before, touched)
   }
 
   delete(key: string, touched: Set<string>): void {
     const before = this.#claims[0]?.key
-    const at = this.#claims.findIndex((claim) => claim.key === key)
-    if (at >= 0) this.#claims.splice(at, 1)
+    this.#remove(key)
     this.#note(before, touched)
   }
 
-  #placeOf(age: string): number {
+  #remove(key: string): void {
+    const age = this.#ages.get(key)
+    if (age === undefined) return
+    this.#claims.splice(this.#placeOf({ key, age }), 1)
+    this.#ages.delete(key)
+  }
+
+  /** Where the claim is, or belongs. */
+  #placeOf({ key, age }: Claimant): number {
     let low = 0
     let high = this.#claims.length
     while (low < high) {
       const middle = (low + high) >> 1
-      if ((this.#claims[middle]?.age ?? '') < age) low = middle + 1
+      const one = this.#claims[middle] as Claim<T>
+      if (one.age < age || (one.age === age && one.key < key)) low = middle + 1
       else high = middle
     }
     return low

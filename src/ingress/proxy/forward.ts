@@ -3,16 +3,16 @@
  * not be made, because then nothing has been sent; or when a kept connection was closed under an idempotent request without a body, as a server may do at any time.
  */
 import { type ClientRequest as BackendRequest, request as httpRequest, type IncomingMessage } from 'node:http'
-import type { Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Timer } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
 import { answer, type ClientResponse, cut, start } from './answer.ts'
+import { cutWhenStuck } from './cutWhenStuck.ts'
 import { forwardH2c } from './forwardH2c.ts'
 import { type Framing, requestHeaders, responseHeaders } from './headers.ts'
 import { type Mirrors, startMirrors } from './mirror.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
-import { type ClientRequest, type Destination, destinationOf } from './target.ts'
+import { type ClientRequest, type Destination, destinationOf, type Refusal } from './target.ts'
 
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 const maxAttempts = 3
@@ -42,7 +42,7 @@ export function serve(deps: ProxyDeps, entrance: Entrance, request: ClientReques
   const destination = destinationOf(request, entrance, deps)
   response.once('finish', () => linger(deps, request))
   if (!('backend' in destination)) {
-    answer(response, destination.status, deps.isDraining(), destination.headers)
+    refuseBy(deps, response, destination)
     return
   }
   const onChosen = (chosen: Endpoint) => {
@@ -52,6 +52,15 @@ export function serve(deps: ProxyDeps, entrance: Entrance, request: ClientReques
     const origin = originOf(entrance, request, destination)
     forwardH2c({ deps, request, response, destination, origin, hasBody: framingOf(request) !== 'none' }, onChosen)
   } else new Forwarding(deps, entrance, request, response, destination).attempt(onChosen)
+}
+
+/** A Location can have what the client wrote, and HTTP/2 allows more than a header of HTTP/1.1. */
+function refuseBy(deps: ProxyDeps, response: ClientResponse, { status, headers }: Refusal): void {
+  try {
+    answer(response, status, deps.isDraining(), headers)
+  } catch {
+    answer(response, 400, deps.isDraining())
+  }
 }
 
 class Forwarding {
@@ -209,28 +218,6 @@ class Forwarding {
   #refuse(status: number): void {
     answer(this.#response, status, this.#deps.isDraining())
   }
-}
-
-/**
- * Ends a stream of HTTP/2 whose client takes nothing of the answer for a while: it would keep its place among the requests in flight. The connection is not
- * idle when it carries pings, and frames of the connection renew Node's own timeout of a stream.
- */
-function cutWhenStuck({ clock, limits }: ProxyDeps, incoming: IncomingMessage, response: Http2ServerResponse): void {
-  const { stream } = response
-  let received = 0
-  let before = 0
-  incoming.on('data', (chunk: Buffer) => {
-    received += chunk.length
-  })
-  const look = (): Timer =>
-    clock.timer(limits.idleTimeoutMs, () => {
-      const taken = received - stream.writableLength
-      if (stream.writableLength > 0 && taken === before) cut(response)
-      else timer = look()
-      before = taken
-    })
-  let timer = look()
-  response.once('close', () => timer.cancel())
 }
 
 /** Reads and drops the rest of a body that was answered early, for a while: a connection that is closed under a sender can lose the answer. */

@@ -6,11 +6,13 @@ import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'nod
 import type { Timer } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
 import { answer, type ClientResponse, cut, start } from './answer.ts'
+import { cutWhenStuck } from './cutWhenStuck.ts'
 import { asObject, type Origin, requestHeaders, responseHeaders } from './headers.ts'
 import type { ProxyDeps } from './proxyDeps.ts'
 import type { ClientRequest, Destination } from './target.ts'
 
 const maxAttempts = 3
+const [leastStatus, mostStatus] = [200, 599]
 /** Framed by HTTP/2 itself, or named by a pseudo header. */
 const unsent: ReadonlySet<string> = new Set(['host', 'transfer-encoding'])
 
@@ -58,11 +60,12 @@ export function forwardH2c(forwarding: H2cForwarding, onChosen: (endpoint: Endpo
 /** @param onUnreachable called instead of an answer when nothing has been sent */
 function send(forwarding: H2cForwarding, endpoint: Endpoint, onUnreachable: () => void): ClientHttp2Stream | undefined {
   const { deps, request, response, destination, hasBody } = forwarding
-  const session = deps.h2Sessions.of(endpoint)
+  const { session, release } = deps.h2Sessions.take(endpoint)
   let stream: ClientHttp2Stream
   try {
     stream = session.request(headersOf(forwarding), { endStream: !hasBody })
   } catch {
+    release()
     refuse(forwarding, 502)
     return undefined
   }
@@ -87,11 +90,18 @@ function send(forwarding: H2cForwarding, endpoint: Endpoint, onUnreachable: () =
   stream.once('response', (headers, flags) => {
     destination.backend.succeeded(endpoint)
     isWhole = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
-    sendBack(forwarding, stream, headers, isWhole)
+    try {
+      sendBack(forwarding, stream, headers, isWhole)
+    } catch {
+      // The backend may answer with what HTTP/1.1 does not allow.
+      refuse(forwarding, 502)
+      stream.close(constants.NGHTTP2_CANCEL)
+    }
   })
   stream.on('error', () => {})
   stream.once('close', () => {
     for (const timer of timers) timer.cancel()
+    release()
     session.off('connect', sendBody)
     if (isWhole || response.writableEnded || response.destroyed) return
     if (isConnected) refuse(forwarding, 502)
@@ -129,7 +139,8 @@ function sendLimited(forwarding: H2cForwarding, stream: ClientHttp2Stream): void
 
 function sendBack({ deps, response, destination }: H2cForwarding, stream: ClientHttp2Stream, headers: IncomingHttpHeaders, isWhole: boolean): void {
   if (response.headersSent || response.destroyed) return
-  const status = Number(headers[':status'] ?? 502)
+  const status = Number(headers[':status'])
+  if (!(status >= leastStatus && status <= mostStatus)) throw new Error(`the status ${status} is none of a final answer`)
   const all = responseHeaders(listed(headers), destination.route.responseHeaders)
   if (isWhole && 'stream' in response) {
     // A call of gRPC that fails at once: its client reads the status from headers that end the stream.
@@ -149,9 +160,14 @@ function sendBack({ deps, response, destination }: H2cForwarding, stream: Client
       cut(response)
       return
     }
-    response.addTrailers(asObject(responseHeaders(listed(trailers))) as Record<string, string>)
-    response.end()
+    try {
+      response.addTrailers(asObject(responseHeaders(listed(trailers))) as Record<string, string>)
+      response.end()
+    } catch {
+      cut(response)
+    }
   })
+  if ('stream' in response) cutWhenStuck(deps, stream, response)
   stream.pipe(response as NodeJS.WritableStream, { end: false })
 }
 

@@ -53,7 +53,12 @@ export function startMirrors(deps: ProxyDeps, mirrors: readonly Mirror[], copied
 function startOne({ agent, limits }: ProxyDeps, backend: Backend, { method, path, headers }: Copied): BackendRequest | undefined {
   const endpoint = backend.inFlight < limits.maxInFlight ? backend.pick() : undefined
   if (!endpoint) return undefined
-  const outgoing = httpRequest({ host: endpoint.ip, port: endpoint.port, method, path, headers: [...headers], agent, setHost: false })
+  let outgoing: BackendRequest
+  try {
+    outgoing = httpRequest({ host: endpoint.ip, port: endpoint.port, method, path, headers: [...headers], agent, setHost: false })
+  } catch {
+    return undefined
+  }
   backend.inFlight++
   outgoing.setTimeout(limits.readTimeoutMs, () => outgoing.destroy())
   outgoing.on('response', (answer) => answer.on('error', () => {}).resume())

@@ -2,7 +2,7 @@
  * Upgraded connections, such as WebSockets (L3): bytes flow in both directions only after the backend has agreed with 101. Any other answer goes back as it
  * is. An upgrade to HTTP/2 in clear text is not passed on, because it would let a client send requests past the routes.
  */
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { type ClientRequest as BackendRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { readEarly } from '#http/earlyInput'
@@ -49,16 +49,22 @@ function openTunnel(deps: ProxyDeps, { entrance, request, socket, head }: Upgrad
     'Upgrade',
     protocols,
   ]
-  const outgoing = httpRequest({
-    host: endpoint.ip,
-    port: endpoint.port,
-    method: 'GET',
-    path: target.url,
-    headers,
-    agent: deps.freshAgent,
-    maxHeaderSize: maxAnswerHeaderBytes,
-    setHost: false,
-  })
+  let outgoing: BackendRequest
+  try {
+    outgoing = httpRequest({
+      host: endpoint.ip,
+      port: endpoint.port,
+      method: 'GET',
+      path: target.url,
+      headers,
+      agent: deps.freshAgent,
+      maxHeaderSize: maxAnswerHeaderBytes,
+      setHost: false,
+    })
+  } catch {
+    refuse(socket, 400)
+    return
+  }
   backend.inFlight++
   deps.metrics.tunnels.add(1)
   socket.once('close', () => {

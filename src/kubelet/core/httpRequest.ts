@@ -3,6 +3,7 @@ import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { connect as tlsConnect } from 'node:tls'
+import { hostPort } from '#api/machinery/ip'
 import { emptyMap } from '#base/bareMap'
 import type { KubeletHost } from './host.ts'
 
@@ -34,7 +35,7 @@ export async function httpRequest(host: Pick<KubeletHost, 'dial'>, target: HttpT
     const status = response.statusCode ?? 0
     const body = await readBody(response)
     if (status < 300 || status >= 400 || !location) return { status, body }
-    const from = new URL(`${target.https ? 'https' : 'http'}://${target.host}:${target.port}${target.path}`)
+    const from = new URL(`${target.https ? 'https' : 'http'}://${hostPort(target.host, target.port)}${target.path}`)
     const to = new URL(location, from)
     // A redirect to another host counts as the answer: following it would probe a host that is not the container.
     if (to.hostname !== from.hostname) return { status, body }

@@ -11,6 +11,8 @@ export interface GrpcProbeAnswer {
   readonly output: string
 }
 
+/** Of grpc-go. */
+const maxMessageBytes = 4 << 20
 const statusNames: Readonly<Record<number, string>> = { 0: 'UNKNOWN', 1: 'SERVING', 2: 'NOT_SERVING', 3: 'SERVICE_UNKNOWN' }
 
 /** Never rejects. @param timeoutMs the longest wait for the answer */
@@ -18,7 +20,7 @@ export async function probeGrpc(host: string, port: number, service: string, tim
   const { connectGrpc } = await import('#grpc/grpcConnection')
   const address = `${host.includes(':') ? `[${host}]` : host}:${port}`
   const request = service === '' ? Buffer.alloc(0) : Buffer.concat([Buffer.from([0x0a, ...varint(Buffer.byteLength(service))]), Buffer.from(service)])
-  const connection = connectGrpc(address, { userAgent: `kube-probe/${kubernetesVersion}` })
+  const connection = connectGrpc(address, { userAgent: `kube-probe/${kubernetesVersion}`, maxMessageBytes })
   try {
     return healthOf(await connection.unary('/grpc.health.v1.Health/Check', request, { timeoutMs }))
   } catch (error) {

@@ -39,6 +39,8 @@ export interface KubeletServerDeps {
   readonly configuration?: ConfigurationDocument | undefined
   /** More pages by path: /statusz, /flagz, /debug/pprof. Undefined: there is no such page. */
   readonly pages?: ((request: IncomingMessage) => Promise<Page | undefined>) | undefined
+  /** Called before a request that is authenticated and authorized is answered. */
+  readonly onAdmitted?: (() => Promise<void>) | undefined
 }
 
 export interface KubeletServerConfig extends KubeletServerTls {
@@ -226,7 +228,7 @@ async function admit(deps: Admitting, request: IncomingMessage, pathname: string
       deps.log.error(error, 'Authorization error', { user: user.name, path: pathname, subresource })
       throw new HttpError(500, `Authorization error (${who}, subresource=${subresource})`)
     })
-    if (allowed) return
+    if (allowed) return deps.onAdmitted?.()
   }
   deps.log.v(2).info('Forbidden', { user: user.name, path: pathname })
   throw new HttpError(403, `Forbidden (${who}, subresource(s)=[${wanted.map(({ subresource }) => subresource).join(' ')}])\n`)

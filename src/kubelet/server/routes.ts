@@ -214,7 +214,7 @@ async function logPage(view: KubeletView, path: readonly string[], query: URLSea
 }
 
 async function debugPage({ view, pages }: RoutesDeps, request: IncomingMessage): Promise<Page> {
-  const path = request.url?.split('?')[0] ?? ''
+  const { pathname: path } = new URL(request.url ?? '/', 'https://kubelet')
   if (path.startsWith('/debug/pprof') && !view.config.enableProfilingHandler) throw new HttpError(405, 'profiling endpoint is disabled.\n')
   if (path === '/debug/flags/v' && !view.config.enableDebugFlagsHandler) throw new HttpError(405, 'flags endpoint is disabled.\n')
   const page = await pages?.(request)

@@ -41,6 +41,10 @@ interface World {
   answer(request: PodCertificateRequest, status: PodCertificateRequest['status']): Promise<void>
   issue(request: PodCertificateRequest, body: string): Promise<void>
   drop(request: PodCertificateRequest): void
+  /** While it is not empty, the API server refuses to read ServiceAccounts. */
+  refusal: string
+  /** How often a ServiceAccount was read. */
+  accountReads: number
 }
 
 async function withManager(podCertificate: Partial<PodCertificateProjection>, run: (world: World) => Promise<void>): Promise<void> {
@@ -50,9 +54,14 @@ async function withManager(podCertificate: Partial<PodCertificateProjection>, ru
   const [requests, shown, events]: [PodCertificateRequest[], Map<string, PodCertificateRequest>, string[]] = [[], new Map(), []]
   const states = new Map<string, number>()
   let tell: OnChange<PodCertificateRequest> = () => {}
+  const accounts = { refusal: '', accountReads: 0 }
   const client = {
     of: ({ kind }: { kind: string }) => ({
-      get: async ({ name }: { name: string }) => ({ metadata: { uid: `${kind}-${name}` } }),
+      get: async ({ name }: { name: string }) => {
+        if (kind === 'ServiceAccount') accounts.accountReads++
+        if (kind === 'ServiceAccount' && accounts.refusal !== '') throw new Error(accounts.refusal)
+        return { metadata: { uid: `${kind}-${name}` } }
+      },
       create: async (body: PodCertificateRequest) => {
         const made = { ...body, metadata: { ...body.metadata, name: `req-${requests.length}`, creationTimestamp: formatTime(clock.now()) }, status: {} }
         requests.push(made)
@@ -89,6 +98,15 @@ async function withManager(podCertificate: Partial<PodCertificateProjection>, ru
   try {
     await run({
       ...{ clock, pods, requests, events, states, answer },
+      get accountReads() {
+        return accounts.accountReads
+      },
+      get refusal() {
+        return accounts.refusal
+      },
+      set refusal(text) {
+        accounts.refusal = text
+      },
       read() {
         try {
           const files = certificates.files(pods[0] as FrozenPod, place, owner)
@@ -212,6 +230,21 @@ test('STO-03 a deleted request is made again after ten minutes', async () => {
     assert.equal(world.requests.length, 1)
     await world.clock.advance(4 * minuteMs)
     assert.equal((await world.asked(2)).metadata.name, 'req-1')
+  })
+})
+
+test('STO-03 a source that fails for a day is tried about once in each longest wait, and succeeds when the cause is gone', async () => {
+  await withManager({}, async (world) => {
+    world.refusal = 'there is no such account'
+    world.read()
+    for (let minute = 0; minute < 24 * 60; minute++) await world.clock.advance(minuteMs)
+    const before = world.accountReads
+    for (let minute = 0; minute < 60; minute++) await world.clock.advance(minuteMs)
+    // One of its own in a thousand seconds, and one with each look at all sources.
+    assert.ok(world.accountReads - before <= 70, `${world.accountReads - before} in an hour`)
+    world.refusal = ''
+    await world.clock.advance(2 * minuteMs)
+    assert.equal((await world.asked(1)).metadata.name, 'req-0')
   })
 })
 

@@ -95,6 +95,8 @@ class Manager implements PodCertificates {
   readonly #wakeUp = createWakeUp()
   /** How often a source failed in a row. */
   readonly #failures = new Map<string, number>()
+  /** Sources that wait for their next try. */
+  readonly #waiting = new Set<string>()
   readonly #requests: Followed<PodCertificateRequest>
   readonly #states: ReturnType<typeof stateGauge>
 
@@ -166,7 +168,13 @@ class Manager implements PodCertificates {
     const failures = this.#failures.get(id) ?? 0
     this.#failures.set(id, failures + 1)
     const waitMs = Math.min(firstRetryMs * 2 ** failures, longestRetryMs)
-    const again = () => this.#add(id)
+    // Refreshes and changes of requests fail, too: one wait at a time.
+    if (this.#waiting.has(id)) return
+    this.#waiting.add(id)
+    const again = () => {
+      this.#waiting.delete(id)
+      this.#add(id)
+    }
     this.#context.clock.sleep(waitMs, this.#signal).then(again, () => {})
   }
 

@@ -59,18 +59,27 @@ export function createUnstaging(
     }
   }
 
-  const findOlder = async (plugins: readonly VolumePlugin[]): Promise<void> => {
-    for (const plugin of plugins) {
+  const findOlderOf = async (plugin: VolumePlugin): Promise<boolean> => {
+    try {
       const staged = (await plugin.staging?.staged?.(volumes)) ?? []
       for (const { spec, stagingPath } of staged) if (!left.has(stagingPath)) await exclusive(stagingPath, () => release({ plugin, spec, stagingPath }))
+      return true
+    } catch (error) {
+      log.warn('Volumes of an earlier kubelet could not be found, trying again', { plugin: plugin.name, error: messageOf(error) })
+      return false
     }
-    hasLooked = true
+  }
+
+  const findOlder = async (plugins: readonly VolumePlugin[]): Promise<boolean> => {
+    const found: boolean[] = []
+    for (const plugin of plugins) found.push(await findOlderOf(plugin))
+    return found.every(Boolean)
   }
 
   return {
     release,
     retry: async (plugins) => {
-      if (!hasLooked) await findOlder(plugins)
+      if (!hasLooked) hasLooked = await findOlder(plugins)
       for (const [stagingPath, { volume, dueMs }] of [...left]) {
         if (dueMs <= clock.monotonicMs()) await exclusive(stagingPath, () => release(volume))
       }

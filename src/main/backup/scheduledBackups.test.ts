@@ -97,7 +97,8 @@ async function withBackups(run: (world: World) => Promise<void>, atStart: Partia
   }
 }
 
-const there = async (directory: string) => (await readdir(directory)).sort()
+/** All but the mark of the directory. */
+const there = async (directory: string) => (await readdir(directory)).filter((name) => name !== '.skiff-backups').sort()
 
 test('ETC-20 a backup is made at each time of the schedule for its owner alone, and the newest three are kept', () =>
   withBackups(async ({ directory, until, metrics, paths }) => {
@@ -157,6 +158,19 @@ test('ETC-20 a backup whose directory is gone fails with the reason, is recorded
     await until('06:10:30', async () => (await there(directory)).length === 1)
     await until('06:11:00', async () => (await readBackups(paths)).failure === undefined)
     assert.deepEqual(await there(directory), [six])
+  }))
+
+test('ETC-20 a mount point without its disk is no place for the next backup, until the disk is there again or the user takes the directory as it is', () =>
+  withBackups(async ({ directory, until, failures, metrics }) => {
+    await until('06:00:10', () => metrics.get('skiff_backups_total{result="success"}') === 1)
+    await rename(directory, `${directory}-disk`)
+    await mkdir(directory)
+    await until('07:00:10', () => failures.length === 1)
+    assert.match(failures[0] ?? '', /has none of its earlier backups and no file \.skiff-backups: mount its disk/)
+    assert.deepEqual(await readdir(directory), [])
+    await writeFile(path.join(directory, '.skiff-backups'), '')
+    await until('07:10:30', async () => (await there(directory)).length === 1)
+    assert.deepEqual(await there(`${directory}-disk`), [six])
   }))
 
 test('ETC-20 a running server follows a plan that is changed', () =>

@@ -83,7 +83,7 @@ async function backUpIfDue(deps: ScheduledBackupsDeps, state: ClusterState, plan
   const before = await readBackups(paths)
   const dueMs = dueTime(plan, before, clock.now())
   if (dueMs === undefined) return undefined
-  const place = placeOf(deps, plan)
+  const place = placeOf(deps, plan, before)
   const name = backupName(state, dueMs)
   const saved = await place.add(name, (file) => deps.save(state, file), signal)
   log.info('Made a scheduled backup', { name, bytes: saved.bytes })
@@ -92,9 +92,10 @@ async function backUpIfDue(deps: ScheduledBackupsDeps, state: ClusterState, plan
   return removeSurplus(deps, place, record, plan.keep, signal)
 }
 
-function placeOf({ paths, clock }: ScheduledBackupsDeps, { place, credentials }: BackupPlan): BackupPlace {
+function placeOf({ paths, clock }: ScheduledBackupsDeps, { place, credentials }: BackupPlan, before: BackupRecord): BackupPlace {
   const bucket = bucketOf(place)
-  return bucket ? createBucketPlace(bucket, { credentials, scratch: `${paths.backups}.part.db`, now: () => clock.now() }) : createDirectoryPlace(place)
+  if (bucket) return createBucketPlace(bucket, { credentials, scratch: `${paths.backups}.part.db`, now: () => clock.now() })
+  return createDirectoryPlace(place, before.place === place ? before.files.map(({ name }) => name) : [])
 }
 
 async function removeSurplus(

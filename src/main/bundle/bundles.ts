@@ -111,6 +111,11 @@ async function serveStopped({ clock, home }: LocalClusterDeps, local: Pick<Local
     })
   if (!(await exists(storeFile(paths.store)))) throw new CommandError('notFound', `cluster "${name}" has no store yet: it was never started`)
   const store = await openLocalStore(paths.store, tools)
-  const [certificate, times] = await Promise.all([local.certificate(), storedTimes(store)])
-  return startStillServer({ store, clock, certificate, times, what: 'a stopped cluster' })
+  try {
+    const [certificate, times] = await Promise.all([local.certificate(), storedTimes(store)])
+    return await startStillServer({ store, clock, certificate, times, what: 'a stopped cluster' })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
 }

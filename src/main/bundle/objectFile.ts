@@ -44,6 +44,10 @@ class SortedObjects implements ObjectFile {
     this.#values = values
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#values.close()
+  }
+
   get count(): number {
     return this.#versions.size
   }
@@ -108,8 +112,9 @@ class SortedObjects implements ObjectFile {
       const length = await writeDatabase(handle, snapshot, { alarms: [] })
       await writeAll(handle, await digestOf(handle, length), length)
     } finally {
-      await Promise.all([handle.close(), this.#values.close()])
+      await handle.close()
     }
+    await this.#values.close()
     await rm(path.join(this.#directory, valuesFile))
     return file
   }

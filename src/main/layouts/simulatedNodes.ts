@@ -103,7 +103,6 @@ interface Running {
 async function createFleet(options: SimulatedNodesOptions, signal: AbortSignal): Promise<Fleet> {
   const { tools, ownKubelets, serving } = options
   const port = await freePort()
-  // By address: it wakes the kubelet.
   const kubelets = new Map<string, () => Handlers>()
   const server = createSharedKubeletServer((address) => kubelets.get(address)?.(), { address: listensOn, port, ...serving })
   const sources = createSharedSources({ ...tools, client: options.manager }, signal)
@@ -120,12 +119,10 @@ async function createFleet(options: SimulatedNodesOptions, signal: AbortSignal):
     const log = tools.log.with('kubelet', { node: name })
     const kubelet = simulatedKubelet(options, { ...tools, client, log, sources, eventWriter }, node, { address, port })
     let handlers: Handlers | undefined
-    const wakeAndGet = () => {
-      kubelet.wake()
-      handlers ??= handlersOf({ view: kubelet.view, auth: apiAuth(client, tools.clock, name), clock: tools.clock, log }, until)
-      return handlers
-    }
-    kubelets.set(address, wakeAndGet)
+    const auth = apiAuth(client, tools.clock, name)
+    // A request wakes the whole kubelet only when its user may make it.
+    const make = () => handlersOf({ view: kubelet.view, auth, clock: tools.clock, log, onAdmitted: kubelet.wake }, until)
+    kubelets.set(address, () => (handlers ??= make()))
     return kubelet
   }
 

@@ -55,6 +55,24 @@ test('--autostart writes and enables a unit that starts and stops the cluster, a
     ])
   }))
 
+test('a unit that is installed again with another text is started again, and one with the same text runs on', () =>
+  onHost(async (deps, places, calls) => {
+    const unit = unitOf(deps, state)
+    for (const one of [unit, unit, { ...unit, description: 'another' }]) await installUnit(deps, one, true, places)
+    assert.deepEqual(
+      calls.filter((call) => /start /.test(call)),
+      ['start', 'start', 'restart'].map((verb) => `systemctl ${verb} skiff-00a7.service`),
+    )
+  }))
+
+test('a unit that cannot be stopped is not removed', () =>
+  onHost(async (deps, places) => {
+    await installUnit(deps, unitOf(deps, state), false, places)
+    const exec = { run: async () => ({ code: 1, stdout: '', stderr: 'Failed to stop', timedOut: false }) } as unknown as Exec
+    await assert.rejects(removeUnit({ exec }, unitNameOf(state), true, places), /Failed to stop/)
+    await fs.access(path.join(places.units, 'skiff-00a7.service'))
+  }))
+
 test('--autostart is refused with the reason where systemd does not run and without root', () =>
   onHost(async (deps, places) => {
     const refusal = (text: RegExp) => (error: unknown) => error instanceof CommandError && error.exit === 'unmetPrerequisite' && text.test(error.message)

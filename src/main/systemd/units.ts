@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { CommandError } from '#cli/exitCodes'
 import { check, type Exec } from '#host/exec'
-import { exists, writeFileAtomic } from '#host/files'
+import { exists, readTextIfExists, writeFileAtomic } from '#host/files'
 
 /** Places of systemd; tests have others. */
 export interface SystemdPlaces {
@@ -41,18 +41,22 @@ export async function checkSystemd({ exec, isRoot }: Host, flag: string, hint: s
   if ((await exec.run('systemctl', ['--version'])).code !== 0) refuse('systemctl is not installed')
 }
 
-/** Writes the unit, and lets it start at each boot. @param now start it now, too */
+/** Writes the unit, and lets it start at each boot. @param now start it now, too, and again when its text has changed */
 export async function installUnit({ exec }: Pick<Host, 'exec'>, unit: Unit, now: boolean, places = systemd): Promise<void> {
-  await writeFileAtomic(path.join(places.units, unit.name), unitText(unit))
+  const file = path.join(places.units, unit.name)
+  const [before, text] = [await readTextIfExists(file), unitText(unit)]
+  await writeFileAtomic(file, text)
   await check(exec, 'systemctl', ['daemon-reload'])
-  await check(exec, 'systemctl', ['enable', ...(now ? ['--now'] : []), unit.name])
+  await check(exec, 'systemctl', ['enable', unit.name])
+  if (now) await check(exec, 'systemctl', [before === undefined || before === text ? 'start' : 'restart', unit.name])
 }
 
-/** @param now stop it, too. @returns false when there is no such unit */
+/** @param now stop it, too. @returns false when there is no such unit @throws Error when it cannot be stopped: the unit then stays */
 export async function removeUnit({ exec }: Pick<Host, 'exec'>, name: string, now: boolean, places = systemd): Promise<boolean> {
   const file = path.join(places.units, name)
   if (!(await exists(file))) return false
-  await exec.run('systemctl', ['disable', ...(now ? ['--now'] : []), name])
+  if (now) await check(exec, 'systemctl', ['stop', name])
+  await exec.run('systemctl', ['disable', name])
   await fs.rm(file, { force: true })
   await exec.run('systemctl', ['daemon-reload'])
   return true

@@ -2,12 +2,12 @@
  * The host ports of a node's pods (L3): a file for each pod that has some, and one nftables table made of all files. Rendering is pure. Upstream's counterpart: the
  * reference plugin portmap.
  */
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { hostPort, isIpv6 } from '#api/machinery/ip'
 import type { Clock } from '#base/clock'
 import type { Exec } from '#host/exec'
-import { listIfExists, makeDirectory } from '#host/files'
+import { listIfExists, makeDirectory, writeFileAtomic } from '#host/files'
 import { withLockFile } from '#host/lockFile'
 import { createNftTable, type TableContents } from '#host/nftables'
 
@@ -34,7 +34,7 @@ const tableName = 'skiff-hostports'
 const lockTimeoutMs = 20_000
 
 export function addHostPorts(place: HostPortsPlace, containerId: string, ports: PodPorts): Promise<void> {
-  return change(place, () => writeFile(path.join(place.directory, containerId), JSON.stringify(ports)))
+  return change(place, () => writeFileAtomic(path.join(place.directory, containerId), JSON.stringify(ports), 0o600))
 }
 
 /** A pod without host ports is fine. */
@@ -49,9 +49,20 @@ async function change({ exec, clock, directory }: HostPortsPlace, changeFiles: (
   await withLockFile(`${directory}.lock`, { clock, timeoutMs: lockTimeoutMs, refuse }, async () => {
     await changeFiles()
     const names = await listIfExists(directory)
-    const all = await Promise.all(names.map(async (name) => JSON.parse(await readFile(path.join(directory, name), 'utf8')) as PodPorts))
-    await createNftTable(exec, 'inet', tableName).apply(hostPortRules(all))
+    const all = await Promise.all(names.map((name) => readPorts(path.join(directory, name))))
+    await createNftTable(exec, 'inet', tableName).apply(hostPortRules(all.filter((ports) => ports !== undefined)))
   })
+}
+
+/** A file that a crash cut short is removed: it must not keep the ports of other pods closed. */
+async function readPorts(file: string): Promise<PodPorts | undefined> {
+  const text = await readFile(file, 'utf8')
+  try {
+    const { ips, mappings } = JSON.parse(text) as PodPorts
+    if (Array.isArray(ips) && Array.isArray(mappings)) return { ips, mappings }
+  } catch {}
+  await rm(file, { force: true })
+  return undefined
 }
 
 /** Connections to a port of the node lead to the pod. Those of the pod itself, and of the node's 127.0.0.1, get an address that the pod can answer. */

@@ -62,21 +62,29 @@ test('SVC-07 ipvs writes brackets, sets of inet6 and their own names for IPv6', 
   const six = { ...model([rule({ clusterIp: 'fd02::10', clusterEndpoints: [{ ip: 'fd01::1', port: 8080, isLocal: false }] })]), family: 'IPv6' as const }
   const { servers, sets, chains } = renderIpvs(six)
   assert.deepEqual([...servers], [['--tcp-service [fd02::10]:80 --scheduler rr', ['[fd01::1]:8080 --masquerading --weight 1']]])
-  assert.ok(setCommands('IPv6', sets).includes('create KUBE-6-CLUSTER-IP hash:ip,port family inet6'))
+  assert.ok(setCommands('IPv6', sets).includes('create KUBE-6-CLUSTER-IP hash:ip,port family inet6 maxelem 1048576'))
   assert.ok(chains.get('nat')?.get('KUBE-POSTROUTING')?.[0]?.includes('--match-set KUBE-6-LOOP-BACK dst,dst,src'))
 })
 
 test('SVC-07 ipvs fills a new set and swaps it with the old one', () => {
   const { sets } = renderIpvs(model([rule()]))
   assert.deepEqual(setCommands('IPv4', new Map([['KUBE-CLUSTER-IP' as const, sets.get('KUBE-CLUSTER-IP') ?? []]])), [
-    'create KUBE-CLUSTER-IP hash:ip,port',
-    'create KUBE-NEXT hash:ip,port',
+    'create KUBE-CLUSTER-IP hash:ip,port maxelem 1048576',
+    'create KUBE-NEXT hash:ip,port maxelem 1048576',
     'add KUBE-NEXT 10.96.0.10,tcp:80',
     'swap KUBE-NEXT KUBE-CLUSTER-IP',
     'destroy KUBE-NEXT',
   ])
   // ipset takes no longer names.
   for (const line of setCommands('IPv6', sets)) assert.ok((line.split(' ')[1] ?? '').length <= 31, line)
+})
+
+test('SVC-07 ipvs stores a source range of all addresses as two halves, because a set of the kernel takes none of length 0', () => {
+  const open = rule({ loadBalancerIps: ['203.0.113.9'], sourceRanges: ['0.0.0.0/0', '192.0.2.0/24'] })
+  assert.deepEqual(
+    renderIpvs(model([open])).sets.get('KUBE-LOAD-BALANCER-SOURCE-CIDR'),
+    ['0.0.0.0/1', '128.0.0.0/1', '192.0.2.0/24'].map((range) => `203.0.113.9,tcp:80,${range}`),
+  )
 })
 
 const saved = `-A -t 10.96.0.10:80 -s rr

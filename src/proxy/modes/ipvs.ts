@@ -3,12 +3,12 @@
  * an interface of their own, and sets of addresses that a few rules of iptables look in to masquerade. Names follow upstream's, so that ipvsadm, ipset and
  * iptables-save show what people know. Rendering is pure. Upstream: pkg/proxy/ipvs (v1.36).
  */
-import { hostPort } from '#api/machinery/ip'
+import { hostPort, isIpv6 } from '#api/machinery/ip'
 import { check, type Exec } from '#host/exec'
 import { type ChainOwner, type ChainsByTable, createOwnChains, iptablesObstacle, type Jump, removeOwnChains } from '#host/iptables'
 import { applyModels } from '../applyModels.ts'
 import type { Family, FamilyModel, ProxyEndpoint, ServiceRule } from '../model.ts'
-import type { ProxyMode } from './mode.ts'
+import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 
 /** Holds the addresses of Services: what is sent to them is delivered on this host. */
 const device = 'kube-ipvs0'
@@ -37,8 +37,7 @@ export const ipvs: ProxyMode = {
       const { family } = model
       const wanted = renderIpvs(model)
       // Rules refer to sets, and a set with a reference cannot be removed: all sets are there from the start.
-      await exec.run('ipset', ['destroy', nextSet])
-      await check(exec, 'ipset', ['restore', '-exist'], { input: asInput(setCommands(family, wanted.sets)) })
+      await fillSets(deps, family, wanted.sets)
       await chains[family].apply(wanted.chains)
       await applyServers(exec, family, wanted.servers)
       await applyAddresses(exec, family, wanted.addresses)
@@ -54,6 +53,21 @@ export const ipvs: ProxyMode = {
       for (const name of Object.keys(setTypes)) await exec.run('ipset', ['destroy', setName(family, name)])
     }
   },
+}
+
+/** One call for all sets; if the kernel refuses an entry, each set on its own, so that one Service does not stop the others. */
+async function fillSets({ exec, log }: Pick<ProxyModeDeps, 'exec' | 'log'>, family: Family, sets: RenderedIpvs['sets']): Promise<void> {
+  const restore = async (some: RenderedIpvs['sets']) => {
+    await exec.run('ipset', ['destroy', nextSet])
+    await check(exec, 'ipset', ['restore', '-exist'], { input: asInput(setCommands(family, some)) })
+  }
+  try {
+    await restore(sets)
+  } catch {
+    for (const [name, entries] of sets) {
+      await restore(new Map([[name, entries]])).catch((error: unknown) => log.error(error, 'A set of the proxy keeps its former entries', { name, family }))
+    }
+  }
 }
 
 const asInput = (lines: readonly string[]) => (lines.length === 0 ? '' : `${lines.join('\n')}\n`)
@@ -76,6 +90,8 @@ type SetName = keyof typeof setTypes
 /** Names are unique in a kernel, whatever the family. */
 const setName = (family: Family, name: string) => (family === 'IPv6' ? name.replace('KUBE-', 'KUBE-6-').slice(0, longestSetName) : name)
 const longestSetName = 31
+/** The most entries of each set. The kernel's default is 65,536. */
+const mostEntries = 1 << 20
 /** A set while it is filled. */
 const nextSet = 'KUBE-NEXT'
 
@@ -115,7 +131,7 @@ export function renderIpvs({ family, rules, clusterCidrs }: FamilyModel): Render
     if (rule.sourceRanges) {
       for (const ip of rule.loadBalancerIps) {
         put('KUBE-LOAD-BALANCER-FW', entry(ip))
-        put('KUBE-LOAD-BALANCER-SOURCE-CIDR', ...rule.sourceRanges.map((range) => `${entry(ip)},${range}`))
+        put('KUBE-LOAD-BALANCER-SOURCE-CIDR', ...rule.sourceRanges.flatMap(storable).map((range) => `${entry(ip)},${range}`))
       }
     }
     if (nodePort !== undefined && protocol !== 'sctp') {
@@ -125,6 +141,12 @@ export function renderIpvs({ family, rules, clusterCidrs }: FamilyModel): Render
     for (const { ip, port: to } of rule.clusterEndpoints.filter(({ isLocal }) => isLocal)) put('KUBE-LOOP-BACK', `${ip},${protocol}:${to},${ip}`)
   }
   return { servers, sets, addresses: [...addresses], chains: chainsOf(family, clusterCidrs[0]) }
+}
+
+/** A set of the kernel stores no range of all addresses. */
+function storable(range: string): string[] {
+  if (!range.endsWith('/0')) return [range]
+  return isIpv6(range.slice(0, -'/0'.length)) ? ['::/1', '8000::/1'] : ['0.0.0.0/1', '128.0.0.0/1']
 }
 
 /** Placeholder; applyServers replaces it with the node's addresses. */
@@ -141,7 +163,7 @@ export function setCommands(family: Family, sets: RenderedIpvs['sets']): string[
   const own = family === 'IPv6' ? ' family inet6' : ''
   return [...sets].flatMap(([name, entries]) => {
     const type = setTypes[name]
-    const options = type === 'bitmap:port' ? ' range 0-65535' : own
+    const options = type === 'bitmap:port' ? ' range 0-65535' : `${own} maxelem ${mostEntries}`
     const there = setName(family, name)
     return [
       `create ${there} ${type}${options}`,

@@ -2,7 +2,7 @@
  * Snapshots of the embedded store (L2): one revision and the history before it, read in slices while writes continue. What compaction would remove stays until the
  * last snapshot is closed. Upstream: etcd server/storage/backend (Snapshot), server/storage/mvcc/key_index.go (compact, keep).
  */
-import type { Revision, StoredChange, StoreSnapshot } from '../store.ts'
+import type { Revision, StoredChange, StoreSnapshot, WantedChanges } from '../store.ts'
 import { storeError } from '../storeError.ts'
 import type { Backend } from './backend.ts'
 import type { MvccEngine } from './mvcc/engine.ts'
@@ -53,7 +53,7 @@ export class StoreSnapshots {
     }
     return {
       ...{ ...beside, revision, compactRevision, close },
-      changes: () => this.#changes(revision, compactRevision),
+      changes: (wanted = {}) => this.#changes(wanted, revision, compactRevision),
       isLiveAt: (change, at) => change.version > 0 && isSame(this.#engine.newestUpTo(change.key, at), change),
     }
   }
@@ -64,16 +64,17 @@ export class StoreSnapshots {
     for (const resolve of waiting) resolve()
   }
 
-  async *#changes(last: Revision, compacted: Revision): AsyncGenerator<readonly StoredChange[]> {
-    for (const versions of this.#backend.read ? this.#read(last) : this.#inMemory(last)) {
-      const kept = versions.filter((version) => this.#isKept(version, compacted))
+  async *#changes({ after = 0, to, includes = () => true }: WantedChanges, newest: Revision, compacted: Revision): AsyncGenerator<readonly StoredChange[]> {
+    const [first, last] = [after + 1, Math.min(to ?? newest, newest)]
+    for (const versions of this.#backend.read ? this.#read(first, last) : this.#inMemory(first, last)) {
+      const kept = versions.filter((version) => includes(version.key) && this.#isKept(version, compacted))
       if (kept.length > 0) yield kept.map((version) => ({ ...toKeyValue(version, this.#engine.valueOf(version)), sub: version.sub }))
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
 
-  *#read(last: Revision): Generator<readonly Version[]> {
-    for (let first = 1; ; ) {
+  *#read(from: Revision, last: Revision): Generator<readonly Version[]> {
+    for (let first = from; first <= last; ) {
       if (this.#isClosed) throw storeError('closed')
       const versions = this.#backend.read?.(first, last) ?? []
       const newest = versions.at(-1)
@@ -83,8 +84,8 @@ export class StoreSnapshots {
     }
   }
 
-  *#inMemory(last: Revision): Generator<readonly Version[]> {
-    const all = this.#engine.changes('', '\0', 1, last)
+  *#inMemory(first: Revision, last: Revision): Generator<readonly Version[]> {
+    const all = this.#engine.changes('', '\0', first, last)
     for (let at = 0; at < all.length; at += slice) {
       if (this.#isClosed) throw storeError('closed')
       yield all.slice(at, at + slice)

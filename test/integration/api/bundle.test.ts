@@ -286,6 +286,49 @@ test('X18 changes are given between two revisions, of one kind if it is named, a
   assert.match(String(await changesOf('after=1')), /to: expected a revision/)
 })
 
+test('X18 changes before the compaction are refused, since some of them are gone', async (t) => {
+  const store = createMemoryStore({ clock })
+  const own = await startTestApiServer({ store, clock, deps: (registry) => ({ pages: [changesPage({ store, registry, authorizers: [] })] }) })
+  t.after(() => own.close())
+  const { metadata } = await own.client.of<Unstructured>(configMaps).create(made(configMaps, 'short', { data: { a: 'b' } }))
+  await own.client.of<Unstructured>(configMaps).delete(place('short'))
+  const revision = await store.latestRevision()
+  await store.compact(revision)
+  const inProcess = own.server.transport(users['Bearer admin'] as UserInfo, 'test')
+  const changes = (after: number) => inProcess.request({ method: 'GET', path: '/skiff/changes', query: { after: String(after), to: String(revision) } })
+  await assert.rejects(changes(Number(metadata.resourceVersion) - 1), (error) => isStatus(error, 'Expired'))
+})
+
+test('X18 a server that does not tell changes gives its newest state, and the values of its Secrets are in no log', async (t) => {
+  const own = await startTestApiServer({
+    clock,
+    deps: () => ({
+      subresources: { '/pods/log': { get: () => textAnswer(200, '2026-01-31T14:03:00.1Z my young-sesame-4711 fell\n') } },
+    }),
+  })
+  t.after(() => own.close())
+  const client = own.client
+  await client.of<Unstructured>(secrets).create(made(secrets, 'young', { stringData: { code: 'first-sesame-4711' } }))
+  await client.of<Unstructured>(secrets).patch(place('young'), 'merge', { stringData: { code: 'young-sesame-4711' } })
+  const pod = await client.of<Unstructured>(pods).create(made(pods, 'web', { spec: { nodeName: 'n', containers: [{ name: 'main', image: 'x' }] } }))
+  const containerStatuses = [{ name: 'main', ready: true, restartCount: 0, image: 'x', imageID: '', state: { running: {} } }]
+  await client.of<Unstructured>(pods).updateStatus({ ...pod, status: { phase: 'Running', containerStatuses } } as Unstructured)
+  const { url, ca } = await own.listen()
+  const ownTransport = createHttpTransport({ server: url, tls: { ca }, clock, exactIntegers: true })
+  t.after(() => ownTransport.close())
+  const to = path.join(folder, 'newest.skiff')
+  const { revision, oldestRevision, missing } = await write({ transport: ownTransport }, to)
+  assert.equal(oldestRevision, revision)
+  assert.deepEqual(
+    missing.filter(({ what }) => what === 'history').map(({ reason }) => reason),
+    ['the server answers /skiff/changes with 404'],
+  )
+  const bundle = await openBundle(to)
+  t.after(() => bundle.close())
+  const log = bundle.index.parts.find(({ name }) => name.startsWith('logs/'))
+  assert.match((await bundle.read(log?.name ?? '')).toString(), /my \*\*\* fell/)
+})
+
 test('X18 a bundle whose objects are damaged is refused', async () => {
   const bundle = await openBundle(file)
   const writer = new BundleWriter(await directory())

@@ -109,6 +109,8 @@ test('STO-13 a snapshot that is deleted while the driver takes it and does not a
   isStuck = false
   await csi.untilGone(volumeSnapshots, { namespace, name: 'first' })
   assert.deepEqual(await snapshotIds(csi), [])
+  await client.of(persistentVolumeClaims).delete({ namespace, name: 'data' })
+  await csi.untilGone(persistentVolumeClaims, { namespace, name: 'data' })
 })
 
 test('STO-13 a snapshot of a claim that does not exist says so, and is taken when the claim is bound', async () => {

@@ -1,8 +1,10 @@
 /** What the filters of routes do to requests and answers, over real sockets. */
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
+import http2 from 'node:http2'
 import { after, test } from 'node:test'
-import { echo, ends, freePort, get, host, proxyTo, serverOf, textOf } from './fixture.ts'
+import type { Route } from '#ingress/model/route'
+import { echo, ends, freePort, get, host, proxyTo, raw, serverOf, textOf } from './fixture.ts'
 
 after(async () => {
   await Promise.all(ends.map((end) => end()))
@@ -96,3 +98,26 @@ test('ING-05 a mirror gets a copy of the request with its body, and one that nev
   assert.equal(JSON.parse(answer.body).body, 'a body')
   assert.deepEqual((await copied)[0], { method: 'POST', url: '/x?q=1', body: 'a body' })
 })
+
+const bad = { set: [['X-Bad', 'a\nb']], add: [], remove: new Set<string>() } as const
+
+for (const [what, route, path] of [
+  ['a redirect to a path that no header can hold', { backend: undefined, redirect: { status: 302, path: { replaces: 'path', path: '/日本' } } }, '/'],
+  ['a header of the request with a line break', { backend, requestHeaders: [bad] }, '/'],
+  ['a header of the answer with a line break', { backend, responseHeaders: [bad] }, '/'],
+  ['a path with a space', { backend, rewrite: { path: { replaces: 'path', path: '/a b' } } }, '/'],
+] as const)
+  test(`ING-05 the proxy answers with an error and serves on, a route has ${what}`, async () => {
+    const { port } = await serverOf(echo)
+    const { proxy, backend: pool } = await proxyTo([port], {}, route as Route)
+    assert.match(String((await get(proxy.httpPort, { path })).status), /^(400|502)$/)
+    const upgrade = await raw(proxy.httpPort, `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
+    assert.doesNotMatch(upgrade, /X-Bad: a\n/)
+    const h2 = http2.connect(`https://${host}:${proxy.httpsPort}`, { rejectUnauthorized: false })
+    const call = h2.request({ ':path': path })
+    call.end()
+    await once(call, 'close').catch(() => {})
+    h2.destroy()
+    assert.match(String((await get(proxy.httpPort, { path })).status), /^(400|502)$/)
+    assert.equal(pool.inFlight, 0)
+  })

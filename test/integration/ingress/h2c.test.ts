@@ -84,6 +84,45 @@ test('ING-05 a client of HTTP/1.1 reaches a backend of HTTP/2, also on the port 
   }
 })
 
+for (const status of [99, 650])
+  test(`ING-05 a backend of HTTP/2 that answers with the status ${status} gets 502, and the proxy serves on`, async () => {
+    const port = await h2Server((stream) => {
+      stream.respond({ ':status': 200 })
+      stream.end()
+    })
+    const { proxy, backend } = await proxyTo([port], {}, { ...route, responseHeaders: [] })
+    const odd = await h2Server((stream) => stream.respond({ ':status': status } as http2.OutgoingHttpHeaders))
+    backend.setEndpoints([{ ip: host, port: odd }])
+    const client = await clientOf(proxy)
+    for (const ask of [() => get(proxy.httpPort).then((answer) => answer.status), () => statusOf(client)]) assert.equal(await ask(), 502)
+    backend.setEndpoints([{ ip: host, port }])
+    assert.equal(await statusOf(client), 200)
+  })
+
+test('ING-05 clients that keep all requests open that an endpoint allows keep no other client out', async () => {
+  const server = http2.createServer({ settings: { maxConcurrentStreams: 2 } })
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {})
+    if (headers[':path'] === '/quick') stream.respond({ ':status': 200 }, { endStream: true })
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  ends.push(() => server.close())
+  const { proxy } = await proxyTo([(server.address() as net.AddressInfo).port], {}, route)
+  const client = await clientOf(proxy)
+  assert.equal(await statusOf(client, '/quick'), 200)
+  const kept = Array.from({ length: 5 }, () => client.request({ ':method': 'POST', ':path': '/kept', 'content-type': 'application/grpc' }))
+  for (const one of kept) one.on('error', () => {}).write('x')
+  assert.equal(await statusOf(client, '/quick'), 200)
+})
+
+async function statusOf(client: http2.ClientHttp2Session, path = '/'): Promise<number> {
+  const call = client.request({ ':path': path })
+  const [headers] = (await once(call, 'response')) as [http2.IncomingHttpHeaders]
+  call.resume()
+  return Number(headers[':status'])
+}
+
 test('ING-05 a backend of HTTP/2 that answers nothing gets a 504, and one that resets the stream a 502', async () => {
   const silent = await proxyTo([await h2Server(() => {})], {}, { ...route, timeoutMs: 50 })
   assert.equal((await get(silent.proxy.httpPort)).status, 504)

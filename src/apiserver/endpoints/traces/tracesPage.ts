@@ -83,7 +83,7 @@ async function list(deps: TracesPageDeps, request: ServerRequest): Promise<Trace
   const limit = query.has('last') ? 1 : Math.min(wanted, mostListed)
   const seesAll = await mayReadAll(deps, request)
   // Without a question about an object or another user it is about the caller's own requests.
-  // Those who wait for an object read it often. A reader that wants what changed it leaves successful reads out before the limit counts.
+  // `changes=1` drops successful reads before the limit applies: clients that poll an object would fill it.
   const isWanted = (made: TracedRequest) => !query.has('changes') || !reads.has(made.verb) || made.code >= 400
   const isAsked = (made: TracedRequest) =>
     isWanted(made) && (object === null ? isBy(made, user ?? request.user?.name) : keyOf(made) === object && (user === null || isBy(made, user)))

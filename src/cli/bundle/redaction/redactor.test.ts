@@ -92,6 +92,17 @@ test('X18 other objects lose known values and variables that are named like secr
   })
 })
 
+for (const [what, given, path] of [
+  ['an entry of a table whose value is a list', object('ConfigMap', { data: { 'api-tokens': '["abc123"]' } }), ['data', 'api-tokens']],
+  ['an entry of a table whose value is an object', object('ConfigMap', { data: { credentials: '{"user":"app","pw":"s3"}' } }), ['data', 'credentials']],
+  ['a variable whose value comes before its name', object('App', { spec: { env: [{ value: 'plain', name: 'DB_PASSWORD' }] } }), ['spec', 'env', '0', 'value']],
+] as const) {
+  test(`X18 the only secret of an object is masked: ${what}`, () => {
+    const at = path.reduce((value: unknown, key) => (value as Record<string, unknown>)[key], createRedactor().object(given))
+    assert.equal(at, '***')
+  })
+}
+
 test('X18 an object without secrets is the same object', () => {
   const given = object('ConfigMap', { data: { color: 'blue' } })
   assert.equal(redactorThatKnows(secret({ value: 'hunter2hunter2' })).object(given), given)

@@ -97,7 +97,8 @@ function maskedSecret<T extends PastObject>(secret: T): T {
 
 function redacted<T extends PastObject>(object: T, known: KnownValues, text: (given: string) => string): T {
   const json = textOf(object)
-  if (!mayHoldSecrets(json) && !(known.size > 0 && known.isIn(Buffer.from(json)))) return object
+  const isAffected = mayHoldSecrets(json) || (known.size > 0 && known.isIn(Buffer.from(json))) || hasMaskedMember('', object)
+  if (!isAffected) return object
   return member('', object, text) as T
 }
 
@@ -110,14 +111,25 @@ function textOf(object: PastObject): string {
   }
 }
 
+/** Tells which members of an object are values of something that is named like a secret: a variable, or an entry of a table. */
+function maskOf(key: string, members: Readonly<Record<string, unknown>>): (name: string, own: unknown) => boolean {
+  const isVariable = typeof members.name === 'string' && typeof members.value === 'string' && isSecretName(members.name)
+  const isTable = key === 'data' || key === 'annotations'
+  return (name, own) => typeof own === 'string' && own !== '' && ((isVariable && name === 'value') || (isTable && isSecretName(name)))
+}
+
+function hasMaskedMember(key: string, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (Array.isArray(value)) return value.some((item) => hasMaskedMember(key, item))
+  const isMasked = maskOf(key, value as Readonly<Record<string, unknown>>)
+  return Object.entries(value).some(([name, own]) => isMasked(name, own) || hasMaskedMember(name, own))
+}
+
 function member(key: string, value: unknown, text: (given: string) => string): unknown {
   if (typeof value === 'string') return identities.has(key) ? value : text(value)
   if (Array.isArray(value)) return value.map((item) => member(key, item, text))
   if (typeof value !== 'object' || value === null) return value
   const members = value as Readonly<Record<string, unknown>>
-  const isVariable = typeof members.name === 'string' && typeof members.value === 'string' && isSecretName(members.name)
-  const isTable = key === 'data' || key === 'annotations'
-  const isMasked = (name: string, own: unknown) =>
-    typeof own === 'string' && own !== '' && ((isVariable && name === 'value') || (isTable && isSecretName(name)))
+  const isMasked = maskOf(key, members)
   return Object.fromEntries(Object.entries(members).map(([name, own]) => [name, isMasked(name, own) ? replacement : member(name, own, text)]))
 }

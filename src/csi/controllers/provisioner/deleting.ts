@@ -50,8 +50,10 @@ export function createDeleting(deps: DeletingDeps): (name: string, signal: Abort
   return async (name, signal) => {
     const cached = deps.volume(name)
     if (!cached || !isOfDriver(cached, driver.name)) return
-    const volume = await withRightFinalizer(cached, signal)
-    if (!mustBeDeleted(volume)) return
+    if (!mustBeDeleted(await withRightFinalizer(cached, signal))) return
+    // The copy may be old, and the administrator may have rescued the volume since.
+    const volume = await current(cached, signal)
+    if (!volume || !mustBeDeleted(volume)) return
     try {
       await deleteAtDriver(volume, signal)
     } catch (error) {
@@ -60,9 +62,18 @@ export function createDeleting(deps: DeletingDeps): (name: string, signal: Abort
       throw error
     }
     await unlessGone(async () => {
-      await volumes.delete({ name }, { signal })
+      await volumes.delete({ name }, { signal, preconditions: { uid: volume.metadata.uid } })
       await setFinalizer(volumes, await volumes.get({ name }, { signal }), volumeFinalizer, false, signal)
     })
+  }
+
+  /** Undefined: the volume is gone, or another one has its name. */
+  async function current({ metadata }: Volume, signal: AbortSignal): Promise<Volume | undefined> {
+    const found = await volumes.get({ name: metadata.name ?? '' }, { signal }).catch((error: unknown) => {
+      if (!isStatus(error, 'NotFound')) throw error
+      return undefined
+    })
+    return found?.metadata.uid === metadata.uid ? found : undefined
   }
 
   /** Volumes that are kept have no finalizer: their owner deletes the object alone. */

@@ -239,16 +239,19 @@ export class Binding {
     return found.name
   }
 
-  async #freeClaim(snapshot: Snapshot, signal: AbortSignal): Promise<void> {
+  /** @param isLeaving the snapshot itself no longer needs the claim */
+  async #freeClaim(snapshot: Snapshot, signal: AbortSignal, isLeaving = false): Promise<void> {
     const { informers } = this.#context
     const { namespace } = snapshot.metadata
     const name = snapshot.spec.source.persistentVolumeClaimName
     const claim = name === undefined ? undefined : informers.of(persistentVolumeClaims).store.get(`${namespace}/${name}`)
     if (!claim || !isProtected(claim, finalizers.claim)) return
-    const isUsed = this.#bound
-      .list()
-      .some(({ metadata, spec, status }) => metadata.namespace === namespace && spec.source.persistentVolumeClaimName === name && !status?.readyToUse)
-    if (!isUsed) await setFinalizer(this.#claims, claim, finalizers.claim, false, signal)
+    const isUser = ({ metadata, spec, status }: Snapshot) =>
+      metadata.namespace === namespace &&
+      spec.source.persistentVolumeClaimName === name &&
+      !status?.readyToUse &&
+      !(isLeaving && metadata.uid === snapshot.metadata.uid)
+    if (!this.#bound.list().some(isUser)) await setFinalizer(this.#claims, claim, finalizers.claim, false, signal)
   }
 
   /** The snapshot stays until its content has gone, unless the content is kept, and as long as its group. */
@@ -273,6 +276,8 @@ export class Binding {
     if (content) await this.#bound.markDeleted(content, annotations.beingDeleted, signal)
     const failure = ['SnapshotContentObjectDeleteError', 'Failed to delete snapshot content API object'] as const
     if (content && goesAlong) await this.#bound.deleteContent(snapshot, content, failure, signal)
+    // Once the snapshot is gone, nothing would free its claim.
+    await this.#freeClaim(snapshot, signal, true)
     let freed = snapshot
     for (const finalizer of holding)
       if (finalizer !== finalizers.bound || !goesAlong) freed = await setFinalizer(this.#bound.objects, freed, finalizer, false, signal)

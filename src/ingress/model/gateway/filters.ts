@@ -15,9 +15,13 @@ export function changesOf(filters: readonly Frozen<Filter>[], resolve: (ref: Fro
   const mirrors: Mirror[] = []
   let { redirect, rewrite, cors }: Changes = {}
   for (const filter of filters) {
-    if (filter.type === 'RequestHeaderModifier') requestHeaders.push(headerChanges(filter.requestHeaderModifier))
-    else if (filter.type === 'ResponseHeaderModifier') responseHeaders.push(headerChanges(filter.responseHeaderModifier))
-    else if (filter.type === 'RequestRedirect') {
+    if (filter.type === 'RequestHeaderModifier' || filter.type === 'ResponseHeaderModifier') {
+      const isRequest = filter.type === 'RequestHeaderModifier'
+      const changes = headerChanges(isRequest ? filter.requestHeaderModifier : filter.responseHeaderModifier)
+      const unusable = [...changes.set, ...changes.add].find(([name, value]) => !isHeader(name, value))
+      if (unusable) return `the value of the header ${unusable[0]}, which has characters that HTTP does not allow`
+      ;(isRequest ? requestHeaders : responseHeaders).push(changes)
+    } else if (filter.type === 'RequestRedirect') {
       const { scheme, hostname, port, statusCode = 302, path } = filter.requestRedirect ?? {}
       if (!redirectStatuses.has(statusCode)) return `a redirect with the status ${statusCode}`
       redirect = { status: statusCode, scheme, host: hostname, port, path: pathChange(path) }
@@ -65,7 +69,14 @@ function headerChanges({ set = [], add = [], remove = [] }: Frozen<HeaderFilter>
 
 function pathChange(path: Frozen<PathModifier> | undefined): PathChange | undefined {
   if (!path) return undefined
-  return path.type === 'ReplacePrefixMatch'
-    ? { replaces: 'prefix', path: path.replacePrefixMatch ?? '' }
-    : { replaces: 'path', path: path.replaceFullPath || '/' }
+  if (path.type === 'ReplacePrefixMatch') return { replaces: 'prefix', path: escaped(path.replacePrefixMatch ?? '') }
+  return { replaces: 'path', path: escaped((path.replaceFullPath ?? '').replace(/^\/?/, '/')) }
 }
+
+/** With percent signs for what a request line and a Location cannot hold: a tenant writes the path. */
+function escaped(path: string): string {
+  return path.replace(/[^\x21\x24-\x7e]/gu, (one) => [...Buffer.from(one)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''))
+}
+
+/** RFC 9110 sections 5.1 and 5.5, as Node checks them. */
+const isHeader = (name: string, value: string): boolean => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t -~\x80-\xff]*$/.test(value)

@@ -152,6 +152,42 @@ test('ING-05 requests are divided by weight, none goes to a weight of zero, and 
   assert.deepEqual(shares, ['d/one', 'd/one', undefined, undefined])
 })
 
+for (const [what, filter] of [
+  ['a header of the request', { type: 'RequestHeaderModifier', requestHeaderModifier: { set: [{ name: 'x', value: 'a\nb' }] } }],
+  ['a header of the answer', { type: 'ResponseHeaderModifier', responseHeaderModifier: { add: [{ name: 'x', value: '日本' }] } }],
+] as const)
+  test(`ING-05 a rule is not served, and says why, ${what} has a value that HTTP does not allow`, () => {
+    const rules = [{ backendRefs: [{ name: 's', port: 80 }], filters: [filter] }]
+    const { accepted } = compileHttpRules({ metadata: { namespace: 'd', name: 'r' }, spec: { rules } } as unknown as HttpRoute, view)
+    assert.deepEqual([accepted.status, accepted.reason], ['False', 'UnsupportedValue'])
+    assert.match(accepted.message, /the value of the header x, which has characters that HTTP does not allow/)
+  })
+
+test('ING-05 a path of a filter is written with percent signs where a request cannot hold it, and begins with a slash', () => {
+  const paths = ['/日本', '/a b#c', 'example.com', '/a\r\nX: 1', '/ok%20?x=1'].map((replaceFullPath) => {
+    const filters = [{ type: 'URLRewrite', urlRewrite: { path: { type: 'ReplaceFullPath', replaceFullPath } } }]
+    const rules = [{ backendRefs: [{ name: 's', port: 80 }], filters }]
+    const { matches } = compileHttpRules({ metadata: { namespace: 'd', name: 'r' }, spec: { rules } } as unknown as HttpRoute, view)
+    return matches[0]?.rule.changes.rewrite?.path?.path
+  })
+  assert.deepEqual(paths, ['/%E6%97%A5%E6%9C%AC', '/a%20b%23c', '/example.com', '/a%0D%0AX:%201', '/ok%20?x=1'])
+})
+
+test('ING-05 a redirect of one backend redirects the requests that would go to that backend, and no others', () => {
+  const filters = [{ type: 'RequestRedirect', requestRedirect: { scheme: 'https' } }]
+  const backendRefs = [
+    { name: 'a', port: 80, filters },
+    { name: 'b', port: 80 },
+  ]
+  const route = { metadata: { namespace: 'd', name: 'r' }, spec: { rules: [{ backendRefs }] } } as unknown as HttpRoute
+  const { matches } = compileHttpRules(route, view)
+  const table = tableOf([{}])
+  for (const _ of table.update('d/r', { key: 'd/r', hosts: [''], matches, listeners: new Map([[gateway, new Set(['l0'])]]) }));
+  const asked = { host: 'a', path: '/', url: '/', method: 'GET', headers: {} }
+  const schemes = [0, 0.9].map((random) => table.route(gateway, 'l0', asked, () => random)?.redirect?.scheme)
+  assert.deepEqual(schemes, ['https', undefined])
+})
+
 test('ING-05 a route of 2,000 rules, one of a regular expression and one of an unknown filter name what is not served', () => {
   const rules = Array.from({ length: 2000 }, (_, at) => rule('s', prefix(`/p${at}`)))
   const odd: HttpRule[] = [{ matches: [{ path: { type: 'RegularExpression', value: '/(a+)+$' } }] }, { filters: [{ type: 'ExtensionRef' }] }]

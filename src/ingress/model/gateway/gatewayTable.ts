@@ -179,7 +179,7 @@ function routeOf({ rule, pattern }: Entry, random: () => number): Route {
     backend: chosen?.backend,
     pattern,
     ...rule.changes,
-    ...(chosen?.changes.rewrite ? { rewrite: chosen.changes.rewrite } : {}),
+    ...chosen?.changes,
     requestHeaders: both(rule.changes.requestHeaders, chosen?.changes.requestHeaders),
     responseHeaders: both(rule.changes.responseHeaders, chosen?.changes.responseHeaders),
     mirrors: both(rule.changes.mirrors, chosen?.changes.mirrors)?.filter(({ share }) => share >= 1 || random() < share),

@@ -119,6 +119,27 @@ test('STO-09 a volume that an earlier kubelet could not unstage is unstaged by t
   })
 })
 
+test('STO-09 a data file that a crash left empty keeps no other volume of an earlier kubelet from being unstaged', { skip }, () => {
+  let isRefusing = true
+  const nodeUnstageVolume = () => {
+    if (isRefusing) refuse('UNAVAILABLE')
+  }
+  return onCsiMachine({ driver: nodeDriver({ ...staging, nodeUnstageVolume }) }, async (machine) => {
+    const { root, served } = machine
+    bindVolume(machine, 'h')
+    await machine.manager.setUpPod(podUsing('u-1'))
+    await machine.manager.tearDownPod('u-1')
+    const broken = `${root}/plugins/kubernetes.io/csi/${served.driver.name}/0-broken`
+    await mkdir(broken)
+    await writeFile(`${broken}/vol_data.json`, '')
+    isRefusing = false
+    const later = await machine.restarted()
+    await later.removeOrphans(() => true)
+    assert.deepEqual(machine.methods(), ['nodeUnstageVolume'])
+    assert.deepEqual(await staged(machine), ['0-broken'])
+  })
+})
+
 test('STO-09 two PersistentVolumes of one volume are unstaged after the last pod of both', { skip }, () =>
   onCsiMachine({ driver: nodeDriver(staging) }, async (machine) => {
     const { manager, objects } = machine

@@ -1,4 +1,5 @@
 /** Finds volumes that an earlier kubelet may have staged (L3), by the data files next to their places. */
+import { messageOf } from '#base/messageOf'
 import { listIfExists } from '#host/files'
 import type { VolumeContext, VolumeSpec } from '../volumePlugin.ts'
 import { blockDirectory, blockPlaces, pluginDirectory, stagingPath } from './places.ts'
@@ -8,7 +9,11 @@ import { dataFile, loadData } from './volumeData.ts'
 export async function stagedVolumes(volumes: VolumeContext): Promise<{ readonly spec: VolumeSpec; readonly stagingPath: string }[]> {
   const found = []
   for (const { file, name, isBlock } of await dataFiles(volumes)) {
-    const data = await loadData(volumes.host, file)
+    const data = await loadData(volumes.host, file).catch((error: unknown) => {
+      // A crash may have left half a file. The other volumes are found.
+      volumes.context.log.warn('The data of a staged volume cannot be read', { file, error: messageOf(error) })
+      return undefined
+    })
     const spec = data && specOf(name, data, isBlock)
     const place = spec && stagingPath(volumes, spec)
     if (spec && place !== undefined) found.push({ spec, stagingPath: place })

@@ -98,7 +98,7 @@ function simulatedDrivers({ state, paths, tools, client }: CsiHostPathOptions, d
 export function runHostPathControllers(deps: CsiControllersDeps, drivers: readonly NodeDriver[], signal: AbortSignal): Promise<void> {
   const capacity = { namespace: 'kube-system', pollMs: 60_000, isForImmediate: true }
   const options = { ...defaultCsiControllerOptions, identity: 'skiff', capacity }
-  return runCsiControllers(deps, { connection: joinNodeDrivers(drivers, topologyKey), options }, signal)
+  return runCsiControllers(deps, { connection: joinNodeDrivers(drivers, topologyKey, driver), options }, signal)
 }
 
 /** Larger than any claim: no disk is behind it. */
