@@ -7,6 +7,7 @@ import type { Timer } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
 import { answer, type ClientResponse, cut, start } from './answer.ts'
 import { cutWhenStuck } from './cutWhenStuck.ts'
+import type { TakenSession } from './h2Sessions.ts'
 import { asObject, type Origin, requestHeaders, responseHeaders } from './headers.ts'
 import type { ProxyDeps } from './proxyDeps.ts'
 import type { ClientRequest, Destination } from './target.ts'
@@ -41,26 +42,28 @@ export function forwardH2c(forwarding: H2cForwarding, onChosen: (endpoint: Endpo
     limit?.cancel()
     stream?.close(constants.NGHTTP2_CANCEL)
   })
-  const attempt = (tried: readonly Endpoint[]) => {
+  const attempt = async (tried: readonly Endpoint[]): Promise<void> => {
     const endpoint = backend.pick(tried)
     if (!endpoint) {
       refuse(forwarding, 503)
       return
     }
     onChosen(endpoint)
-    stream = send(forwarding, endpoint, () => {
+    const taken = await deps.h2Sessions.take(endpoint).catch(() => undefined)
+    const isOver = response.headersSent || response.destroyed
+    if (isOver) taken?.release()
+    else if (taken) stream = send(forwarding, endpoint, taken)
+    else {
       backend.avoid(endpoint)
-      if (tried.length + 1 < maxAttempts && !response.headersSent && !response.destroyed) attempt([...tried, endpoint])
+      if (tried.length + 1 < maxAttempts) await attempt([...tried, endpoint])
       else refuse(forwarding, 502)
-    })
+    }
   }
-  attempt([])
+  void attempt([])
 }
 
-/** @param onUnreachable called instead of an answer when nothing has been sent */
-function send(forwarding: H2cForwarding, endpoint: Endpoint, onUnreachable: () => void): ClientHttp2Stream | undefined {
+function send(forwarding: H2cForwarding, endpoint: Endpoint, { session, release }: TakenSession): ClientHttp2Stream | undefined {
   const { deps, request, response, destination, hasBody } = forwarding
-  const { session, release } = deps.h2Sessions.take(endpoint)
   let stream: ClientHttp2Stream
   try {
     stream = session.request(headersOf(forwarding), { endStream: !hasBody })
@@ -79,13 +82,7 @@ function send(forwarding: H2cForwarding, endpoint: Endpoint, onUnreachable: () =
   // Calls of gRPC may be silent for long, as WebSockets are.
   const isGrpc = String(request.headers['content-type']).startsWith('application/grpc')
   stream.setTimeout(isGrpc ? deps.limits.tunnelIdleMs : deps.limits.readTimeoutMs, expire)
-  let isConnected = !session.connecting
-  const sendBody = () => {
-    isConnected = true
-    if (hasBody && !response.destroyed) sendLimited(forwarding, stream)
-  }
-  if (isConnected) sendBody()
-  else session.once('connect', sendBody)
+  if (hasBody) sendLimited(forwarding, stream)
   let isWhole = false
   stream.once('response', (headers, flags) => {
     destination.backend.succeeded(endpoint)
@@ -102,10 +99,7 @@ function send(forwarding: H2cForwarding, endpoint: Endpoint, onUnreachable: () =
   stream.once('close', () => {
     for (const timer of timers) timer.cancel()
     release()
-    session.off('connect', sendBody)
-    if (isWhole || response.writableEnded || response.destroyed) return
-    if (isConnected) refuse(forwarding, 502)
-    else onUnreachable()
+    if (!isWhole && !response.writableEnded && !response.destroyed) refuse(forwarding, 502)
   })
   return stream
 }

@@ -7,8 +7,8 @@ import type { Clock } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
 
 export interface H2Sessions {
-  /** A connection with room for one more request, which is counted until `release` is called. */
-  take(endpoint: Endpoint): TakenSession
+  /** A connection for one more request, which is counted until `release` is called. @throws Error when there is none, and the endpoint cannot be connected to */
+  take(endpoint: Endpoint): Promise<TakenSession>
   close(): void
 }
 
@@ -19,6 +19,9 @@ export interface TakenSession {
 
 interface Counted {
   readonly session: ClientHttp2Session
+  /** Resolves when the endpoint has said how many requests it allows: it refuses those beyond, also the ones that were sent before. */
+  readonly ready: Promise<void>
+  isReady: boolean
   requests: number
 }
 
@@ -26,21 +29,30 @@ interface Counted {
 const idleMs = 60_000
 /** An endpoint with so many gets no other one: requests then wait for those before them. */
 const mostSessions = 32
-/** Until the endpoint has said how many it allows. */
-const firstLimit = 100
 
 export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sessions {
   const sessions = new Map<string, Counted[]>()
+
   const open = (origin: string): Counted => {
     const session = connect(origin, { settings: { enablePush: false } })
-    const made: Counted = { session, requests: 0 }
+    const ready = new Promise<void>((resolve, reject) => {
+      session.once('remoteSettings', () => resolve())
+      session.once('close', () => reject(new Error('the endpoint cannot be connected to')))
+    })
+    const made: Counted = { session, ready, isReady: false, requests: 0 }
+    ready.then(
+      () => {
+        made.isReady = true
+      },
+      () => {},
+    )
     const forget = () => {
       const rest = (sessions.get(origin) ?? []).filter((one) => one !== made)
       if (rest.length > 0) sessions.set(origin, rest)
       else sessions.delete(origin)
     }
-    const late = clock.timer(connectTimeoutMs, () => session.destroy(new Error('the endpoint cannot be connected to')))
-    session.once('connect', () => late.cancel())
+    const late = clock.timer(connectTimeoutMs, () => session.destroy())
+    session.once('remoteSettings', () => late.cancel())
     session.once('close', () => {
       late.cancel()
       forget()
@@ -52,19 +64,23 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
     sessions.set(origin, [...(sessions.get(origin) ?? []), made])
     return made
   }
+
   return {
-    take: ({ ip, port }) => {
+    take: async ({ ip, port }) => {
       const origin = `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`
-      const usable = (sessions.get(origin) ?? []).filter(({ session }) => !session.closed && !session.destroyed)
-      const leastBusy = usable.toSorted((one, other) => one.requests - other.requests)[0]
-      const withRoom = usable.find(({ session, requests }) => requests < limitOf(session))
-      const taken = withRoom ?? (leastBusy && usable.length >= mostSessions ? leastBusy : open(origin))
-      taken.requests++
-      return {
-        session: taken.session,
-        release: () => {
-          taken.requests--
-        },
+      for (;;) {
+        const usable = (sessions.get(origin) ?? []).filter(({ session }) => !session.closed && !session.destroyed)
+        const chosen = usable.find(hasRoom) ?? (usable.length < mostSessions ? undefined : leastBusy(usable))
+        if (chosen?.isReady) {
+          chosen.requests++
+          return {
+            session: chosen.session,
+            release: () => {
+              chosen.requests--
+            },
+          }
+        }
+        await (chosen ?? usable.find(({ isReady }) => !isReady) ?? open(origin)).ready
       }
     },
     close: () => {
@@ -73,6 +89,6 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
   }
 }
 
-function limitOf({ connecting, remoteSettings }: ClientHttp2Session): number {
-  return (connecting ? undefined : remoteSettings.maxConcurrentStreams) ?? firstLimit
-}
+const hasRoom = ({ session, isReady, requests }: Counted) => isReady && requests < (session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY)
+
+const leastBusy = (usable: readonly Counted[]) => usable.reduce((least, one) => (one.requests < least.requests ? one : least))

@@ -80,19 +80,25 @@ function openTunnel(deps: ProxyDeps, { entrance, request, socket, head }: Upgrad
   })
   outgoing.once('response', (incoming) => {
     early.end()
-    writeHead(socket, incoming, [...responseHeaders(incoming.rawHeaders, route.responseHeaders), 'Connection', 'close'])
     incoming.on('error', () => socket.destroy())
+    const headers = [...responseHeaders(incoming.rawHeaders, route.responseHeaders), 'Connection', 'close']
+    if (!areHeaders(headers)) {
+      refuse(socket, 502)
+      return
+    }
+    writeHead(socket, incoming, headers)
     incoming.pipe(socket)
   })
   outgoing.once('upgrade', (incoming, connection, rest) => {
+    const upgraded = ['Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? protocols]
+    const headers = [...responseHeaders(incoming.rawHeaders, route.responseHeaders), ...upgraded]
+    if (!areHeaders(headers)) {
+      connection.destroy()
+      refuse(socket, 502)
+      return
+    }
     deps.metrics.requests(101).inc()
-    writeHead(socket, incoming, [
-      ...responseHeaders(incoming.rawHeaders, route.responseHeaders),
-      'Connection',
-      'Upgrade',
-      'Upgrade',
-      incoming.headers.upgrade ?? protocols,
-    ])
+    writeHead(socket, incoming, headers)
     join(socket, connection as Socket, deps.limits.tunnelIdleMs)
     if (rest.length > 0) socket.write(rest)
     const first = Buffer.concat([head, early.end()])
@@ -119,6 +125,11 @@ function join(client: Socket, backend: Socket, idleMs: number): void {
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** Names and values in turn. A line break would end the header: what comes behind it would be an answer of the route's author. */
+function areHeaders(headers: readonly string[]): boolean {
+  return !headers.some((part) => /[\r\n\0]/.test(part))
 }
 
 /** A request's head, as the client sent it. */

@@ -313,8 +313,8 @@ test('X18 a server that does not tell changes gives its newest state, and the va
   const pod = await client.of<Unstructured>(pods).create(made(pods, 'web', { spec: { nodeName: 'n', containers: [{ name: 'main', image: 'x' }] } }))
   const containerStatuses = [{ name: 'main', ready: true, restartCount: 0, image: 'x', imageID: '', state: { running: {} } }]
   await client.of<Unstructured>(pods).updateStatus({ ...pod, status: { phase: 'Running', containerStatuses } } as Unstructured)
-  const { url, ca } = await own.listen()
-  const ownTransport = createHttpTransport({ server: url, tls: { ca }, clock, exactIntegers: true })
+  const { url, ca, token } = await own.listen()
+  const ownTransport = createHttpTransport({ server: url, bearerToken: token, tls: { ca }, clock, exactIntegers: true })
   t.after(() => ownTransport.close())
   const to = path.join(folder, 'newest.skiff')
   const { revision, oldestRevision, missing } = await write({ transport: ownTransport }, to)

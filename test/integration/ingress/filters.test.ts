@@ -115,7 +115,7 @@ for (const [what, route, path] of [
     assert.doesNotMatch(upgrade, /X-Bad: a\n/)
     const h2 = http2.connect(`https://${host}:${proxy.httpsPort}`, { rejectUnauthorized: false })
     const call = h2.request({ ':path': path })
-    call.end()
+    call.resume().end()
     await once(call, 'close').catch(() => {})
     h2.destroy()
     assert.match(String((await get(proxy.httpPort, { path })).status), /^(400|502)$/)

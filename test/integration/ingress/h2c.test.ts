@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import http2 from 'node:http2'
-import type net from 'node:net'
+import net from 'node:net'
 import { after, test } from 'node:test'
 import { ends, freePort, get, host, proxyTo, textOf } from './fixture.ts'
 
@@ -84,17 +84,45 @@ test('ING-05 a client of HTTP/1.1 reaches a backend of HTTP/2, also on the port 
   }
 })
 
-for (const status of [99, 650])
+const [prefaceBytes, frameHeadBytes, headersFrame] = [24, 9, 1]
+
+/** A server that answers the first request of each connection with any status: Node's own refuses to send these. */
+async function rawH2Server(status: string): Promise<number> {
+  const frameOf = (type: number, flags: number, stream: number, payload: Buffer) => {
+    const head = Buffer.from([0, payload.length >> 8, payload.length & 0xff, type, flags, 0, 0, 0, stream])
+    return Buffer.concat([head, payload])
+  }
+  // HPACK: a literal whose name is the eighth of the static table, `:status`.
+  const answer = frameOf(1, 0x5, 1, Buffer.concat([Buffer.from([0x08, status.length]), Buffer.from(status)]))
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {})
+    socket.write(frameOf(4, 0, 0, Buffer.alloc(0)))
+    let received = Buffer.alloc(0)
+    socket.on('data', (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk])
+      // Behind the client's preface come its settings, then the headers of the request.
+      for (let at = prefaceBytes; at + frameHeadBytes <= received.length; at += frameHeadBytes + received.readUIntBE(at, 3))
+        if (received[at + 3] === headersFrame) socket.write(answer)
+    })
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  ends.push(() => server.close())
+  return (server.address() as net.AddressInfo).port
+}
+
+for (const status of ['099', '650'])
   test(`ING-05 a backend of HTTP/2 that answers with the status ${status} gets 502, and the proxy serves on`, async () => {
     const port = await h2Server((stream) => {
       stream.respond({ ':status': 200 })
       stream.end()
     })
     const { proxy, backend } = await proxyTo([port], {}, { ...route, responseHeaders: [] })
-    const odd = await h2Server((stream) => stream.respond({ ':status': status } as http2.OutgoingHttpHeaders))
-    backend.setEndpoints([{ ip: host, port: odd }])
     const client = await clientOf(proxy)
-    for (const ask of [() => get(proxy.httpPort).then((answer) => answer.status), () => statusOf(client)]) assert.equal(await ask(), 502)
+    for (const ask of [() => get(proxy.httpPort, { path: '/odd' }).then((answer) => answer.status), () => statusOf(client, '/odd')]) {
+      backend.setEndpoints([{ ip: host, port: await rawH2Server(status) }])
+      assert.equal(await ask(), 502)
+    }
     backend.setEndpoints([{ ip: host, port }])
     assert.equal(await statusOf(client), 200)
   })
