@@ -14,6 +14,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { buildTests, bundleOf } from './testBuild.mjs'
 import { writeStatus } from './testStatus.mjs'
 
 const root = path.resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '..')
@@ -97,7 +98,7 @@ function plan() {
 }
 
 function entryOf(files) {
-  const imports = files.map((file) => `await import(${JSON.stringify(path.resolve(root, file))})`)
+  const imports = files.map((file) => `await import(${JSON.stringify(path.join(bundles, bundleOf(file)))})`)
   const testEnd = JSON.stringify(path.join(root, 'scripts/testEnd.mjs'))
   return [`import { afterImports, beforeImports } from ${testEnd}`, 'beforeImports()', ...imports, `afterImports(${endTimeoutMs})`].join('\n')
 }
@@ -115,8 +116,7 @@ function run(job) {
     const child = spawn(
       process.execPath,
       [
-        '--import',
-        path.join(root, 'scripts/typescript.mjs'),
+        '--enable-source-maps',
         `--test-reporter=${reporter}`,
         `--test-reporter-destination=${results}`,
         '--test-reporter=spec',
@@ -227,7 +227,13 @@ function makeTemporary() {
 }
 
 const before = traces()
-const outcomes = await runAll(plan())
+const planned = plan()
+const bundles = await buildTests(
+  root,
+  planned.flatMap(({ files }) => files),
+)
+process.env.SKIFF_TEST_BUNDLES = bundles
+const outcomes = await runAll(planned)
 const flaky = await runAgain(outcomes)
 const left = await leftBehind(before)
 if (left.length > 0) console.log(`FAIL the run left behind on this host:\n${left.map((trace) => `     ${trace}`).join('\n')}`)

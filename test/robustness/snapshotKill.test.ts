@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { changeCluster, contentOf, makeCluster, savedFile, storeFolder, withStore } from './snapshotKillOperations.ts'
+import { sourceProgram } from '../support/sourceProgram.ts'
 
 const workerFile = join(import.meta.dirname, 'snapshotKillWorker.ts')
 /** Clusters that are worked on at the same time. */
@@ -18,7 +19,7 @@ const mostSteps = 60
 
 /** @returns whether the process was killed before it had come to its end */
 async function isKilled(operation: string, home: string, step: number): Promise<boolean> {
-  const child = spawn(process.execPath, ['--import', 'tsx', workerFile, operation, home, String(step)], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = spawn(process.execPath, [...sourceProgram(workerFile), operation, home, String(step)], { stdio: ['ignore', 'ignore', 'inherit'] })
   const [code, signal] = await once(child, 'exit')
   assert.ok(code === 0 || signal === 'SIGKILL', `it ended with ${code ?? signal}`)
   return signal === 'SIGKILL'

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { sourceProgram } from '../support/sourceProgram.ts'
 
 const mayMount = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0
 
@@ -15,9 +16,9 @@ for (const size of ['8m', '40m'])
   }, () => {
     const folder = mkdtempSync(join(tmpdir(), 'skiff-full-'))
     try {
-      const script = `mount -t tmpfs -o size=${size} tmpfs "$1" && exec "$2" --import tsx "$3" "$1/store.lmdb"`
-      const writer = join(import.meta.dirname, 'storeFullWriter.ts')
-      const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, 'sh', folder, process.execPath, writer], { encoding: 'utf8', timeout: 60_000 })
+      const script = `mount -t tmpfs -o size=${size} tmpfs "$1" && store="$1/store.lmdb" && shift && exec "$@" "$store"`
+      const writer = sourceProgram(join(import.meta.dirname, 'storeFullWriter.ts'))
+      const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, 'sh', folder, process.execPath, ...writer], { encoding: 'utf8', timeout: 60_000 })
       assert.deepEqual(JSON.parse(stdout || JSON.stringify(stderr)), {
         refusal: 'noSpace',
         someWritten: true,

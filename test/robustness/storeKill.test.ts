@@ -13,6 +13,7 @@ import { after, test } from 'node:test'
 import { noLog } from '#base/log'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { realClock } from '#testing/realClock'
+import { sourceProgram } from '../support/sourceProgram.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'skiff-kill-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -51,7 +52,7 @@ async function killedRun(
   acknowledged: Map<string, number>,
   watched: { revision: number; key: string }[],
 ): Promise<void> {
-  const child: ChildProcessByStdio<null, Readable, null> = spawn(process.execPath, ['--import', 'tsx', writerFile, path, `${round}`, `${from}`], {
+  const child: ChildProcessByStdio<null, Readable, null> = spawn(process.execPath, [...sourceProgram(writerFile), path, `${round}`, `${from}`], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = once(child, 'exit')

@@ -2,9 +2,9 @@
  * A server over TLS in a process of its own, such as an issuer of tokens or a webhook: it gives the answers that the test has set, by path, or by path and
  * the token in the request's body.
  */
-import { fork } from 'node:child_process'
 import path from 'node:path'
 import type { Certificate } from './openssl.ts'
+import { forkSource } from './sourceProgram.ts'
 
 export interface CannedAnswer {
   readonly status?: number
@@ -40,7 +40,7 @@ export interface CannedServer {
 
 /** @param tls its certificate must be good for IP:127.0.0.1 */
 export async function startCannedServer(tls: Certificate): Promise<CannedServer> {
-  const child = fork(path.join(import.meta.dirname, 'cannedServerProcess.ts'), { execArgv: ['--import', 'tsx'] })
+  const child = forkSource(path.join(import.meta.dirname, 'cannedServerProcess.ts'))
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const ask = <T extends FromServer['type']>(message: ToServer, type: T) =>
     new Promise<Extract<FromServer, { type: T }>>((resolve, reject) => {

@@ -1,7 +1,7 @@
 /** Starts ./jwtSignerProcess.ts, and tells it what to do. */
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
+import { forkSource } from './sourceProgram.ts'
 
 export interface SignerState {
   readonly signsWith: string
@@ -21,7 +21,7 @@ export interface JwtSigner {
 }
 
 export async function startJwtSigner(socket: string, state: SignerState): Promise<JwtSigner> {
-  const child = fork(path.join(import.meta.dirname, 'jwtSignerProcess.ts'), [socket, JSON.stringify(state)], { execArgv: ['--import', 'tsx'] })
+  const child = forkSource(path.join(import.meta.dirname, 'jwtSignerProcess.ts'), [socket, JSON.stringify(state)])
   const exited = once(child, 'exit')
   const [started] = (await once(child, 'message')) as [{ listening: boolean; error?: string }]
   if (!started.listening) throw new Error(`the signer does not listen: ${started.error}`)

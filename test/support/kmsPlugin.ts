@@ -1,7 +1,7 @@
 /** Starts ./kmsPluginProcess.ts, and tells it what to do. */
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
+import { forkSource } from './sourceProgram.ts'
 
 export interface KmsPlugin {
   /** Changes the plugin's reported state; resolves with how often it was called. */
@@ -10,7 +10,7 @@ export interface KmsPlugin {
 }
 
 export async function startKmsPlugin(socket: string, keyId = '1'): Promise<KmsPlugin> {
-  const child = fork(path.join(import.meta.dirname, 'kmsPluginProcess.ts'), [socket, keyId], { execArgv: ['--import', 'tsx'] })
+  const child = forkSource(path.join(import.meta.dirname, 'kmsPluginProcess.ts'), [socket, keyId])
   const exited = once(child, 'exit')
   const [started] = (await once(child, 'message')) as [{ listening: boolean; error?: string }]
   if (!started.listening) throw new Error(`the plugin does not listen: ${started.error}`)

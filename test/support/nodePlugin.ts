@@ -1,8 +1,8 @@
 /** Starts ./nodePluginProcess.ts, reads the calls that it receives, and sets its answers. */
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import path from 'node:path'
+import { forkSource } from './sourceProgram.ts'
 
 export interface NodePluginOptions {
   readonly kind: 'device' | 'dra'
@@ -30,7 +30,7 @@ export interface NodePlugin {
 }
 
 export async function startNodePlugin(options: NodePluginOptions): Promise<NodePlugin> {
-  const child = fork(path.join(import.meta.dirname, 'nodePluginProcess.ts'), [JSON.stringify(options)], { execArgv: ['--import', 'tsx'] })
+  const child = forkSource(path.join(import.meta.dirname, 'nodePluginProcess.ts'), [JSON.stringify(options)])
   const exited = once(child, 'exit')
   const calls: { method: string; request: Record<string, unknown> }[] = []
   await new Promise<void>((resolve, reject) => {

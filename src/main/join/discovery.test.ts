@@ -126,7 +126,7 @@ test('KUB-23 a server whose answer does not end is given up', options, async () 
   await refused
 })
 
-const self = [fileURLToPath(import.meta.resolve('tsx')), fileURLToPath(import.meta.resolve('../skiff.ts'))]
+const self = [fileURLToPath(import.meta.resolve('tsx')), fileURLToPath(new URL('../skiff.ts', import.meta.url))]
 
 /** Runs `skiff join` as a process of its own. */
 function join(words: readonly string[], { input = '' } = {}) {

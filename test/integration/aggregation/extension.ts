@@ -6,6 +6,7 @@ import { apiServices, services } from '#client/builtIn'
 import { createAuthority, issueCertificate, type KeyPair } from '#main/pki/certificates'
 import type { TestApiServer } from '#testing/apiServer'
 import { eventually } from '../controllers/cluster.ts'
+import { sourceProgram } from '../../support/sourceProgram.ts'
 
 export const apiServiceName = 'v1alpha1.wardle.example.com'
 export const groupPath = '/apis/wardle.example.com/v1alpha1'
@@ -37,7 +38,7 @@ export interface SampleServer {
 export async function startSampleServer(made: Certificates, { port = 0, aggregated = true } = {}): Promise<SampleServer> {
   const config = JSON.stringify({ port, aggregated, ...made.serving, proxyCa: made.proxyCa.cert })
   const script = fileURLToPath(new URL('./sampleServer.ts', import.meta.url))
-  const child: ChildProcess = spawn(process.execPath, ['--import', 'tsx', script], {
+  const child: ChildProcess = spawn(process.execPath, sourceProgram(script), {
     env: { ...process.env, SAMPLE_SERVER: config },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

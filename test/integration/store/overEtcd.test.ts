@@ -6,6 +6,7 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { obstacleToEtcd } from '../../support/etcdServer.ts'
+import { sourceProgram } from '../../support/sourceProgram.ts'
 
 const skip = obstacleToEtcd()
 const root = path.resolve(import.meta.dirname, '../../..')
@@ -27,7 +28,8 @@ const files = [
 
 for (const name of files) {
   test(`ETC-19 the API server behaves over etcd as over its own store: ${name}`, { skip, timeout: 120_000 }, async () => {
-    const args = ['--import', 'tsx', '--import', './test/support/overEtcd.ts', '--test', '--test-reporter=tap', `test/integration/api/${name}.test.ts`]
+    const program = sourceProgram(path.join(root, `test/integration/api/${name}.test.ts`), [path.join(root, 'test/support/overEtcd.ts')])
+    const args = ['--test-reporter=tap', ...program]
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
     const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])

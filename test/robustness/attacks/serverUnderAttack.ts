@@ -11,6 +11,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { median, percentile } from '../../../bench/tools/statistics.ts'
 import { type HttpsAnswer, type HttpsCall, httpsCall } from '../../support/httpsCall.ts'
+import { sourceProgram } from '../../support/sourceProgram.ts'
 
 export interface AttackServerOptions {
   readonly flags: readonly string[]
@@ -46,7 +47,7 @@ export async function startServerUnderAttack(options: Partial<AttackServerOption
   fs.writeFileSync(tokens, people.map((name) => `${name},${name},uid-${name}${name === 'admin' ? ',system:masters' : ''}\n`).join(''), { mode: 0o600 })
   const argument = JSON.stringify({ ...options, flags: [`--token-auth-file=${tokens}`, ...(options.flags ?? [])] })
   const file = path.join(import.meta.dirname, 'attackServer.ts')
-  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--expose-gc', '--import', 'tsx', file, argument], {
+  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--expose-gc', ...sourceProgram(file), argument], {
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   let errors = ''
@@ -117,7 +118,7 @@ interface Bystander {
 
 async function startBystander(target: { readonly port: number; readonly ca: string }): Promise<Bystander> {
   const argument = JSON.stringify({ ...target, path: alicesPath, token: 'alice' })
-  const child = spawn(process.execPath, ['--import', 'tsx', path.join(import.meta.dirname, 'bystander.ts'), argument], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...sourceProgram(path.join(import.meta.dirname, 'bystander.ts')), argument], { stdio: ['pipe', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })
   await once(lines, 'line')

@@ -7,6 +7,7 @@ import { Agent, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
+import { sourceProgram } from '../../support/sourceProgram.ts'
 
 export type Role = 'edit' | 'admin' | 'root'
 
@@ -37,7 +38,7 @@ export async function startBudgetCluster(): Promise<BudgetCluster> {
   const tokens = path.join(folder, 'tokens.csv')
   fs.writeFileSync(tokens, 'edit,edit,uid-edit\nadmin,admin,uid-admin\nroot,root,uid-root,system:masters\n', { mode: 0o600 })
   const file = path.join(import.meta.dirname, 'budgetCluster.ts')
-  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--expose-gc', ...extraFlags(), '--import', 'tsx', file, tokens], {
+  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--expose-gc', ...extraFlags(), ...sourceProgram(file), tokens], {
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   let errors = ''

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import { join } from 'node:path'
+import { sourceProgram } from '../../support/sourceProgram.ts'
 
 export interface ServerProcess {
   readonly port: number
@@ -23,7 +24,7 @@ export interface ServerProcess {
 /** `heapMegabytes`: beyond, the process dies. */
 export async function startServerProcess(heapMegabytes: number, { requestTimeoutMs = 60_000, idleTimeoutMs = 60_000 } = {}): Promise<ServerProcess> {
   const file = join(import.meta.dirname, 'fuzzServer.ts')
-  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--import', 'tsx', file, String(requestTimeoutMs), String(idleTimeoutMs)], {
+  const child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, ...sourceProgram(file), String(requestTimeoutMs), String(idleTimeoutMs)], {
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const exited = once(child, 'exit')

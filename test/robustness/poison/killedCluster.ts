@@ -13,6 +13,7 @@ import { noLog } from '#base/log'
 import { openLmdbStore } from '#store/drivers/lmdb'
 import { realClock } from '#testing/realClock'
 import { type HttpsAnswer, type HttpsCall, httpsCall } from '../../support/httpsCall.ts'
+import { sourceProgram } from '../../support/sourceProgram.ts'
 
 export interface ClusterProcessOptions {
   readonly path: string
@@ -70,7 +71,7 @@ export function createKilledCluster({ nodes = 2, apiServerArgs = [] }: Partial<O
     async start() {
       const file = path.join(import.meta.dirname, 'clusterProcess.ts')
       errors = ''
-      child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, '--import', 'tsx', file, argument], { stdio: ['pipe', 'pipe', 'pipe'] })
+      child = spawn(process.execPath, [`--max-old-space-size=${heapMegabytes}`, ...sourceProgram(file), argument], { stdio: ['pipe', 'pipe', 'pipe'] })
       child.stderr?.setEncoding('utf8').on('data', (text: string) => {
         if (errors.length < 100_000) errors += text
       })
