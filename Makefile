@@ -50,7 +50,7 @@ site: $(STAMP)
 
 # Writes docs/reference and docs/layers.svg from the source.
 reference: build
-	$(NODE) --import ./scripts/typescript.mjs scripts/reference/write.mjs docs
+	$(NODE) --import tsx scripts/reference/write.mjs docs
 
 # Debian packages that real nodes need, and those that only the tests need beside them; without root, or off Linux, only says what is missing.
 packages:

@@ -3,7 +3,7 @@
  * Writes the pages that are generated: the commands with their flags, the flags of each component, the exported names of each library, and the picture of
  * the layers. The pages of the libraries are made from dist/types, which a build writes.
  *
- *   node --import ./scripts/typescript.mjs scripts/reference/write.mjs DIR     (docs: the committed pages)
+ *   node --import tsx scripts/reference/write.mjs DIR     (docs: the committed pages)
  */
 import fs from 'node:fs'
 import path from 'node:path'

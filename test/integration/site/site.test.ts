@@ -98,7 +98,7 @@ test('LRN-01 a page becomes HTML as on GitHub: anchors, tables, code as text, no
 
 test('LRN-01 the generated pages and the picture of the layers are those of the source', () => {
   const fresh = path.join(directory, 'docs')
-  execFileSync(process.execPath, ['--import', './scripts/typescript.mjs', 'scripts/reference/write.mjs', fresh], { cwd: root, stdio: 'pipe' })
+  execFileSync(process.execPath, ['--import', 'tsx', 'scripts/reference/write.mjs', fresh], { cwd: root, stdio: 'pipe' })
   const names = filesBelow(fresh)
   assert.ok(names.length >= 15, names.join(', '))
   const committed = fs.readdirSync(path.join(root, 'docs/reference')).map((name) => `reference/${name}`)
