@@ -59,7 +59,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   test(`LRN-01 pages of the site pass axe and fit a phone, in ${colorScheme} colors`, options, async () => {
     const context = await browser.newContext({ colorScheme, viewport: { width: 390, height: 844 } })
     const page = await context.newPage()
-    for (const name of ['index.html', 'learn/apply.html', 'reference/library-client.html', 'how-it-works.html', 'networking.html']) {
+    for (const name of ['index.html', 'learn/apply.html', 'comparison.html', 'reference/library-client.html']) {
       await page.goto(address(name))
       assert.ok(await fitsWidth(page), `${name} is wider than the window`)
       // The reference is long, and its parts are all alike.
