@@ -30,7 +30,6 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'kube-rs': ['cargo'],
   'kube-state-metrics': ['go'],
   linearizability: ['go'],
-  prometheus: ['go'],
   python: ['python3'],
 }
 
