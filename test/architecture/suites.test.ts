@@ -31,7 +31,6 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'kube-rs': ['cargo'],
   'kube-state-metrics': ['go'],
   linearizability: ['go'],
-  prometheus: ['go'],
   python: ['python3'],
   vpa: ['go'],
 }

@@ -1,7 +1,7 @@
 /**
  * Debian's Prometheus against a cluster, for end-to-end tests: a ServiceAccount with the rights of a monitoring system, a configuration with every page, and
  * questions to the running server. Targets are scraped through the API server, the only address of a local cluster that this host reaches. Debian builds
- * Prometheus without its discovery of Kubernetes, which test/suites/prometheus runs.
+ * Prometheus without its discovery of Kubernetes.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'

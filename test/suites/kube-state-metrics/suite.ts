@@ -70,7 +70,7 @@ async function defaultResources(): Promise<string[]> {
   const { stdout } = await execute(program, ['--help'])
   const [, list = ''] = /--resources .*Defaults to "([^"]+)"/.exec(stdout) ?? []
   const resources = list.split(',').filter(Boolean)
-  assert.ok(resources.length >= 30, `the help lists the default resources: ${stdout.slice(0, 2000)}`)
+  assert.ok(resources.length >= 25, `the help lists the default resources: ${stdout.slice(0, 2000)}`)
   return resources
 }
 
@@ -81,9 +81,10 @@ const addresses = ['--host=127.0.0.1', `--port=${port}`, '--telemetry-host=127.0
 const server = spawn(program, [`--kubeconfig=${KUBECONFIG}`, ...addresses], { stdio: ['ignore', 'inherit', 'inherit'] })
 try {
   const counted = async (family: string, result: string) => (await scrape(telemetryPort)).filter((one) => one.family === family && one.labels.result === result)
-  await until(`all ${resources.length} default resources are listed and watched`, async () => {
-    const [lists, watches] = await Promise.all(['list', 'watch'].map((what) => counted(`kube_state_metrics_${what}_total`, 'success')))
-    return [lists ?? [], watches ?? []].flatMap((found, at) => (found.length >= resources.length ? [] : [`${found.length} ${at === 0 ? 'lists' : 'watches'}`]))
+  // Its client reads the first state by a watch, too (WatchList); a server without such watches would count as many lists.
+  await until(`all ${resources.length} default resources are watched`, async () => {
+    const watched = await counted('kube_state_metrics_watch_total', 'success')
+    return watched.length >= resources.length ? [] : [`${watched.length} watches`]
   })
   await until('the main families have the values of the objects', async () => {
     const all = await scrape(port)
