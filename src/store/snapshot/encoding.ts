@@ -122,7 +122,7 @@ export function decodeKeyValue(bytes: Buffer): KeyValue {
     else if (tag === 0x10) found.createRevision = reader.int64()
     else if (tag === 0x18) found.modRevision = reader.int64()
     else if (tag === 0x20) found.version = reader.int64()
-    else if (tag === 0x2a) found.value = new Uint8Array(reader.bytes())
+    else if (tag === 0x2a) found.value = viewOf(reader.bytes())
     else if (tag === 0x30) found.lease = leaseIdOf(reader.int64Text())
     else return false
     return true
@@ -140,6 +140,11 @@ export function decodeLease(bytes: Buffer): { readonly id: LeaseId; readonly ttl
     return true
   })
   return found
+}
+
+/** The same memory: a source hands out bytes that do not change later. */
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength)
 }
 
 /** @param read reads the field with the tag; false: it is unknown, and skipped */
