@@ -9,8 +9,8 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { changeCluster, contentOf, makeCluster, savedFile, storeFolder, withStore } from './snapshotKillOperations.ts'
 import { sourceProgram } from '../support/sourceProgram.ts'
+import { changeCluster, contentOf, makeCluster, savedFile, storeFolder, withStore } from './snapshotKillOperations.ts'
 
 const workerFile = join(import.meta.dirname, 'snapshotKillWorker.ts')
 /** Clusters that are worked on at the same time. */

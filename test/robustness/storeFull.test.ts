@@ -18,7 +18,10 @@ for (const size of ['8m', '40m'])
     try {
       const script = `mount -t tmpfs -o size=${size} tmpfs "$1" && store="$1/store.lmdb" && shift && exec "$@" "$store"`
       const writer = sourceProgram(join(import.meta.dirname, 'storeFullWriter.ts'))
-      const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, 'sh', folder, process.execPath, ...writer], { encoding: 'utf8', timeout: 60_000 })
+      const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', script, 'sh', folder, process.execPath, ...writer], {
+        encoding: 'utf8',
+        timeout: 60_000,
+      })
       assert.deepEqual(JSON.parse(stdout || JSON.stringify(stderr)), {
         refusal: 'noSpace',
         someWritten: true,
