@@ -116,7 +116,7 @@ function writeHead(out: Buffer, tag: number, value: number | bigint, from: numbe
 
 /** A change without its place in the history. @throws Error when the message is damaged */
 export function decodeKeyValue(bytes: Buffer): KeyValue {
-  const found = { key: '', value: noBytes, createRevision: 0, modRevision: 0, version: 0, lease: 0 as LeaseId }
+  const found = { key: '', value: noBytes as Uint8Array, createRevision: 0, modRevision: 0, version: 0, lease: 0 as LeaseId }
   readFields(bytes, (tag, reader) => {
     if (tag === 0x0a) found.key = reader.bytes().toString('latin1')
     else if (tag === 0x10) found.createRevision = reader.int64()
