@@ -28,7 +28,7 @@ interface Place {
 async function withRecorder(work: (place: Place) => Promise<void>): Promise<void> {
   const directory = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-recorder-'))
   const notes = path.join(directory, 'notes')
-  const env = { ...process.env, CNI_CONTAINERID: 'c1', CNI_NETNS: '/run/netns/p', CNI_IFNAME: 'eth0' }
+  const env = { PATH: '/usr/bin:/bin', CNI_CONTAINERID: 'c1', CNI_NETNS: '/run/netns/p', CNI_IFNAME: 'eth0' }
   const args = 'IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web;K8S_POD_UID=u-1'
   try {
     await fs.writeFile(path.join(directory, 'ptp'), plugin, { mode: 0o755 })

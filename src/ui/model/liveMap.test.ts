@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TracedRequest } from '#api/debug/traces'
-import { components, isPoll, joined, lengthOf, linePath, lines, mostTelling, recordedText, stopsOf } from './liveMap.ts'
+import { components, isPoll, isTelling, joined, lengthOf, linePath, lines, mostTelling, recordedText, stopsOf } from './liveMap.ts'
 
 const box = (left: number, top: number) => ({ left, top, width: 100, height: 40 })
 const request = (more: Partial<TracedRequest> = {}): TracedRequest => ({
@@ -92,6 +92,20 @@ test('X9 the questions of the live view itself are left out', () => {
     uris.filter((uri) => !isPoll({ uri })),
     ['/metricsx', '/api/v1/pods', '/version'],
   )
+})
+
+test('X18 of the requests of a bundle those tell something that change an object or are refused', () => {
+  const about = (resource: string, more: Partial<TracedRequest> = {}) => request({ object: { group: '', resource, namespace: 'a', name: 'x' }, ...more })
+  const telling = [about('pods'), about('pods', { verb: 'get', code: 403 }), about('subjectaccessreviews', { code: 403 })]
+  const others = [
+    about('pods', { verb: 'list', code: 200 }),
+    about('events'),
+    about('leases'),
+    about('subjectaccessreviews'),
+    request(),
+    about('pods', { uri: '/skiff/x' }),
+  ]
+  assert.deepEqual([...telling, ...others].filter(isTelling), telling)
 })
 
 test('X9 the live view says how many of the requests it shows', () => {

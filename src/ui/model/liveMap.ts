@@ -103,6 +103,13 @@ export const isRead = ({ verb }: Pick<TracedRequest, 'verb'>): boolean => reads.
 
 /** Components write them all the time, about other objects. */
 const background: ReadonlySet<string> = new Set(['events', 'leases'])
+
+/** Refusals and changes, without what components do all the time. Among the others are the reads that took a bundle. */
+export function isTelling({ uri, verb, code, object }: Pick<TracedRequest, 'uri' | 'verb' | 'code' | 'object'>): boolean {
+  if (isPoll({ uri }) || object === undefined || background.has(object.resource)) return false
+  return code >= 400 || !(isRead({ verb }) || object.resource.endsWith('reviews'))
+}
+
 /** What the map shows of many requests: writes before those of events and leases and before reads, those about objects before other paths, then the newest. */
 export function mostTelling(requests: readonly TracedRequest[]): TracedRequest | undefined {
   const rank = ({ object, stages, ...request }: TracedRequest) => {

@@ -46,8 +46,10 @@ export function runCommand({ open, input, mostBytes, onProgress }: Command): Pro
 }
 
 async function sendAll(socket: WebSocket, input: Blob, onProgress: (bytes: number) => void): Promise<void> {
-  for (let at = 0; at < input.size && socket.readyState === WebSocket.OPEN; at += chunkBytes) {
+  for (let at = 0; at < input.size; at += chunkBytes) {
     const chunk = new Uint8Array(await input.slice(at, at + chunkBytes).arrayBuffer())
+    // The command may have ended without its input.
+    if (socket.readyState !== WebSocket.OPEN) return
     socket.send(new Uint8Array([channels.stdin, ...chunk]))
     onProgress(Math.min(input.size, at + chunkBytes))
     while (socket.bufferedAmount > mostWaiting) await new Promise((resolve) => setTimeout(resolve, 20))

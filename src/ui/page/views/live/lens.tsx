@@ -5,6 +5,7 @@ import { objectPlace } from '../../../model/places.ts'
 import { type Lane, msText } from '../../../model/waterfall.ts'
 import { Button, Status } from '../../parts/basics.tsx'
 import { Waterfall } from '../../parts/waterfall.tsx'
+import { isStill } from '../../session.ts'
 import { kinds } from '../../state.ts'
 import { playMs } from './map.tsx'
 
@@ -61,7 +62,8 @@ function slowness(lengthMs: number): string {
   return factor >= 2 ? `${factor >= 10 ? Math.round(factor) : factor.toFixed(1)} times slower` : 'at its own pace'
 }
 
-const mostListed = 14
+/** A bundle has nothing newer that would push them out. */
+const mostListed = () => (isStill() ? 60 : 14)
 
 interface RecentProps {
   readonly requests: readonly TracedRequest[]
@@ -80,7 +82,7 @@ export function Recent({ requests, current, text, onChoose }: RecentProps) {
         {text}
       </p>
       <ul>
-        {requests.slice(0, mostListed).map((request) => (
+        {requests.slice(0, mostListed()).map((request) => (
           <li key={`${request.id} ${request.user}`}>
             <button type="button" aria-pressed={request.id === current} onClick={() => onChoose(request)}>
               <span class={request.code < 400 ? 'quiet' : 'warning'}>{request.code}</span>

@@ -5,7 +5,7 @@
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { type ObjectEvent, type TracedRequest, type TraceList, type TraceRule, tracesPath } from '#api/debug/traces'
-import { isPoll, isRead, recordedText } from '../../../model/liveMap.ts'
+import { isPoll, isTelling, recordedText } from '../../../model/liveMap.ts'
 import { ApiError, get, messageOf, write } from '../../api.ts'
 import { isStill, session } from '../../session.ts'
 
@@ -42,11 +42,11 @@ export function useRecording() {
 
 type Change = (next: (before: Recorded) => Recorded) => void
 
-/** What a bundle has, without the reads that succeeded: the last of them took the bundle. */
+/** What a bundle has. */
 async function readRecorded(signal: AbortSignal, change: Change): Promise<void> {
   try {
     const { requests, events } = await get<TraceList>(`${tracesPath}?all=1`, { signal })
-    const telling = requests.filter((request) => !isPoll(request) && (!isRead(request) || request.code >= 400))
+    const telling = requests.filter(isTelling)
     const text = telling.length === 0 ? 'the bundle has no recorded requests' : 'recorded before the bundle was taken'
     change(() => ({ requests: telling, events, text, error: '', nowMs: 0 }))
   } catch (error) {
