@@ -78,7 +78,6 @@ export async function buildTests(root, files) {
     // The oldest Node.js that Skiff supports, so that every version runs the same code.
     target: 'node20',
     packages: 'external',
-    keepNames: true,
     sourcemap: true,
     sourcesContent: false,
     logLevel: 'error',

@@ -16,7 +16,6 @@ import { HttpError } from './httpError.ts'
 import { containerLog } from './logs.ts'
 import { createStatsProvider } from './stats/statsProvider.ts'
 import { syncLoopFault } from './syncLoop.ts'
-import { queryLogs, systemLog } from './systemLogs.ts'
 
 export const contentTypes = {
   text: 'text/plain; charset=utf-8',
@@ -217,6 +216,8 @@ async function logPage(view: KubeletView, path: readonly string[], query: URLSea
   if (!enableSystemLogHandler) throw new HttpError(405, 'logs endpoint is disabled.\n')
   const host = view.context()?.host
   if (!host) throw new HttpError(404, 'a simulated node has no log files')
+  // Few nodes are ever asked.
+  const { queryLogs, systemLog } = await import('./systemLogs.ts')
   if (query.has('query') && enableSystemLogQuery && gateEnabled(view.config, 'NodeLogQuery')) return { type: 'text', body: await queryLogs(host, query) }
   const answer = await systemLog(host, path)
   return 'listing' in answer ? { type: 'html', body: answer.listing } : { type: 'stream', body: answer.content }
