@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { KeyToPath, VolumeProjection } from '#api/gen/types/core.v1'
+import { threadMs } from '#testing/threadTime'
 import { overlappingPathWarnings } from './volumeWarnings.ts'
 
 const items = (paths: readonly string[]): KeyToPath[] => paths.map((path) => ({ key: 'k', path }))
@@ -40,9 +41,9 @@ const attacks: Readonly<Record<string, () => string[]>> = {
 }
 for (const [name, warn] of Object.entries(attacks)) {
   test(`POD-01 ${name}: the warnings are found soon, and are few and short`, () => {
-    const began = performance.now()
+    const beganMs = threadMs()
     const warnings = warn()
-    assert.ok(performance.now() - began < 5000)
+    assert.ok(threadMs() - beganMs < 5000)
     assert.ok(warnings.length <= 201 && warnings.join('').length < 4_000_000)
   })
 }
