@@ -32,8 +32,8 @@ export interface NetworkAgentConfig {
   readonly cniConfigDir: string
   /** Puts Skiff's own plugins where there are no others. @returns whether they are to be used; absent: they are not */
   readonly installPlugins?: (() => Promise<boolean>) | undefined
-  /** Puts plugins that record their calls where the runtime looks for plugins; absent: calls are not recorded. */
-  readonly installRecorder?: (() => Promise<void>) | undefined
+  /** Puts plugins that record the calls of this network where the runtime looks for plugins; absent: calls are not recorded. */
+  readonly installRecorder?: ((network: Readonly<Record<string, unknown>>) => Promise<void>) | undefined
   /** The range of all pods, or one of each family with a comma between. */
   readonly clusterCidr: string
   /** The name of a route mode; absent: the first. `none`: another CNI plugin makes the pod network, and the agent changes nothing. */
@@ -132,8 +132,8 @@ function cniWriter(
     if (podCidrs.length === 0 || podCidrs.join() === written) return
     await table.apply(sourceCheck)
     const isOwn = await installPlugins?.()
-    const isRecorded = await succeeds(log, installRecorder)
     const network = cniConfig(podCidrs, { mtu, isOwn })
+    const isRecorded = installRecorder !== undefined && (await succeeds(log, () => installRecorder(network)))
     await makeDirectory(cniConfigDir)
     await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(isRecorded ? recordedNetwork(network) : network, null, 2)}\n`)
     await fs.rm(path.join(cniConfigDir, formerConfigFile), { force: true })
@@ -142,10 +142,10 @@ function cniWriter(
 }
 
 /** Pods get their network also where calls cannot be recorded. */
-async function succeeds(log: NetworkAgentDeps['log'], install: NetworkAgentConfig['installRecorder']): Promise<boolean> {
+async function succeeds(log: NetworkAgentDeps['log'], install: () => Promise<void>): Promise<boolean> {
   try {
-    await install?.()
-    return install !== undefined
+    await install()
+    return true
   } catch (error) {
     log.error(error, 'Calls of CNI plugins are not recorded')
     return false

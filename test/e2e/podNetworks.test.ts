@@ -110,7 +110,7 @@ test('NET-04 nodes without the reference plugins get pods with addresses, host p
       2,
       flags,
       async (lab) => {
-        assert.equal(await lab.onNode(0, 'ls', '/opt/cni/bin'), 'loopback\nskiff')
+        assert.equal(await lab.onNode(0, 'ls', '/opt/cni/bin'), 'loopback\nskiff\nskiff-record-skiff')
         await lab.echoPods()
         const [one, two] = await Promise.all([lab.podIp('echo-1'), lab.podIp('echo-2')])
         assert.equal(await lab.get('echo-1', two), `echo-2 ${one}`)

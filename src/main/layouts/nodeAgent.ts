@@ -198,7 +198,7 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
       routeMode,
       cniConfigDir: nodePaths.cniConfig,
       installPlugins: () => installPlugins([nodePaths.cniPlugins, nodePaths.packagedCniPlugins], ownProgram()),
-      installRecorder: () => installRecorder(nodePaths.cniPlugins, nodePaths.cniCalls),
+      installRecorder: (network) => installRecorder(nodePaths.cniPlugins, nodePaths.cniCalls, network),
     },
   )
   const components = [

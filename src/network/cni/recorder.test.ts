@@ -32,7 +32,7 @@ async function withRecorder(work: (place: Place) => Promise<void>): Promise<void
   const args = 'IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web;K8S_POD_UID=u-1'
   try {
     await fs.writeFile(path.join(directory, 'ptp'), plugin, { mode: 0o755 })
-    await installRecorder(directory, notes)
+    await installRecorder(directory, notes, { plugins: [{ type: 'ptp' }] })
     await work({
       notes,
       call: (command, config) =>

@@ -5,13 +5,9 @@
 import { chmod, readFile, rename, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { makePrivateDirectory } from '#host/files'
-import { ownPlugin } from '../podNetwork.ts'
 
 /** A plugin of this name records the plugin whose name follows. */
 export const recorderPrefix = 'skiff-record-'
-
-/** The types of plugins that Skiff's configuration names. */
-const recordedTypes = ['ptp', 'portmap', ownPlugin]
 
 /** Notes that wait for the agent; the calls after them are not recorded. Each call has two. */
 const mostNotes = 400
@@ -55,10 +51,10 @@ exit $code
  * Puts the scripts into the directory where the runtime looks for plugins.
  * @param notes a directory for the agent alone, without spaces in its path
  */
-export async function installRecorder(directory: string, notes: string): Promise<void> {
+export async function installRecorder(directory: string, notes: string, network: Readonly<Record<string, unknown>>): Promise<void> {
   await makePrivateDirectory(notes)
   const script = recorderScript(notes)
-  for (const type of recordedTypes) {
+  for (const { type } of pluginsOf(network)) {
     const file = path.join(directory, `${recorderPrefix}${type}`)
     if ((await readFile(file, 'utf8').catch(() => '')) === script) continue
     await writeFile(`${file}.new`, script)
@@ -69,6 +65,9 @@ export async function installRecorder(directory: string, notes: string): Promise
 
 /** The same network with recorded plugins. */
 export function recordedNetwork(network: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const plugins = network.plugins as readonly { readonly type: string }[]
-  return { ...network, plugins: plugins.map((plugin) => ({ ...plugin, type: `${recorderPrefix}${plugin.type}` })) }
+  return { ...network, plugins: pluginsOf(network).map((plugin) => ({ ...plugin, type: `${recorderPrefix}${plugin.type}` })) }
+}
+
+function pluginsOf(network: Readonly<Record<string, unknown>>): readonly { readonly type: string }[] {
+  return network.plugins as readonly { readonly type: string }[]
 }
