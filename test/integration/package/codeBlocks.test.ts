@@ -164,7 +164,7 @@ const commandLines = blocks
     [
       ...code
         .replaceAll('\\\n', ' ')
-        .matchAll(/^(?:\$ )?(?:npx |bin\/)?skiff ((?:addon|etcd|image|net|nodes|server|simulate|snapshot|token) \w+|\w[\w-]*)([^#\n]*)/gm),
+        .matchAll(/^(?:\$ )?(?:npx |bin\/)?skiff ((?:addon|debug|etcd|image|lab|net|nodegroup|nodes|server|simulate|snapshot|token) \w+|\w[\w-]*)([^#\n]*)/gm),
     ].map(([, command = '', rest = '']) => ({
       name,
       command,

@@ -4,12 +4,15 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { register } from 'tsx/esm/api'
 import { pods } from '#client/builtIn'
 import { decodeSchedulerConfiguration, schedulerConfigOf } from '#scheduler/config/configuration'
 import { loadPluginFiles } from '#scheduler/pluginFiles'
 import { startTestApiServer } from '#testing/apiServer'
 import { addNode, isBound, isUnschedulable, newNode, newPod, startScheduler, untilPods } from './cluster.ts'
 
+// As a user of an earlier Node starts the scheduler with plugins in TypeScript.
+register()
 const examples = path.resolve(import.meta.dirname, '../../../docs/examples/scheduler-plugin')
 
 const configuration = `
