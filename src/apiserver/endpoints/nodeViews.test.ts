@@ -100,10 +100,10 @@ test('KUB-17 answers that arrive together do not make one long turn of the event
   const parts = Array.from({ length: 6_000 }, (_, index) => ({ name: `part-${index}`, count: 1 }))
   const full = JSON.stringify({ parts })
   const { list } = viewed(32, async () => full)
-  // The first list runs code that is not compiled yet.
+  // The first list also compiles the code, which takes as long as half of the answers.
   await list()
   const { longestMs, totalMs } = await longestTurn(list)
-  assert.ok(longestMs < totalMs / 4, `a turn of ${Math.round(longestMs)} ms in ${Math.round(totalMs)} ms`)
+  assert.ok(longestMs < totalMs / 5, `a turn of ${Math.round(longestMs)} ms in ${Math.round(totalMs)} ms`)
 })
 
 test('KUB-17 the kubelet is given the parameters that its view has, escaped, and no others', async () => {

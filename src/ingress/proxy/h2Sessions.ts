@@ -80,7 +80,10 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
             },
           }
         }
-        await (chosen ?? usable.find(({ isReady }) => !isReady) ?? open(origin)).ready
+        const opening = chosen ?? usable.find(({ isReady }) => !isReady) ?? open(origin)
+        await opening.ready
+        // A connection for no request would be followed by another one without end: each round gives one request a connection, or fails.
+        if (limitOf(opening) === 0 || !sessions.get(origin)?.includes(opening)) throw new Error('the endpoint takes no request')
       }
     },
     close: () => {
@@ -89,6 +92,8 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
   }
 }
 
-const hasRoom = ({ session, isReady, requests }: Counted) => isReady && requests < (session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY)
+const limitOf = ({ session }: Counted) => session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY
+
+const hasRoom = (one: Counted) => one.isReady && one.requests < limitOf(one)
 
 const leastBusy = (usable: readonly Counted[]) => usable.reduce((least, one) => (one.requests < least.requests ? one : least))

@@ -127,6 +127,24 @@ for (const status of ['099', '650'])
     assert.equal(await statusOf(client), 200)
   })
 
+test('ING-05 an endpoint that ends each connection after its settings gets few of them for one request, which is answered with 502', async () => {
+  let connections = 0
+  const server = net.createServer((socket) => {
+    connections++
+    ends.push(() => socket.destroy())
+    socket.on('error', () => {})
+    // Settings that allow no request at a time, and a GOAWAY.
+    socket.write(Buffer.from([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]))
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  ends.push(() => server.close())
+  const { proxy, backend } = await proxyTo([(server.address() as net.AddressInfo).port], {}, route)
+  assert.match(String((await get(proxy.httpPort)).status), /^50[23]$/)
+  assert.ok(connections <= 3, `${connections} connections`)
+  assert.equal(backend.inFlight, 0)
+})
+
 test('ING-05 clients that keep all requests open that an endpoint allows keep no other client out', async () => {
   const server = http2.createServer({ settings: { maxConcurrentStreams: 2 } })
   server.on('stream', (stream, headers) => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { KeyToPath, VolumeProjection } from '#api/gen/types/core.v1'
-import { threadMs } from '#testing/threadTime'
 import { overlappingPathWarnings } from './volumeWarnings.ts'
 
 const items = (paths: readonly string[]): KeyToPath[] => paths.map((path) => ({ key: 'k', path }))
@@ -41,9 +40,9 @@ const attacks: Readonly<Record<string, () => string[]>> = {
 }
 for (const [name, warn] of Object.entries(attacks)) {
   test(`POD-01 ${name}: the warnings are found soon, and are few and short`, () => {
-    const beganMs = threadMs()
+    const began = performance.now()
     const warnings = warn()
-    assert.ok(threadMs() - beganMs < 5000)
+    assert.ok(performance.now() - began < 5000)
     assert.ok(warnings.length <= 201 && warnings.join('').length < 4_000_000)
   })
 }

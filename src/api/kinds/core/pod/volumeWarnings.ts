@@ -43,7 +43,8 @@ function projectedFiles({ configMap, secret, downwardAPI, serviceAccountToken, c
     const { name, signerName, path } = clusterTrustBundle
     return [{ path, source: `ClusterTrustBundle ${quoted(name ?? signerName)}` }]
   }
-  const { certificateChainPath = '', keyPath = '', credentialBundlePath = '' } = podCertificate ?? {}
+  if (!podCertificate) return []
+  const { certificateChainPath = '', keyPath = '', credentialBundlePath = '' } = podCertificate
   return [
     { path: certificateChainPath, source: 'PodCertificate chain' },
     { path: keyPath, source: 'PodCertificate key' },
