@@ -5,6 +5,8 @@ import type { TraceClock } from './traceClock.ts'
 interface Followed {
   readonly uid: string | undefined
   readonly untilMs: number
+  /** A reader has asked for it; it is not here because a request touched it. */
+  readonly isAsked: boolean
 }
 
 const mostFollowed = 1000
@@ -40,24 +42,38 @@ export class FollowedObjects {
     return this.#namespaces.has(namespace)
   }
 
-  add(key: string, uid?: string, ms = followMs): void {
+  add(key: string, uid?: string): void {
+    this.#add(key, uid, followMs, false)
+  }
+
+  /** Objects that requests touch do not displace it. @returns false when as many are asked for as are followed at all */
+  ask(key: string, ms: number): boolean {
+    return this.#add(key, undefined, ms, true)
+  }
+
+  #add(key: string, uid: string | undefined, ms: number, isAsked: boolean): boolean {
+    this.#expire()
     const before = this.#objects.get(key)
+    if (!before && this.#objects.size >= mostFollowed && !this.#dropFirst()) return false
     if (before) this.#delete(key, before)
-    else if (this.#objects.size >= mostFollowed) this.#dropFirst()
     const untilMs = Math.max(this.#clock.now() + ms, before?.untilMs ?? 0)
-    const followed = { uid: uid ?? before?.uid, untilMs }
+    const followed = { uid: uid ?? before?.uid, untilMs, isAsked: isAsked || before?.isAsked === true }
     this.#objects.set(key, followed)
     if (followed.uid !== undefined) this.#uids.add(followed.uid)
     const namespace = namespaceOf(key)
     this.#namespaces.set(namespace, (this.#namespaces.get(namespace) ?? 0) + 1)
     this.#nextEndMs = Math.min(this.#nextEndMs, untilMs)
+    return true
   }
 
-  #dropFirst(): void {
+  /** The oldest of those that nobody has asked for. @returns false when there is none */
+  #dropFirst(): boolean {
     for (const [key, followed] of this.#objects) {
+      if (followed.isAsked) continue
       this.#delete(key, followed)
-      return
+      return true
     }
+    return false
   }
 
   #expire(): void {

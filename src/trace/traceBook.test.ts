@@ -81,6 +81,16 @@ test('X7 rules of users about themselves give way to those of others, and take n
   assert.match(book.addRule({ user: 'u1', seconds: 10 }, true) ?? '', /100 rules/)
 })
 
+test('X7 an object that a rule is about stays followed, whatever explained requests touch', () => {
+  const book = new TraceBook(new VirtualClock())
+  assert.equal(book.addRule({ object: 'pods/a/wanted', seconds: 600 }), undefined)
+  for (let n = 0; n < 1_100; n++) book.begin(get('x', { isAsked: true }))?.changing('configmaps', { namespace: 'b', name: `c${n}`, uid: `u${n}` })
+  assert.ok(book.follows('pods', 'a', 'wanted'))
+  assert.ok(book.follows('configmaps', 'b', 'c1099'))
+  for (let n = 0; n < 999; n++) assert.equal(book.addRule({ object: `pods/a/p${n}`, seconds: 600 }), undefined)
+  assert.match(book.addRule({ object: 'pods/a/one-more', seconds: 600 }) ?? '', /1000 objects/)
+})
+
 test('X7 a rule for a user adds no requests of others to the sample', () => {
   const book = new TraceBook(new VirtualClock(), { sampleEvery: 3 })
   book.addRule({ user: 'bob', seconds: 10 })

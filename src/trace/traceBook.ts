@@ -139,7 +139,7 @@ export class TraceBook implements ObjectTrace {
    */
   addRule({ user, object, perSecond, seconds }: TraceRule, isOwn = false): string | undefined {
     if (perSecond !== undefined) this.#addRate(perSecond, seconds)
-    if (object !== undefined) this.#followed.add(object, undefined, seconds * 1000)
+    if (object !== undefined && !this.#followed.ask(object, seconds * 1000)) return '1000 objects are followed already'
     if (user === undefined) return undefined
     this.#dropEndedRules()
     const isFull = this.#users.size >= mostUserRules && !this.#users.has(user)

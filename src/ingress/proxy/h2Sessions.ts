@@ -3,7 +3,7 @@
  * one gets another connection, so that clients that keep requests open do not keep others out.
  */
 import { type ClientHttp2Session, connect } from 'node:http2'
-import type { Clock } from '#base/clock'
+import type { Clock, Timer } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
 
 export interface H2Sessions {
@@ -25,13 +25,32 @@ interface Counted {
   requests: number
 }
 
-/** Without requests. */
+/** Without requests. The timeout of Node's session would begin again with some frames of the endpoint. */
 const idleMs = 60_000
 /** An endpoint with so many gets no other one: requests then wait for those before them. */
 const mostSessions = 32
+/** To all endpoints, without requests. */
+const mostIdle = 256
 
 export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sessions {
   const sessions = new Map<string, Counted[]>()
+  /** Those without requests, in the order in which they lost their last one. */
+  const idle = new Map<Counted, Timer>()
+
+  const rest = (one: Counted) => {
+    idle.set(
+      one,
+      clock.timer(idleMs, () => one.session.close()),
+    )
+    const [oldest] = idle.size > mostIdle ? idle.keys() : []
+    if (!oldest) return
+    wake(oldest)
+    oldest.session.close()
+  }
+  const wake = (one: Counted) => {
+    idle.get(one)?.cancel()
+    idle.delete(one)
+  }
 
   const open = (origin: string): Counted => {
     const session = connect(origin, { settings: { enablePush: false } })
@@ -43,26 +62,36 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
     ready.then(
       () => {
         made.isReady = true
+        rest(made)
       },
       () => {},
     )
     const forget = () => {
-      const rest = (sessions.get(origin) ?? []).filter((one) => one !== made)
-      if (rest.length > 0) sessions.set(origin, rest)
+      const others = (sessions.get(origin) ?? []).filter((one) => one !== made)
+      if (others.length > 0) sessions.set(origin, others)
       else sessions.delete(origin)
     }
     const late = clock.timer(connectTimeoutMs, () => session.destroy())
     session.once('remoteSettings', () => late.cancel())
     session.once('close', () => {
       late.cancel()
+      wake(made)
       forget()
     })
     session.on('error', () => {})
     session.once('goaway', forget)
-    // Lets its requests end.
-    session.setTimeout(idleMs, () => session.close())
     sessions.set(origin, [...(sessions.get(origin) ?? []), made])
     return made
+  }
+
+  const lend = (chosen: Counted): TakenSession => {
+    chosen.requests++
+    wake(chosen)
+    const release = () => {
+      chosen.requests--
+      if (chosen.requests === 0 && !chosen.session.closed) rest(chosen)
+    }
+    return { session: chosen.session, release }
   }
 
   return {
@@ -71,15 +100,7 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
       for (;;) {
         const usable = (sessions.get(origin) ?? []).filter(({ session }) => !session.closed && !session.destroyed)
         const chosen = usable.find(hasRoom) ?? (usable.length < mostSessions ? undefined : leastBusy(usable))
-        if (chosen?.isReady) {
-          chosen.requests++
-          return {
-            session: chosen.session,
-            release: () => {
-              chosen.requests--
-            },
-          }
-        }
+        if (chosen?.isReady) return lend(chosen)
         const opening = chosen ?? usable.find(({ isReady }) => !isReady) ?? open(origin)
         await opening.ready
         // A connection for no request would be followed by another one without end: each round gives one request a connection, or fails.

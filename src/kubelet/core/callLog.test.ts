@@ -56,6 +56,17 @@ test('LRN-07 secrets, tokens, credentials of registries and values of environmen
   for (const shown of ['PASSWORD', 'plain', 'shown', '"volumeId\\":\\"v']) assert.ok(text.includes(shown), shown)
 })
 
+test('LRN-07 values of variables are not kept where they stand in the command, and neither are addresses of streams', async () => {
+  const log = createCallLog(clock)
+  const envs = ['hunter2', 'hunter2-and-more'].map((value, i) => ({ key: `PASSWORD_${i}`, value: Buffer.from(value) }))
+  const config = { envs, command: ['/app'], args: ['--password=hunter2-and-more', 'hunter2', '--port=80'] }
+  await log.record({ api: 'CRI', method: 'CreateContainer', request: { config } }, nothing)
+  await log.record({ api: 'CRI', method: 'Exec', request: { cmd: ['date'] } }, async () => ({ url: 'http://127.0.0.1:1/exec/t0ken' }))
+  const [created, exec] = log.find({})
+  assert.equal(created?.request, '{"config":{"envs":["PASSWORD_0","PASSWORD_1"],"command":["/app"],"args":["--password=***","***","--port=80"]}}')
+  assert.equal(exec?.answer, '{"url":"***"}')
+})
+
 test('LRN-07 the log keeps the last 500 calls, and 2 KiB of each text', async () => {
   const log = createCallLog(clock)
   for (let index = 0; index < 510; index++) await log.record({ api: 'CRI', method: `M${index}`, request: { text: 'x'.repeat(5000) } }, nothing)

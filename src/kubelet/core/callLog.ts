@@ -75,8 +75,13 @@ const hidden = '***'
 const secretMembers = new Set(['secrets', 'auth', 'publishContext'])
 /** CSI's, in the context of a volume. */
 const tokenKey = 'csi.storage.k8s.io/serviceAccount.tokens'
+/** The kubelet has put values of variables into them, for `$(NAME)`. */
+const wordMembers = new Set(['command', 'args'])
+/** A shorter value is part of many words, and no secret. */
+const leastValue = 4
 
 function shownText(message: object): string {
+  const values = environmentValues(message)
   const text = JSON.stringify(message, function (this: unknown, key: string, value: unknown) {
     // The message itself.
     if (key === '') return value
@@ -84,12 +89,24 @@ function shownText(message: object): string {
     if (key === tokenKey) return hidden
     // Keep the names of environment variables, not their values.
     if (key === 'envs' && Array.isArray(value)) return value.map(({ key: name }: { key: string }) => name)
+    if (wordMembers.has(key) && Array.isArray(value)) return value.map((word) => withoutValues(String(word), values))
+    // Whoever has the address of a stream is connected to the container.
+    if (key === 'url' && value) return hidden
     // Those of a pod hold what was applied, values of its environment included.
     if (key === 'annotations' && value) return Object.keys(value)
     return isDefault(value) ? undefined : value
   })
   return shortText(text, maxText)
 }
+
+/** Of the container that the message makes; the longest first, since one may be part of another. */
+function environmentValues(message: object): string[] {
+  const { envs = [] } = (message as { readonly config?: { readonly envs?: readonly { readonly value: string | Uint8Array }[] } | null }).config ?? {}
+  const values = envs.map(({ value }) => (typeof value === 'string' ? value : Buffer.from(value).toString()))
+  return values.filter((value) => value.length >= leastValue).sort((one, other) => other.length - one.length)
+}
+
+const withoutValues = (word: string, values: readonly string[]) => values.reduce((text, value) => text.replaceAll(value, hidden), word)
 
 function hideValues(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return hidden

@@ -1,5 +1,6 @@
 /** Advice about refusals of authorization (L3): the missing rule, the closest one that there is, and the command that gives it. */
 import type { TracedRequest } from '#api/debug/traces'
+import { shellWord } from '#base/shellWord'
 import type { AuthorizationAttributes } from '../../authz/authorizer.ts'
 import { authorize, nearestRules } from '../../authz/union.ts'
 import type { AdviceDeps, AdviceRule } from './adviceRule.ts'
@@ -56,11 +57,11 @@ function bindingCommand(
   role: string | undefined,
 ): string {
   const account = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(user.name)
-  const subject = account ? `--serviceaccount=${account[1]}:${account[2]}` : `--user=${user.name}`
-  const inPlace = namespace === '' ? 'clusterrolebinding NAME' : `rolebinding NAME -n ${namespace}`
-  if (role !== undefined) return `allow with: kubectl create ${inPlace} --clusterrole=${role} ${subject}`
-  const what = isResourceRequest ? `--resource=${resource}${apiGroup && `.${apiGroup}`}${subresource && `/${subresource}`}` : `--non-resource-url=${path}`
-  const kind = namespace === '' ? 'clusterrole NAME' : `role NAME -n ${namespace}`
+  const subject = shellWord(account ? `--serviceaccount=${account[1]}:${account[2]}` : `--user=${user.name}`)
+  const inPlace = namespace === '' ? 'clusterrolebinding NAME' : `rolebinding NAME -n ${shellWord(namespace)}`
+  if (role !== undefined) return `allow with: kubectl create ${inPlace} ${shellWord(`--clusterrole=${role}`)} ${subject}`
+  const what = shellWord(isResourceRequest ? `--resource=${resource}${apiGroup && `.${apiGroup}`}${subresource && `/${subresource}`}` : `--non-resource-url=${path}`)
+  const kind = namespace === '' ? 'clusterrole NAME' : `role NAME -n ${shellWord(namespace)}`
   const reference = namespace === '' ? '--clusterrole=NAME' : '--role=NAME'
-  return `allow with: kubectl create ${kind} --verb=${verb} ${what}; kubectl create ${inPlace} ${reference} ${subject}`
+  return `allow with: kubectl create ${kind} ${shellWord(`--verb=${verb}`)} ${what}; kubectl create ${inPlace} ${reference} ${subject}`
 }

@@ -1,6 +1,7 @@
 /** Advice about refusals of admission plugins, webhooks and policies (L3). */
 import { refusalMessages } from '#api/helpers/refusalMessages'
 import type { KubeObject } from '#api/machinery/meta'
+import { shellWord } from '#base/shellWord'
 import type { AdviceDeps, AdviceRule } from './adviceRule.ts'
 import { inNamespace } from './adviceRule.ts'
 
@@ -10,7 +11,7 @@ export const admissionAdvice: readonly AdviceRule[] = [
     lines: ([, quota, requested, used, limited], request) => [
       `ResourceQuota ${quota} has no room: requested ${requested}, used ${used}, limited ${limited}`,
       'delete objects that count, request less, or raise spec.hard:',
-      `kubectl edit resourcequota ${quota}${inNamespace(request)}`,
+      `kubectl edit resourcequota ${shellWord(quota ?? '')}${inNamespace(request)}`,
     ],
   },
   {
@@ -25,7 +26,7 @@ export const admissionAdvice: readonly AdviceRule[] = [
     lines: ([, level, details], { object }) => [
       `namespace ${object?.namespace} enforces PodSecurity "${level}"; change in the pod:`,
       details ?? '',
-      `or weaken it: kubectl label namespace ${object?.namespace} --overwrite pod-security.kubernetes.io/enforce=${weaker(level ?? '')}`,
+      `or weaken it: kubectl label namespace ${shellWord(object?.namespace ?? '')} --overwrite pod-security.kubernetes.io/enforce=${weaker(level ?? '')}`,
     ],
   },
   {
@@ -36,7 +37,7 @@ export const admissionAdvice: readonly AdviceRule[] = [
       const found = await reader.list({ group: '', resource: 'limitranges' }, namespace)
       const [first] = found ?? []
       if (!first) return [`a LimitRange of namespace ${namespace} bounds it: ${why}`, 'stay within']
-      return [`LimitRange ${namesOf(found)} bounds it: ${why}`, `stay within, or: kubectl edit limitrange ${first.metadata.name} -n ${namespace}`]
+      return [`LimitRange ${namesOf(found)} bounds it: ${why}`, `stay within, or: kubectl edit limitrange ${shellWord(first.metadata.name ?? '')} -n ${shellWord(namespace)}`]
     },
   },
   {
@@ -65,7 +66,7 @@ export const admissionAdvice: readonly AdviceRule[] = [
     message: refusalMessages.policyDenied,
     lines: ([, policy, binding, why]) => [
       `ValidatingAdmissionPolicy ${policy} refuses it: ${why}`,
-      `change the object, the policy, or which objects its binding selects: kubectl edit validatingadmissionpolicybinding ${binding}`,
+      `change the object, the policy, or which objects its binding selects: kubectl edit validatingadmissionpolicybinding ${shellWord(binding ?? '')}`,
     ],
   },
   {
@@ -79,7 +80,7 @@ export const admissionAdvice: readonly AdviceRule[] = [
     message: refusalMessages.terminating,
     lines: ([, namespace]) => [
       `namespace ${namespace} is being deleted: nothing can be created in it`,
-      `wait until it is gone, and create it again; why it stays: skiff why ns/${namespace}`,
+      `wait until it is gone, and create it again; why it stays: skiff why ${shellWord(`ns/${namespace}`)}`,
     ],
   },
   {
@@ -90,7 +91,7 @@ export const admissionAdvice: readonly AdviceRule[] = [
     message: refusalMessages.serviceAccount,
     lines: ([, namespace, name]) => [
       `the pod names ServiceAccount ${namespace}/${name}, which does not exist`,
-      `create it: kubectl create serviceaccount ${name} -n ${namespace}`,
+      `create it: kubectl create serviceaccount ${shellWord(name ?? '')} -n ${shellWord(namespace ?? '')}`,
     ],
   },
   {
@@ -98,7 +99,7 @@ export const admissionAdvice: readonly AdviceRule[] = [
     lines: async ([, name], _request, { reader }) => [
       `the pod names PriorityClass ${name}, which does not exist`,
       ...thereAre(await reader.list({ group: 'scheduling.k8s.io', resource: 'priorityclasses' })),
-      `create it: kubectl create priorityclass ${name} --value=1000`,
+      `create it: kubectl create priorityclass ${shellWord(name ?? '')} --value=1000`,
     ],
   },
   {

@@ -1,5 +1,6 @@
 /** A rule of advice (L3): which refusals it knows, and what it says about them. */
 import type { TracedRequest } from '#api/debug/traces'
+import { shellWord } from '#base/shellWord'
 import type { Authorizer } from '../../authz/authorizer.ts'
 import type { AdviceReader } from './adviceReader.ts'
 
@@ -17,7 +18,7 @@ export interface AdviceRule {
 
 /** `-n a`, for commands. */
 export function inNamespace({ object }: TracedRequest): string {
-  return object?.namespace ? ` -n ${object.namespace}` : ''
+  return object?.namespace ? ` -n ${shellWord(object.namespace)}` : ''
 }
 
 /** `pods "web"` with its namespace, as `pods/a/web`. */

@@ -1,5 +1,6 @@
 /** Advice about requests that do not fit the state of the cluster (L3): conflicts, missing objects, disruption budgets, full queues. */
 import type { TracedRequest } from '#api/debug/traces'
+import { shellWord } from '#base/shellWord'
 import type { AdviceDeps, AdviceRule } from './adviceRule.ts'
 import { inNamespace, objectText } from './adviceRule.ts'
 
@@ -84,7 +85,7 @@ export const stateAdvice: readonly AdviceRule[] = [
   {
     code: 404,
     message: /^namespaces "(.+)" not found$/,
-    lines: ([, namespace]) => [`namespace ${namespace} does not exist`, `create it: kubectl create namespace ${namespace}`],
+    lines: ([, namespace]) => [`namespace ${namespace} does not exist`, `create it: kubectl create namespace ${shellWord(namespace ?? '')}`],
   },
   {
     code: 404,
@@ -97,7 +98,7 @@ export const stateAdvice: readonly AdviceRule[] = [
   {
     code: 404,
     message: /^(\S+) "(.+)" not found/,
-    lines: ([, resource, name], request) => [`${resource} "${name}" does not exist`, `look with: kubectl get ${resource}${inNamespace(request)}`],
+    lines: ([, resource, name], request) => [`${resource} "${name}" does not exist`, `look with: kubectl get ${shellWord(resource ?? '')}${inNamespace(request)}`],
   },
   {
     code: 410,

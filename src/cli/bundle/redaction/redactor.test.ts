@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { seededRandom } from '#base/random'
 import type { PastObject } from '../../past/objects.ts'
-import { KnownValues } from './knownValues.ts'
+import { KnownValues, replacement } from './knownValues.ts'
 import { createRedactor } from './redactor.ts'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
@@ -108,6 +109,18 @@ test('X18 an object without secrets is the same object', () => {
   assert.equal(redactorThatKnows(secret({ value: 'hunter2hunter2' })).object(given), given)
 })
 
+test('X18 a known value is replaced in members with the name of an identity that are data or belong to a custom resource', () => {
+  const redactor = redactorThatKnows(secret({ password: 'hunter2hunter2' }))
+  const told = { name: 'hunter2hunter2' }
+  const map = redactor.object(object('ConfigMap', { data: told }))
+  const custom = redactor.object(object('Database', { apiVersion: 'example.com/v1', spec: { login: told, secretRef: told } }))
+  const pod = redactor.object(object('Pod', { spec: { containers: [told] } }))
+  assert.deepEqual(map.data, { name: '***' })
+  assert.deepEqual(custom.spec, { login: { name: '***' }, secretRef: told })
+  assert.deepEqual(pod.spec, { containers: [told] })
+  assert.deepEqual(custom.metadata, { name: 'one', namespace: 'shop' })
+})
+
 test('X18 public parts of Secrets and short words are not searched', () => {
   const redactor = redactorThatKnows(secret({ 'ca.crt': 'certificate', namespace: 'kube-system', mode: 'on' }))
   assert.equal(redactor.text('certificate of kube-system is on'), 'certificate of kube-system is on')
@@ -118,4 +131,35 @@ test('X18 many known values are found, the longest first', () => {
   for (let at = 0; at < 5_000; at++) known.add(`value-${at}-of-many`)
   known.add('value-17-of-many-more')
   assert.equal(known.replace('a value-4999-of-many b value-17-of-many-more c value-5000-of-many'), 'a *** b *** c value-5000-of-many')
+})
+
+test('X18 of values that begin with each other the longest one that stands in the text is found, as a search of all of them finds it', () => {
+  const random = seededRandom(7)
+  const word = (length: number) => Array.from({ length }, () => (random.next() < 0.7 ? 'a' : 'b')).join('')
+  for (let round = 0; round < 200; round++) {
+    const values = Array.from({ length: 30 }, () => word(6 + random.int(12)))
+    const known = new KnownValues()
+    for (const value of values) known.add(value)
+    const text = word(120)
+    assert.equal(known.replace(text), replacedOneByOne(text, values), `${values} in ${text}`)
+  }
+})
+
+function replacedOneByOne(text: string, values: readonly string[]): string {
+  const longestFirst = values.toSorted((one, other) => other.length - one.length)
+  let result = ''
+  for (let at = 0; at < text.length; ) {
+    const found = longestFirst.find((value) => text.startsWith(value, at))
+    result += found === undefined ? text[at] : replacement
+    at += found?.length ?? 1
+  }
+  return result
+}
+
+test('X18 values that have their beginning in common with each other and with the text do not multiply the time', { timeout: 60_000 }, () => {
+  const known = new KnownValues()
+  for (let at = 0; at < 4_000; at++) known.add(`${'a'.repeat(40)}${at}`)
+  for (let length = 100; length < 2_000; length++) known.add(`${'a'.repeat(length)}b`)
+  known.add('a'.repeat(60_000))
+  assert.equal(known.replace('a'.repeat(50_000)), 'a'.repeat(50_000))
 })

@@ -23,8 +23,10 @@ export const keepsAll: Redactor = { learn: () => {}, object: (object) => object,
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 /** Parts of Secrets that are public, and occur everywhere. */
 const publicKeys: ReadonlySet<string> = new Set(['ca.crt', 'tls.crt', 'namespace', 'token-id', 'expiration', 'usage-bootstrap-authentication'])
-/** Members that identify an object or a kind. */
+/** Members that identify an object or a kind, or a part of one, such as a container. */
 const identities: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'name', 'namespace', 'uid', 'resourceVersion', 'nodeName', 'creationTimestamp'])
+/** Where they do so in custom resources, whose other members may mean anything: at the top, in the metadata and in references. */
+const identifying = /^$|^metadata$|[rR]ef(erences?|s)?$/
 /** A longer value is no word that a log prints: a release of Helm, an archive. */
 const mostLearnedBytes = 64 * 1024
 /** A shorter line of a file, or a value in it, is a word that occurs everywhere. */
@@ -41,7 +43,7 @@ export function createRedactor(): Redactor {
     },
     object: (object) => (isSecret(object) ? maskedSecret(object) : redacted(object, known, text)),
     text,
-    value: (value) => member('', value, text),
+    value: (value) => member('', value, { text, isBuiltIn: true }),
   }
 }
 
@@ -99,7 +101,7 @@ function redacted<T extends PastObject>(object: T, known: KnownValues, text: (gi
   const json = textOf(object)
   const isAffected = mayHoldSecrets(json) || (known.size > 0 && known.isIn(Buffer.from(json))) || hasMaskedMember('', object)
   if (!isAffected) return object
-  return member('', object, text) as T
+  return member('', object, { text, isBuiltIn: isBuiltIn(object) }) as T
 }
 
 /** JSON knows no bigint. */
@@ -125,11 +127,24 @@ function hasMaskedMember(key: string, value: unknown): boolean {
   return Object.entries(value).some(([name, own]) => isMasked(name, own) || hasMaskedMember(name, own))
 }
 
-function member(key: string, value: unknown, text: (given: string) => string): unknown {
-  if (typeof value === 'string') return identities.has(key) ? value : text(value)
-  if (Array.isArray(value)) return value.map((item) => member(key, item, text))
+/** Groups without a domain, and those of Kubernetes. */
+const isBuiltIn = ({ apiVersion }: PastObject) => !apiVersion.includes('.') || /^[^/]*\.k8s\.io\//.test(apiVersion)
+
+interface Rules {
+  readonly text: (given: string) => string
+  readonly isBuiltIn: boolean
+}
+
+function member(key: string, value: unknown, rules: Rules): unknown {
+  if (typeof value === 'string') return rules.text(value)
+  if (Array.isArray(value)) return value.map((item) => member(key, item, rules))
   if (typeof value !== 'object' || value === null) return value
   const members = value as Readonly<Record<string, unknown>>
   const isMasked = maskOf(key, members)
-  return Object.fromEntries(Object.entries(members).map(([name, own]) => [name, isMasked(name, own) ? replacement : member(name, own, text)]))
+  const isIdentifying = key !== 'data' && (rules.isBuiltIn || identifying.test(key))
+  const shown = (name: string, own: unknown) => {
+    if (isMasked(name, own)) return replacement
+    return isIdentifying && typeof own === 'string' && identities.has(name) ? own : member(name, own, rules)
+  }
+  return Object.fromEntries(Object.entries(members).map(([name, own]) => [name, shown(name, own)]))
 }
