@@ -21,7 +21,7 @@ import { writeWebImage } from './support/webImage.ts'
 const skip = obstacleToCluster(true)
 const options = { skip, timeout: 120_000 }
 const shared = ['/usr', '/lib', '/lib64']
-const nodeNames = ['e2e-mesh-1', 'e2e-mesh-2'] as const
+const nodeNames = ['e2e-mesh-node-1', 'e2e-mesh-node-2'] as const
 const stop = new AbortController()
 const ssl = openSsl()
 let cluster: LocalCluster
@@ -211,6 +211,10 @@ test('MSH-02 MSH-05 a client without a certificate of the mesh is refused in str
   const { code, stdout } = await ask('outside', 'server.shop', 'none', '/from-outside')
   assert.notEqual(code, 0)
   assert.equal(stdout, '')
+  const hello = JSON.stringify('GET /from-outside HTTP/1.1\r\nhost: server\r\n\r\n')
+  const connect = `require('tls').connect({ host: 'server.shop', port: 80, rejectUnauthorized: false }, () => socket.write(${hello}))`
+  const overTls = `const socket = ${connect}; socket.on('error', () => {}).pipe(process.stdout)`
+  assert.equal((await cluster.kubectl(['-n', 'outside', 'exec', 'client', '--', process.execPath, '-e', overTls])).stdout, '')
   assert.doesNotMatch(await logOf('server'), /from-outside/)
   const metrics = await cluster.must(['get', '--raw', '/api/v1/namespaces/shop/pods/server:15020/proxy/metrics'])
   assert.match(metrics, /^mesh_inbound_connections_total\{kind="refused"\} [1-9]/m)

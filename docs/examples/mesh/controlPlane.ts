@@ -17,7 +17,7 @@ const proxyUser = 1337
 export interface MeshOptions {
   /** What the sidecar's container has: its image, how sidecar.ts is started there, and the mounts that this needs. */
   readonly proxy: Pick<coreV1.Container, 'image' | 'command' | 'volumeMounts'>
-  /** Of the mounts. */
+  /** The volumes of the proxy's mounts. */
   readonly volumes?: readonly coreV1.Volume[]
   /** How `nft RULES` is started in the same image. */
   readonly nft: string
@@ -30,7 +30,7 @@ export interface MeshOptions {
 
 /** `8080:15100,9090:15101`, as sidecar.ts reads them. */
 const portPairs = (ports: readonly number[], first: number) => ports.map((port, i) => `${port}:${first + i}`).join()
-const redirect = (pairs: string) => pairs && `redirect to :tcp dport map { ${pairs} };`
+const redirect = (pairs: string) => pairs && `meta l4proto tcp redirect to :tcp dport map { ${pairs} };`
 
 /** Connections from outside of the pod arrive at the proxy; so do those of the application, but not the proxy's own. */
 function rulesOf(inbound: string, outbound: string): string {
@@ -88,7 +88,7 @@ export function inject({ uid, object }: Review, options: MeshOptions): object {
   return { uid, allowed: true, patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') }
 }
 
-/** Of system:serviceaccount:NAMESPACE:NAME; whoever else asks gets no certificate. */
+/** The identity of system:serviceaccount:NAMESPACE:NAME; other users have none, and get no certificate. */
 function identityOf(username = ''): string | undefined {
   const [, namespace, name] = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(username) ?? []
   return name === undefined ? undefined : `spiffe://cluster.local/ns/${namespace}/sa/${name}`

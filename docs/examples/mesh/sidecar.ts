@@ -1,9 +1,8 @@
 /**
- * The proxy of a service mesh in one file: it runs beside the application of a pod, encrypts what the pod sends to other pods of the mesh, and accepts
+ * The proxy of a service mesh in one file: it runs next to the application of a pod, encrypts what the pod sends to other pods of the mesh, and accepts
  * connections with a certificate of the mesh only. Rules in the pod's network namespace redirect its connections to here (see controlPlane.ts).
  */
 import { execFileSync } from 'node:child_process'
-import { generateKeyPairSync } from 'node:crypto'
 import fs from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
@@ -44,13 +43,13 @@ function api(method: string, path: string, body?: object): Promise<{ readonly st
 
 /** A new key, and a certificate for it by way of a CertificateSigningRequest; the signer decides what name it has. */
 async function requestCredentials(): Promise<Credentials> {
-  const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  const request = execFileSync('openssl', 'req -new -config /dev/null -key /dev/stdin -subj /CN=workload'.split(' '), {
-    ...{ input: key, env: { ...process.env, OPENSSL_CONF: '/dev/null' } },
-  })
+  const words = 'req -new -config /dev/null -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout - -subj /CN=workload'
+  const made = execFileSync('openssl', words.split(' '), { env: { ...process.env, OPENSSL_CONF: '/dev/null' }, stdio: ['ignore', 'pipe', 'pipe'] }).toString()
+  const at = made.indexOf('-----BEGIN CERTIFICATE REQUEST-----')
+  const [key, request] = [made.slice(0, at), Buffer.from(made.slice(at)).toString('base64')]
   const name = `mesh-${pod}-${Date.now()}`
   const usages = ['digital signature', 'client auth', 'server auth']
-  const spec = { signerName: 'mesh.example.com/workload', request: request.toString('base64'), usages, expirationSeconds: 3600 }
+  const spec = { signerName: 'mesh.example.com/workload', request, usages, expirationSeconds: 3600 }
   const all = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
   await api('POST', all, { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', metadata: { name }, spec })
   for (;;) {
@@ -93,7 +92,7 @@ function acceptConnections(applicationPort: number, secure: tls.Server): net.Ser
   })
 }
 
-/** Requests of the application: the Host header says to whom, since the redirected connection does not. */
+/** Sends the requests of the application on. Their Host header names the Service; the redirected connection has lost its address. */
 function forwardRequests(port: number, agent: https.Agent): http.Server {
   return http.createServer((request, response) => {
     const host = (request.headers.host ?? '').replace(/:\d+$/, '')

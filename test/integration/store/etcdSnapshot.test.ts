@@ -72,7 +72,7 @@ async function etcdFrom(snapshot: string, name: string): Promise<EtcdServer> {
   return startEtcd(undefined, data)
 }
 
-test('ETC-20 ETC-11 etcd restores a snapshot of the store, and both have the same hash at each revision', { skip, timeout: 120_000 }, async () => {
+test('ETC-20 ETC-11 EXP-12 etcd restores a snapshot of the store, and both have the same hash at each revision', { skip, timeout: 120_000 }, async () => {
   const { store, endpoint } = served
   await fill(store, 1, 300)
   await store.compact(150)
@@ -99,7 +99,7 @@ test('ETC-20 ETC-11 etcd restores a snapshot of the store, and both have the sam
   }
 })
 
-test('ETC-20 a snapshot of etcd, with leases of 63 bits, passes through the store without a change', { skip, timeout: 120_000 }, async () => {
+test('ETC-20 EXP-12 a snapshot of etcd, with leases of 63 bits, passes through the store without a change', { skip, timeout: 120_000 }, async () => {
   const etcd = await startEtcd()
   const url = etcd.url.replace('http://', '')
   const [first, second] = [join(folder, 'etcd.db'), join(folder, 'again.db')]
