@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * Runs the tests: pure ones many to a process, all others one file to a process, since they start servers. Three processes run at a time, since
- * end-to-end tests mostly wait; at most one of them makes real nodes on this host. Tests that measure turns of the event loop run alone at the end. Prints a line per process, the report of each failure, and node's closing
+ * end-to-end tests mostly wait; at most two of them make real nodes on this host. Tests that measure turns of the event loop run alone at the end. Prints a line per process, the report of each failure, and node's closing
  * lines once for the whole run. Fails when the run left something behind on the host.
  *
  *   node scripts/test.mjs [--only PART] [--again N] [--status FILE] [files…]
@@ -11,6 +11,7 @@
  *   --status FILE   also writes the table of feature-map rows that passing tests prove (their names start with the row's ID)
  */
 import { execFileSync, spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -85,6 +86,11 @@ const filesOf = (part) => (part === 'unit' ? [...find('src'), ...find('bench')] 
 /** Real nodes share the routes, rules and caches of the host. */
 const usesHost = (file) =>
   !simulated.includes(file) && (/^test\/(e2e|conformance\/behaviours)\//.test(file) || fs.readFileSync(file, 'utf8').includes('support/localCluster'))
+
+/** Clusters have namespaces, ranges of addresses and directories of their own, so that tests of two of them run at a time. */
+const hostLanes = 2
+/** These fill the host's memory, disks or processes, or judge what is left of a cluster on it after a power cut. */
+const needsHostAlone = ({ files }) => files.some((file) => /^test\/(robustness\/(node|attacks|clusterDiskFull)|e2e\/(powerCut|kubeletResources|twoClusters))/.test(file))
 
 /** Their limits are processor time, which grows while another process uses the same caches and memory. */
 const measuresTurns = ({ files }) => files.some((file) => /^test\/robustness\/(budget\/|long|poisoned|slow|wide)/.test(file))
@@ -165,21 +171,29 @@ function run(job) {
   })
 }
 
-/** Each worker takes the next host job when no other worker has one, otherwise the next of the rest. */
+/** Each worker takes the next host job that fits those of the other workers, otherwise the next of the rest. */
 async function runAll(jobs) {
   const waiting = jobs.filter((job) => !measuresTurns(job))
   const outcomes = []
-  let hostIsTaken = false
-  const next = () => {
-    const host = hostIsTaken ? -1 : waiting.findIndex((job) => job.usesHost)
-    const at = host >= 0 ? host : waiting.findIndex((job) => !job.usesHost)
-    return at < 0 ? undefined : waiting.splice(at, 1)[0]
+  const onHost = new Set()
+  const fits = (job) => job.usesHost && (onHost.size === 0 || (onHost.size < hostLanes && ![job, ...onHost].some(needsHostAlone)))
+  const ended = new EventEmitter()
+  const next = async () => {
+    for (;;) {
+      const host = waiting.findIndex(fits)
+      const at = host >= 0 ? host : waiting.findIndex((job) => !job.usesHost)
+      if (at >= 0) return waiting.splice(at, 1)[0]
+      if (waiting.length === 0) return undefined
+      // Only host jobs are left, and none of them fits now.
+      await once(ended, 'job')
+    }
   }
   const work = async () => {
-    for (let job = next(); job; job = next()) {
-      if (job.usesHost) hostIsTaken = true
+    for (let job = await next(); job; job = await next()) {
+      if (job.usesHost) onHost.add(job)
       outcomes.push(await run(job))
-      if (job.usesHost) hostIsTaken = false
+      onHost.delete(job)
+      ended.emit('job')
     }
   }
   await Promise.all(Array.from({ length: workers }, work))
