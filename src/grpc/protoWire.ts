@@ -80,7 +80,7 @@ export class ProtoReader {
   #high = 0
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#at = 0
     this.#end = bytes.byteLength
   }
@@ -166,6 +166,22 @@ export class ProtoReader {
     const from = this.#at
     this.#skipBytes(length)
     return this.#bytes.subarray(from, this.#at)
+  }
+
+  /** As {@link bytes}, but no Buffer. */
+  view(): Uint8Array {
+    const length = this.uint32()
+    const from = this.#at
+    this.#skipBytes(length)
+    return new Uint8Array(this.#bytes.buffer, this.#bytes.byteOffset + from, length)
+  }
+
+  /** A string with one character for each byte. */
+  latin1(): string {
+    const length = this.uint32()
+    const from = this.#at
+    this.#skipBytes(length)
+    return this.#bytes.toString('latin1', from, this.#at)
   }
 
   #skipBytes(length: number): void {

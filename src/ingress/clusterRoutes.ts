@@ -13,7 +13,7 @@ import { createWakeUp } from '#base/wakeUp'
 import { endpointSlices, ingressClasses, ingresses, secrets, services } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createBackendPools, serviceKeyOf } from './backendPools.ts'
-import { createPauses, deferred, onEach } from './following.ts'
+import { createPauses, deferred, followChanges, onEach } from './following.ts'
 import { isOurs, type OwnClasses, ownClasses } from './model/ingressClass.ts'
 import { type ParsedIngress, parseIngress, shortened } from './model/parsedIngress.ts'
 import type { BackendRef, Route } from './model/route.ts'
@@ -109,20 +109,10 @@ export function createClusterRoutes({ informers, clock, log }: ClusterRoutesDeps
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    async run(signal) {
+    run(signal) {
       const stop = follow(sources, { note, refresh: pools.refresh, noteSecret: (key) => tell(table.ingressesOf(key)) })
-      try {
-        await Promise.all(Object.values(sources).map((informer) => informer.synced(signal)))
-        while (!signal.aborted) {
-          await takeChanges().catch((error) => log.error(error, 'Changes of Ingresses could not be taken over'))
-          markReady()
-          await changes.wait(signal)
-        }
-      } catch (error) {
-        if (!signal.aborted) throw error
-      } finally {
-        stop()
-      }
+      const failure = 'Changes of Ingresses could not be taken over'
+      return followChanges({ sources, changes, takeChanges, markReady, log, failure, stop }, signal)
     },
   }
 }

@@ -1,6 +1,8 @@
 /** What the loops share that follow the cluster (L3). */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
+import type { Logger } from '#base/log'
+import type { WakeUp } from '#base/wakeUp'
 
 /** A turn of a loop ends after this long. */
 const turnMs = 8
@@ -13,6 +15,37 @@ export function createPauses(clock: Clock): () => Promise<void> | undefined {
     return clock.turn().then(() => {
       since = clock.monotonicMs()
     })
+  }
+}
+
+export interface Following {
+  /** Of the informers. */
+  readonly sources: Readonly<Record<string, { synced(signal: AbortSignal): Promise<void> }>>
+  /** Rung when there is something to take over. */
+  readonly changes: WakeUp
+  takeChanges(): Promise<void>
+  /** Called each time after the changes were taken over, or not because of an error. */
+  markReady(): void
+  readonly log: Logger
+  /** The message of an error of `takeChanges`; the next changes are taken over again. */
+  readonly failure: string
+  /** Removes the handlers at the end. */
+  stop(): void
+}
+
+/** Takes changes over from the time on when all sources are read, until the signal fires. */
+export async function followChanges({ sources, changes, takeChanges, markReady, log, failure, stop }: Following, signal: AbortSignal): Promise<void> {
+  try {
+    await Promise.all(Object.values(sources).map((source) => source.synced(signal)))
+    while (!signal.aborted) {
+      await takeChanges().catch((error) => log.error(error, failure))
+      markReady()
+      await changes.wait(signal)
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    stop()
   }
 }
 

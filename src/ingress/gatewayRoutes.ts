@@ -14,7 +14,7 @@ import { namespaces, secrets, services } from '#client/builtIn'
 import { namespaceIndex } from '#client/cache/indexer'
 import type { SharedInformer } from '#client/cache/sharedInformer'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
-import { createPauses, deferred, onEach } from './following.ts'
+import { createPauses, deferred, followChanges, onEach } from './following.ts'
 import { gatewayClasses, gateways, grpcRoutes, httpRoutes, referenceGrants } from './gatewayResources.ts'
 import { type Attachment, attachmentsOf, gatewayKeyOf } from './model/gateway/attachments.ts'
 import { serviceOf } from './model/gateway/backends.ts'
@@ -171,20 +171,9 @@ export function createGatewayRoutes({ informers, clock, random, log }: GatewayRo
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    async run(signal) {
-      const stop = follow(sources, note)
-      try {
-        await Promise.all(Object.values(sources).map((source) => source.synced(signal)))
-        while (!signal.aborted) {
-          await takeChanges().catch((error) => log.error(error, 'Changes of Gateways could not be taken over'))
-          markReady()
-          await changes.wait(signal)
-        }
-      } catch (error) {
-        if (!signal.aborted) throw error
-      } finally {
-        stop()
-      }
+    run(signal) {
+      const failure = 'Changes of Gateways could not be taken over'
+      return followChanges({ sources, changes, takeChanges, markReady, log, failure, stop: follow(sources, note) }, signal)
     },
   }
 }

@@ -32,6 +32,8 @@ const pageKeys = 2_000
 /** Objects that cannot be decrypted are tried again after this time, and after twice as long each time. */
 const retryMs = 1_000
 const longestRetryMs = 30_000
+/** Objects of a resource that are checked when they are loaded; with `parsesLate`, those of a larger resource are checked when they are first asked for. */
+const mostChecked = 1_000
 /** How long a read waits for the caches to reach a revision, as upstream's blockTimeout. */
 const freshnessWaitMs = 3_000
 
@@ -62,7 +64,7 @@ export interface CacherDeps {
   readonly metrics?: Metrics | undefined
   /** How often watches get a bookmark; absent: each minute, as upstream. */
   readonly bookmarkMs?: number | undefined
-  /** Objects that are loaded are parsed when they are first asked for: nothing in this process follows them. */
+  /** Objects that are loaded are parsed, and those of large resources checked, when they are first asked for: nothing in this process follows them. */
   readonly parsesLate?: boolean | undefined
 }
 
@@ -303,24 +305,30 @@ export class Cacher {
   /** Decrypts all values. They wait for their keys together: a key service that is down delays them by one of its timeouts. */
   async #decryptAll(cache: WatchCache, kvs: readonly KeyValue[], slices: TimeSlices): Promise<readonly (Uint8Array | UnreadableValue)[]> {
     const decrypted: (Uint8Array | UnreadableValue | Promise<Uint8Array | UnreadableValue>)[] = []
+    let waits = false
     for (const kv of kvs) {
-      decrypted.push(cache.values.decrypt(kv.key, kv.value))
+      const value = cache.values.decrypt(kv.key, kv.value)
+      waits ||= value instanceof Promise
+      decrypted.push(value)
       const pause = slices.next()
       if (pause) await pause
     }
-    return Promise.all(decrypted)
+    return waits ? Promise.all(decrypted) : (decrypted as (Uint8Array | UnreadableValue)[])
   }
 
   /** Decoding a large object of another version takes as long as parsing it: others may get a turn between the two. */
   async #decodeAll(cache: WatchCache, kvs: readonly KeyValue[], decrypted: readonly (Uint8Array | UnreadableValue)[], slices: TimeSlices): Promise<Reading> {
     const entries: CacheEntry[] = []
     const unreadable: UnreadableEntry[] = []
+    const isLate = this.#keeps === 'none' && kvs.length > mostChecked
+    const read = (key: string, plain: Uint8Array, { modRevision, createRevision }: KeyValue) =>
+      isLate ? CacheEntry.late(key, plain, modRevision, createRevision) : CacheEntry.read(key, plain, modRevision, createRevision, this.#keeps)
     for (const [at, kv] of kvs.entries()) {
       const plain = cache.values.decode(decrypted[at] as Uint8Array | UnreadableValue)
       const decoded = slices.next()
       if (decoded) await decoded
       const key = kv.key.slice(cache.prefix.length)
-      const value = plain instanceof UnreadableValue ? plain : CacheEntry.read(key, plain, kv.modRevision, kv.createRevision, this.#keeps)
+      const value = plain instanceof UnreadableValue ? plain : read(key, plain, kv)
       if (value instanceof UnreadableValue) unreadable.push({ kv, value })
       else entries.push(value)
       const parsed = slices.next()

@@ -29,6 +29,9 @@ export async function openBundle(file: string): Promise<OpenBundle> {
   }
 }
 
+/** What the decompressor takes. */
+const leastChunkBytes = 64
+
 interface PlacedPart extends BundlePart {
   readonly start: number
 }
@@ -80,8 +83,8 @@ async function bytesAt(handle: FileHandle, position: number, length: number): Pr
 
 async function unpacked({ name, bytes, sha256 }: PlacedPart, packed: Buffer): Promise<Buffer> {
   if (createHash('sha256').update(packed).digest('hex') !== sha256) throw new DamagedBundle(`the part ${name} has another checksum than was written`)
-  // One byte of room: a longer part fails in the decompressor, before it takes memory.
-  const found = await promisify(gunzip)(packed, { maxOutputLength: bytes + 1 }).catch(() => {
+  // One byte of room: a longer part fails in the decompressor, before it takes memory. A part of the announced length is unpacked in one step, without a copy.
+  const found = await promisify(gunzip)(packed, { maxOutputLength: bytes + 1, chunkSize: Math.max(bytes + 1, leastChunkBytes) }).catch(() => {
     throw new DamagedBundle(`the part ${name} cannot be unpacked to its ${bytes} bytes`)
   })
   if (found.length !== bytes) throw new DamagedBundle(`the part ${name} has ${found.length} bytes instead of ${bytes}`)

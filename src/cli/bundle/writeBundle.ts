@@ -133,7 +133,7 @@ async function takeLocalFacts({ context, options: { local }, writer, redactor, m
     return
   }
   const { examine } = await import('../commands/doctor.ts')
-  await writer.add('facts/doctor.json', JSON.stringify(await examine(context), null, 1))
+  await writer.add('facts/doctor.json', JSON.stringify(redactor.value(await examine(context)), null, 1))
   await writer.add('facts/status.json', JSON.stringify(redactor.value(await context.clusters.status(local)), null, 1))
   const sources = await context.clusters.logFiles(local)
   for (const { source, files } of sources.slice(0, mostLogSources)) {

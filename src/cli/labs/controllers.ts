@@ -1,5 +1,5 @@
 /** The lab on the controller pattern (L4). */
-import { deployments, pods, replicaSets } from '#client/builtIn'
+import { deployments, events, pods, replicaSets } from '#client/builtIn'
 import type { Lab } from './lab.ts'
 import type { Look } from './look.ts'
 import { passes } from './outcome.ts'
@@ -11,6 +11,11 @@ const first = 'first-deployment'
 async function start(look: Look): Promise<void> {
   await create.deployment(look, 'web', 3)
   await look.note({ [first]: (await look.get(deployments, 'web'))?.metadata.uid ?? '' })
+}
+
+/** The scheduler and the kubelet report about each pod, and what they reported outlives it. */
+async function hasEvents(look: Look, pod: string): Promise<boolean> {
+  return (await look.list(events)).some(({ involvedObject: { kind, name } }) => kind === 'Pod' && name === pod)
 }
 
 export const controllers: Lab = {
@@ -30,8 +35,10 @@ kubectl rollout status deployment web -n lab-04 --timeout=60s`,
         const { deleted } = await look.notes()
         const there = (await look.list(pods, 'app=web')).filter(({ metadata }) => !metadata.deletionTimestamp)
         if (deleted === undefined) return passes(false, `${there.length} pods, and no annotation "deleted"`)
-        const isGone = /^web-[a-z0-9]+-[a-z0-9]+$/.test(deleted) && there.every(({ metadata }) => metadata.name !== deleted)
-        return passes(isGone && there.length === 4, `${there.length} pods, ${deleted} ${isGone ? 'is not among them' : 'is no pod of web that is gone'}`)
+        const isGone = there.every(({ metadata }) => metadata.name !== deleted)
+        const existed = /^web-[a-z0-9]+-[a-z0-9]+$/.test(deleted) && (await hasEvents(look, deleted))
+        const found = !existed ? 'is no pod that web had: there are no events about it' : isGone ? 'is not among them' : 'is still among them'
+        return passes(existed && isGone && there.length === 4, `${there.length} pods, ${deleted} ${found}`)
       },
     },
     {

@@ -37,7 +37,7 @@ export async function storeOfBundle(database: Buffer, { revision, oldestRevision
 }
 
 function checked(change: StoredChange): StoredChange {
-  const own = { ...change, lease: 0 }
+  const own = change.lease === 0 ? change : { ...change, lease: 0 }
   if (change.version === 0 || change.value.length === 0) return own
   if (change.value[0] !== openingBrace) throw new DamagedBundle('an object is no JSON')
   return change.key.startsWith(definitionsPrefix) ? { ...own, value: withoutConversion(change.value) } : own

@@ -7,7 +7,7 @@ import { CommandError } from '#cli/exitCodes'
 import type { RestoredSnapshot, RestoreOptions } from '#cli/snapshots'
 import { exists, makePrivateDirectory, syncDirectory } from '#host/files'
 import { importIntoLmdb } from '#store/drivers/lmdbImport'
-import { readSnapshot, type SnapshotSummary } from '#store/snapshot/readSnapshot'
+import { readSnapshot, SnapshotFigures, type SnapshotSummary } from '#store/snapshot/readSnapshot'
 import { isStoreError } from '#store/storeError'
 import { lockStore, storeFile } from '../apiserver/openStore.ts'
 import type { ProcessTools } from '../layouts/processTools.ts'
@@ -36,10 +36,11 @@ export async function restoreSnapshot(
     try {
       await removeStore(fresh)
       const store = importIntoLmdb(fresh)
+      const figures = new SnapshotFigures()
       let summary: SnapshotSummary
       let compactRevision: number
       try {
-        summary = await readSnapshot(source, (changes) => store.add(changes))
+        summary = await readSnapshot(source, (changes) => store.add(changes), figures)
         checkVersion(file, summary.version)
         compactRevision = bumpRevision > 0 ? Math.max(summary.revision, summary.compactRevision) + bumpRevision : summary.compactRevision
         if (!Number.isSafeInteger(compactRevision)) throw new CommandError('usage', `--bump-revision ${bumpRevision}: the revision would be too large`)
@@ -52,7 +53,7 @@ export async function restoreSnapshot(
       await rename(fresh, target)
       await rm(`${target}-lock`, { force: true })
       await syncDirectory(directory)
-      return { ...summary, backup, restoredRevision: Math.max(summary.revision, compactRevision) }
+      return { ...summary, hash: figures.hash, totalKey: figures.totalKey, backup, restoredRevision: Math.max(summary.revision, compactRevision) }
     } catch (error) {
       if (isStoreError(error)) throw new CommandError('internal', `the new store could not be written: ${error.message}`, { cause: error })
       throw error

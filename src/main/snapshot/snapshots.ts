@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { noLog } from '#base/log'
 import { CommandError } from '#cli/exitCodes'
 import type { SnapshotDifference, SnapshotStatus, Snapshots } from '#cli/snapshots'
-import { readSnapshot } from '#store/snapshot/readSnapshot'
+import { readSnapshot, SnapshotFigures } from '#store/snapshot/readSnapshot'
 import { exclusively } from '../localCluster/clusterLock.ts'
 import { clusterPaths, newestFormat, readState, writeState } from '../localCluster/clusterState.ts'
 import type { LocalClusterDeps } from '../localCluster/deps.ts'
@@ -23,8 +23,9 @@ export function createSnapshots(deps: LocalClusterDeps): Snapshots {
     },
     status: (file) =>
       withSnapshotFile(file, 'optional', async (source): Promise<SnapshotStatus> => {
-        const { hash, revision, totalKey, totalSize, version } = await readSnapshot(source, () => {})
-        return { hash, revision, totalKey, totalSize, version }
+        const figures = new SnapshotFigures()
+        const { revision, totalSize, version } = await readSnapshot(source, () => {}, figures)
+        return { hash: figures.hash, revision, totalKey: figures.totalKey, totalSize, version }
       }),
     diff: async (first, second) => difference(await digestsOf(first), await digestsOf(second)),
     restore: (file, name, options, progress) =>

@@ -150,14 +150,14 @@ class Reader implements Database {
     let end = pageHeadBytes + count * elementBytes
     for (let i = 0; i < count; i++) {
       const at = elementAt(bytes, i, id)
-      const keyBytes = bytes.readUInt32LE(at + 8)
       const start = at + bytes.readUInt32LE(at + 4)
-      const data = nextPiece(bytes, end, start, keyBytes + bytes.readUInt32LE(at + 12), i, id)
-      end = start + data.length
-      const key = data.subarray(0, keyBytes)
+      const keyEnd = start + bytes.readUInt32LE(at + 8)
+      checkPlace(start, end, i, id)
+      end = keyEnd + bytes.readUInt32LE(at + 12)
+      const key = piece(bytes, start, keyEnd - start, id)
       checkOrder(key, before, to, i, id)
       before = key
-      yield { key, value: data.subarray(keyBytes), isBucket: (bytes.readUInt32LE(at) & bucketFlag) !== 0, page: id }
+      yield { key, value: piece(bytes, keyEnd, end - keyEnd, id), isBucket: (bytes.readUInt32LE(at) & bucketFlag) !== 0, page: id }
     }
   }
 
@@ -220,17 +220,17 @@ function branchKeys(bytes: Buffer, count: number, id: number): Buffer[] {
   for (let i = 0; i < count; i++) {
     const at = elementAt(bytes, i, id)
     const start = at + bytes.readUInt32LE(at)
-    const key = nextPiece(bytes, end, start, bytes.readUInt32LE(at + 4), i, id)
+    checkPlace(start, end, i, id)
+    const key = piece(bytes, start, bytes.readUInt32LE(at + 4), id)
     end = start + key.length
     keys.push(key)
   }
   return keys
 }
 
-/** What element `index` refers to. It begins behind what the elements before refer to, so that all together are no longer than the page. */
-function nextPiece(bytes: Buffer, from: number, at: number, length: number, index: number, id: number): Buffer {
-  if (at < from) throw new DamagedDatabase(`its element ${index} begins within another one`, id)
-  return piece(bytes, at, length, id)
+/** What an element refers to begins behind what the elements before refer to, so that all together are no longer than the page. */
+function checkPlace(start: number, end: number, index: number, id: number): void {
+  if (start < end) throw new DamagedDatabase(`its element ${index} begins within another one`, id)
 }
 
 function piece(bytes: Buffer, at: number, length: number, id: number): Buffer {

@@ -36,8 +36,13 @@ export function isTombstoneKey(key: Buffer): boolean {
 export function decodeRevisionKey(key: Buffer): RevisionKey | undefined {
   const isTombstone = isTombstoneKey(key)
   if ((key.length !== revisionBytes && !isTombstone) || key[8] !== separator) return undefined
-  const [main, sub] = [Number(key.readBigUInt64BE(0)), Number(key.readBigUInt64BE(9))]
+  const [main, sub] = [readUInt64(key, 0), readUInt64(key, 9)]
   return Number.isSafeInteger(main) && Number.isSafeInteger(sub) ? { main, sub, isTombstone } : undefined
+}
+
+/** Exact up to 2^53; a greater one is no safe integer either. */
+function readUInt64(bytes: Buffer, at: number): number {
+  return bytes.readUInt32BE(at) * 2 ** 32 + bytes.readUInt32BE(at + 4)
 }
 
 /** A whole number in eight bytes, the highest first; a negative one as its two's complement. */
@@ -117,41 +122,30 @@ function writeHead(out: Buffer, tag: number, value: number | bigint, from: numbe
 /** A change without its place in the history. @throws Error when the message is damaged */
 export function decodeKeyValue(bytes: Buffer): KeyValue {
   const found = { key: '', value: noBytes as Uint8Array, createRevision: 0, modRevision: 0, version: 0, lease: 0 as LeaseId }
-  readFields(bytes, (tag, reader) => {
-    if (tag === 0x0a) found.key = reader.bytes().toString('latin1')
+  const reader = new ProtoReader(bytes)
+  while (reader.hasMore) {
+    const tag = reader.uint32()
+    if (tag === 0x0a) found.key = reader.latin1()
     else if (tag === 0x10) found.createRevision = reader.int64()
     else if (tag === 0x18) found.modRevision = reader.int64()
     else if (tag === 0x20) found.version = reader.int64()
-    else if (tag === 0x2a) found.value = viewOf(reader.bytes())
+    // The same memory: a source hands out bytes that do not change later.
+    else if (tag === 0x2a) found.value = reader.view()
     else if (tag === 0x30) found.lease = leaseIdOf(reader.int64Text())
-    else return false
-    return true
-  })
+    else reader.skip(tag & 7)
+  }
   return found
 }
 
 /** @throws Error when the message is damaged */
 export function decodeLease(bytes: Buffer): { readonly id: LeaseId; readonly ttlSeconds: number } {
   const found = { id: 0 as LeaseId, ttlSeconds: 0 }
-  readFields(bytes, (tag, reader) => {
-    if (tag === 0x08) found.id = leaseIdOf(reader.int64Text())
-    else if (tag === 0x10) found.ttlSeconds = reader.int64()
-    else return false
-    return true
-  })
-  return found
-}
-
-/** The same memory: a source hands out bytes that do not change later. */
-function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength)
-}
-
-/** @param read reads the field with the tag; false: it is unknown, and skipped */
-function readFields(bytes: Buffer, read: (tag: number, reader: ProtoReader) => boolean): void {
   const reader = new ProtoReader(bytes)
   while (reader.hasMore) {
     const tag = reader.uint32()
-    if (!read(tag, reader)) reader.skip(tag & 7)
+    if (tag === 0x08) found.id = leaseIdOf(reader.int64Text())
+    else if (tag === 0x10) found.ttlSeconds = reader.int64()
+    else reader.skip(tag & 7)
   }
+  return found
 }

@@ -125,9 +125,10 @@ after(async () => {
   await fs.rm(folder, { recursive: true })
 })
 
-async function write(options: Partial<BundleOptions>, to: string): Promise<WrittenBundle> {
+async function write(options: Partial<BundleOptions>, to: string, host: object = {}): Promise<WrittenBundle> {
   const places = [await directory(), await directory()]
-  const context = { clock, platform: 'none', bundles, ifInterrupted: () => {}, local: { directory: () => places.shift() } } as unknown as CommandContext
+  const own = { clock, platform: 'none', bundles, ifInterrupted: () => {}, local: { directory: () => places.shift() } }
+  const context = { ...own, ...host } as unknown as CommandContext
   return writeBundle(context, { transport, cluster: 'lab', local: undefined, isStopped: false, historyMs: undefined, withSecrets: false, ...options }, to)
 }
 
@@ -327,6 +328,26 @@ test('X18 a server that does not tell changes gives its newest state, and the va
   t.after(() => bundle.close())
   const log = bundle.index.parts.find(({ name }) => name.startsWith('logs/'))
   assert.match((await bundle.read(log?.name ?? '')).toString(), /my \*\*\* fell/)
+})
+
+test('X18 no value of a Secret is in the facts of the host and of the local cluster', async (t) => {
+  const to = path.join(folder, 'local.skiff')
+  const host = {
+    platform: 'linux',
+    exec: { run: async () => ({ code: 0, stdout: `version of ${code}`, stderr: '' }) },
+    clusters: { status: async () => ({ directory: `/home/${code}` }), logFiles: async () => [] },
+  }
+  await write({ local: 'lab' }, to, host)
+  const bundle = await openBundle(to)
+  t.after(() => bundle.close())
+  for (const [part, found] of [
+    ['facts/doctor.json', /"check": "containerd"[^}]*"found": "version of \*\*\*"/],
+    ['facts/status.json', /"directory": "\/home\/\*\*\*"/],
+  ] as const) {
+    const text = (await bundle.read(part)).toString()
+    assert.match(text, found)
+    assert.ok(!text.includes(code), part)
+  }
 })
 
 test('X18 a bundle whose objects are damaged is refused', async () => {

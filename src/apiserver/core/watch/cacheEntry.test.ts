@@ -67,5 +67,19 @@ test('X18 an entry whose object is not kept is the same object when it is asked 
     const found = (['small', 'none'] as const).map((keeps) => CacheEntry.read('x', Buffer.from(text), 17, 3, keeps))
     assert.ok(found[0] instanceof UnreadableValue && found[1] instanceof UnreadableValue, text)
     assert.equal(found[1].error.message, found[0].error.message)
+    const failure = { message: found[0].failureOf('x').message }
+    assert.throws(() => CacheEntry.late('x', Buffer.from(text), 17, 3).object, failure)
+    assert.throws(() => CacheEntry.late('x', Buffer.from(text), 17, 3).bytes, failure)
+    assert.throws(() => CacheEntry.late('x', Buffer.from(text), 17, 3).at(18).object, failure)
   }
+})
+
+test('X18 an entry that is checked late has the object and the bytes of one that was checked at once', () => {
+  const value = Buffer.from('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":null}}')
+  const checked = CacheEntry.read('x', value, 17, 3)
+  assert.ok(checked instanceof CacheEntry)
+  const [one, other] = [CacheEntry.late('x', value, 17, 3), CacheEntry.late('x', value, 17, 3)]
+  assert.deepEqual([one.object, one.bytes], [checked.object, checked.bytes])
+  assert.deepEqual([other.bytes, other.object], [checked.bytes, checked.object])
+  assert.equal(one.storedBytes, value.length)
 })

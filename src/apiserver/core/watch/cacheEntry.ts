@@ -61,6 +61,8 @@ export class CacheEntry implements CachedObject {
   untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
   #wasRead = false
+  /** False: nobody has looked at the value yet. */
+  #isChecked = true
   #bytes: Uint8Array | undefined
   #object: Frozen<KubeObject> | undefined
   #views: Map<VersionView, CachedObject> | undefined
@@ -98,15 +100,17 @@ export class CacheEntry implements CachedObject {
     createRevision: number,
     keeps: 'all' | 'small' | 'none' = 'small',
   ): CacheEntry | UnreadableValue {
-    let parsed: KubeObject | undefined
-    try {
-      parsed = keeps === 'none' ? undefined : parseStored(value)
-      checkShape(parsed ?? shapeOf(value))
-    } catch (error) {
-      // The engine quotes what it cannot parse: that may be a Secret, and the message goes to the log.
-      return new UnreadableValue(error instanceof SyntaxError ? new Error('the value is no JSON') : (error as Error), true)
-    }
-    return CacheEntry.stored(key, value, revision, createRevision, keeps === 'all' || !isLargeObject(value.byteLength) ? parsed : undefined)
+    const parsed = keeps === 'none' ? checkedShape(value) : checkedObject(value)
+    if (parsed instanceof UnreadableValue) return parsed
+    const isKept = keeps === 'all' || (keeps === 'small' && !isLargeObject(value.byteLength))
+    return CacheEntry.stored(key, value, revision, createRevision, isKept ? parsed : undefined)
+  }
+
+  /** As `read`, but the value is looked at when it is first used: its `object` and its `bytes` then throw where it is no object. */
+  static late(key: string, value: Uint8Array, revision: number, createRevision: number): CacheEntry {
+    const entry = CacheEntry.stored(key, value, revision, createRevision)
+    entry.#isChecked = false
+    return entry
   }
 
   /** What a dry run would have stored, without a new resourceVersion. Takes ownership of the object. */
@@ -119,7 +123,16 @@ export class CacheEntry implements CachedObject {
   at(revision: number): CacheEntry {
     const value = this.#stored ?? this.#bytes
     const object = this.#object && Object.freeze({ ...this.#object, metadata: Object.freeze({ ...this.#object.metadata, resourceVersion: String(revision) }) })
-    return new CacheEntry(this.key, revision, this.createRevision, value, object, this.storedBytes)
+    const entry = new CacheEntry(this.key, revision, this.createRevision, value, object, this.storedBytes)
+    entry.#isChecked = this.#isChecked
+    return entry
+  }
+
+  /** @throws StatusError InternalError where `parsed` says that the value is no object */
+  #checked<T>(parsed: T | UnreadableValue): T {
+    if (parsed instanceof UnreadableValue) throw parsed.failureOf(this.key)
+    this.#isChecked = true
+    return parsed
   }
 
   /** Drops all but the bytes: the rest is made again on the next read. */
@@ -134,6 +147,7 @@ export class CacheEntry implements CachedObject {
   /** Kept from the second read on: most versions are read once, for the answer to their writer. */
   get bytes(): Uint8Array {
     if (this.#bytes !== undefined) return this.#bytes
+    if (!this.#isChecked) this.#checked(checkedShape(this.#stored as Uint8Array))
     const isKept = this.#wasRead || this.#stored === undefined
     const spliced = this.#stored && spliceResourceVersion(this.#stored, this.resourceVersion, isKept ? Buffer.allocUnsafeSlow : Buffer.allocUnsafe)
     this.#wasRead = true
@@ -145,7 +159,8 @@ export class CacheEntry implements CachedObject {
 
   get object(): Frozen<KubeObject> {
     if (this.#object === undefined) {
-      const parsed = parseStored((this.#stored ?? this.#bytes)!)
+      const value = (this.#stored ?? this.#bytes)!
+      const parsed = this.#isChecked ? parseStored(value) : this.#checked(checkedObject(value))
       parsed.metadata.resourceVersion = String(this.resourceVersion)
       this.#object = deepFreeze(parsed) as Frozen<KubeObject>
     }
@@ -220,6 +235,29 @@ function parseStored(value: Uint8Array): KubeObject {
   const object = decodeProtobuf(buffer, schemaOf) as unknown as KubeObject
   object.metadata ??= {}
   return withRequiredLists(object)
+}
+
+/** The object of a value that another process may have written. */
+function checkedObject(value: Uint8Array): KubeObject | UnreadableValue {
+  return readable(() => {
+    const object = parseStored(value)
+    checkShape(object)
+    return object
+  })
+}
+
+/** Undefined where the value is an object. */
+function checkedShape(value: Uint8Array): UnreadableValue | undefined {
+  return readable(() => checkShape(shapeOf(value)) as undefined)
+}
+
+function readable<T>(read: () => T): T | UnreadableValue {
+  try {
+    return read()
+  } catch (error) {
+    // The engine quotes what it cannot parse: that may be a Secret, and the message goes to the log.
+    return new UnreadableValue(error instanceof SyntaxError ? new Error('the value is no JSON') : (error as Error), true)
+  }
 }
 
 /** What {@link checkShape} looks at, for less than the price of an object; what a parse into an object would refuse is refused here, too. */
