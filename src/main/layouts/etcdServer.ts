@@ -46,6 +46,7 @@ async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof grou
         services,
         maxRequestBytes: options.maxRequestBytes + overheadBytes,
         maxConcurrentStreams: options.maxConcurrentStreams,
+        keepAlive: options.keepAlive,
         documents: (path) => documentOf(path, { store, alarms, tools }),
         tls: isSecure ? options.tls() : undefined,
       }).catch((error: Error) => {
