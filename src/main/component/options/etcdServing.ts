@@ -25,6 +25,7 @@ export const etcdServing = optionGroup({
     'bcrypt-cost': whole('The logarithm of the rounds by which passwords are hashed, 4 to 31', 10),
     'cert-file': text('The certificate that clients see'),
     'client-cert-auth': flag('Clients need a certificate that an authority of --trusted-ca-file signed'),
+    'config-file': text("A file with etcd's YAML form of these flags, which then counts alone"),
     'data-dir': text('Where the keys are stored; empty: NAME.etcd in the working directory'),
     'grpc-keepalive-interval': duration('A client that has sent nothing for this long is pinged; 0: never', 7_200_000),
     'grpc-keepalive-min-time': duration('The shortest time between two pings of a client; one that pings more often is disconnected', 5_000),
