@@ -57,6 +57,7 @@ const simulated = [
   'pages',
   'prometheus',
   'simulated',
+  'systemdUnits',
   'timeTravel',
   'transfer',
   'ui',
