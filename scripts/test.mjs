@@ -58,6 +58,7 @@ const simulated = [
   'pages',
   'prometheus',
   'simulated',
+  'systemdUnits',
   'timeTravel',
   'transfer',
   'ui',

@@ -35,10 +35,12 @@ export interface AloneOptions extends Pick<ScenarioContext, 'dir' | 'signal'> {
   readonly flags?: readonly string[] | undefined
   /** The build. Default: this one. */
   readonly command?: string | undefined
+  /** False: the namespace is there. */
+  readonly isNew?: boolean | undefined
 }
 
 /** An API server alone, with the namespace of the loads. */
-export function withApiBench<T>({ dir, signal, name, flags = [], command }: AloneOptions, use: (bench: ApiBench) => Promise<T>): Promise<T> {
+export function withApiBench<T>({ dir, signal, name, flags = [], command, isNew = true }: AloneOptions, use: (bench: ApiBench) => Promise<T>): Promise<T> {
   return withApiServer(
     dir,
     name,
@@ -46,7 +48,7 @@ export function withApiBench<T>({ dir, signal, name, flags = [], command }: Alon
     async ({ serverPid, address }) => {
       const client = await createLoadClient(address)
       try {
-        await client.ask('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
+        if (isNew) await client.ask('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
         return await use({ client, serverPid, inFlight, context: { dir, signal, progress: () => {} }, versions: [] })
       } finally {
         client.close()

@@ -4,7 +4,10 @@ import { api } from './api.ts'
 import { bundle } from './bundle.ts'
 import { cycle } from './cycle.ts'
 import { deployment } from './deployment.ts'
+import { etcd } from './etcd.ts'
+import { etcdServe } from './etcdServe.ts'
 import { fairness } from './fairness.ts'
+import { history } from './history.ts'
 import { idle } from './idle.ts'
 import { kbench } from './kbench.ts'
 import { kubelet } from './kubelet.ts'
@@ -23,6 +26,9 @@ export const scenarios: readonly Scenario[] = [
   idle,
   api,
   kbench,
+  etcd,
+  etcdServe,
+  history,
   cycle,
   scheduler,
   deployment,

@@ -5,8 +5,9 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
 import type { NetConnectOpts } from 'node:net'
 import { GrpcError } from './grpcError.ts'
-import { type GrpcTls, type KeepAlive, reconnecting, type Waiting } from './grpcSession.ts'
+import { type GrpcTls, reconnecting, type Waiting } from './grpcSession.ts'
 import { contentType, errorOf, errorOfHttpStatus, errorOfReset, FrameReader, frame } from './grpcWire.ts'
+import type { KeepAlive } from './pings.ts'
 
 export interface GrpcCallOptions {
   readonly timeoutMs: number

@@ -3,12 +3,13 @@
  * is HTTP/2 when it starts with HTTP/2's preface. Upstream: etcd server/embed/serve.go.
  */
 import { createServer as createHttp1, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { createServer as createHttp2, type Http2Server } from 'node:http2'
+import { createServer as createHttp2, type Http2Server, type Http2Session } from 'node:http2'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer } from 'node:tls'
 import { messageOf } from '#base/messageOf'
 import { implementationsOf, type ServiceImplementation, serveCall } from './grpcService.ts'
+import { defaultKeepAlive, keepConnection, type ServerKeepAlive } from './serverKeepAlive.ts'
 
 export interface GrpcTls {
   /** PEM. */
@@ -34,6 +35,8 @@ export interface GrpcServerOptions {
   /** Most calls in flight on one connection. */
   readonly maxConcurrentStreams: number
   readonly tls?: GrpcTls | undefined
+  /** Default: gRPC's. */
+  readonly keepAlive?: ServerKeepAlive | undefined
 }
 
 export interface GrpcServer {
@@ -49,6 +52,8 @@ export interface GrpcServer {
 const firstBytesMs = 5_000
 /** Answers that wait on one connection. Node refuses further calls beyond it; its default of 10 MB is less than one list of an API server. */
 const mostQueuedMegabytes = 1024
+/** The kernel notices that an idle client has vanished. Upstream: etcd client/pkg/transport keepalive_listener.go. */
+const tcpKeepAlive = { keepAlive: true, keepAliveInitialDelay: 30_000 }
 /** Where HTTP/2 differs from every method of HTTP/1. */
 const preface = Buffer.from('PRI *')
 
@@ -61,7 +66,7 @@ export async function serveGrpc(host: string, port: number, options: GrpcServerO
   }
   const handler = connectionHandler(options)
   const secure = options.tls && tlsServer(options.tls, handler.take)
-  const server = secure ?? createServer(handler.take)
+  const server = secure ?? createServer(tcpKeepAlive, handler.take)
   server.on('connection', track)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -107,7 +112,8 @@ function connectionHandler(options: GrpcServerOptions): ConnectionHandler {
 
 function tlsServer({ cert, key, clientCa }: GrpcTls, connected: (socket: Socket) => void) {
   const clients = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true }
-  const server = createTlsServer({ cert, key, ...clients, ALPNProtocols: ['h2', 'http/1.1'], minVersion: 'TLSv1.2', handshakeTimeout: firstBytesMs })
+  const limits = { minVersion: 'TLSv1.2', handshakeTimeout: firstBytesMs, ...tcpKeepAlive } as const
+  const server = createTlsServer({ cert, key, ...clients, ...limits, ALPNProtocols: ['h2', 'http/1.1'] })
   return server.on('secureConnection', connected).on('tlsClientError', () => {})
 }
 
@@ -127,21 +133,25 @@ function chooseProtocol(socket: Socket, http1: Server, http2: Http2Server): void
   socket.on('readable', look)
 }
 
-function serveCalls(server: Http2Server, { services, maxRequestBytes, documents }: GrpcServerOptions): void {
+function serveCalls(server: Http2Server, { services, maxRequestBytes, documents, keepAlive = defaultKeepAlive }: GrpcServerOptions): void {
   const implementations = implementationsOf(services)
+  const onSends = new WeakMap<Http2Session, () => void>()
   server.on('sessionError', () => {})
   server.on('session', (session) => {
     const timer = setTimeout(() => session.destroy(), firstBytesMs)
     for (const event of ['remoteSettings', 'close'] as const) session.once(event, () => clearTimeout(timer))
+    onSends.set(session, keepConnection(session, keepAlive))
   })
   server.on('stream', (stream, headers) => {
+    const onSend = stream.session && onSends.get(stream.session)
     if (headers[':method'] === 'POST') {
-      void serveCall(stream, headers, implementations, maxRequestBytes)
+      void serveCall({ stream, headers, maxRequestBytes, onSend }, implementations)
       return
     }
     stream.on('error', () => {})
     void documentFor(documents, headers[':path']).then(({ status, contentType, body }) => {
       if (stream.destroyed) return
+      onSend?.()
       stream.respond({ ':status': status, 'content-type': contentType })
       stream.end(body)
     })

@@ -69,8 +69,16 @@ export function implementationsOf(services: readonly ServiceImplementation[]): I
   return implementations
 }
 
+export interface ServedCall {
+  readonly stream: ServerHttp2Stream
+  readonly headers: IncomingHttpHeaders
+  readonly maxRequestBytes: number
+  /** Called before anything is sent to the client. */
+  readonly onSend?: (() => void) | undefined
+}
+
 /** Serves one call. Never throws: a failure is the call's status. */
-export async function serveCall(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, served: Implementations, maxRequestBytes: number): Promise<void> {
+export async function serveCall({ stream, headers, maxRequestBytes, onSend = () => {} }: ServedCall, served: Implementations): Promise<void> {
   // A client that disconnected gets no answer.
   stream.on('error', () => {})
   try {
@@ -78,12 +86,15 @@ export async function serveCall(stream: ServerHttp2Stream, headers: IncomingHttp
     const found = served.get(path)
     if (!found) throw new GrpcRefusal('UNIMPLEMENTED', `The server does not implement the method ${path}`)
     const client = clientOf(stream, headers)
-    if (found.stream) await serveStream(stream, found.method, found.stream, client, maxRequestBytes)
+    if (found.stream) await serveStream(stream, found.method, found.stream, { client, maxRequestBytes, onSend })
     else if (found.answer) {
       const request = found.method.request.decode(await onlyMessage(stream, maxRequestBytes))
-      answerWith(stream, found.method.response.encode(await found.answer(request as never, client)))
+      const answer = found.method.response.encode(await found.answer(request as never, client))
+      onSend()
+      answerWith(stream, answer)
     }
   } catch (error) {
+    onSend()
     refuse(stream, error)
   }
 }
@@ -110,12 +121,12 @@ async function serveStream(
   stream: ServerHttp2Stream,
   { request, response }: ServiceMethod,
   handler: NonNullable<Implementation['stream']>,
-  client: GrpcClient,
-  maxRequestBytes: number,
+  { client, maxRequestBytes, onSend }: { readonly client: GrpcClient; readonly maxRequestBytes: number; onSend(): void },
 ): Promise<void> {
   const left = new AbortController()
   stream.once('close', () => left.abort(new Error('the client has left')))
   const trailers: Record<string, string> = { 'grpc-status': '0' }
+  onSend()
   stream.respond({ ':status': 200, 'content-type': contentType }, { waitForTrailers: true })
   stream.once('wantTrailers', () => stream.sendTrailers(trailers))
   const reader = new FrameReader(maxRequestBytes)
@@ -129,7 +140,9 @@ async function serveStream(
       requests: requests() as AsyncIterable<never>,
       signal: left.signal,
       send: (message) => {
-        if (!stream.destroyed && !stream.writableEnded) stream.write(frame(response.encode(message)))
+        if (stream.destroyed || stream.writableEnded) return
+        onSend()
+        stream.write(frame(response.encode(message)))
       },
       get queuedBytes() {
         return stream.writableLength

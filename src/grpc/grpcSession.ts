@@ -2,22 +2,17 @@
  * The HTTP/2 session below a gRPC connection (L1): opened with the first call, used once the server has introduced itself, kept alive by pings, and
  * opened again after it broke. Calls are ./grpcConnection.ts's matter. Upstream: grpc-go clientconn.go, internal/transport/http2_client.go.
  */
-import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants, type OutgoingHttpHeaders } from 'node:http2'
 import { connect as connectSocket, isIP, type NetConnectOpts, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls, type SecureContextOptions } from 'node:tls'
 import { orAborted } from '#base/orAborted'
 import { GrpcError } from './grpcError.ts'
+import { type KeepAlive, pingPeer } from './pings.ts'
+import { tooManyPings } from './serverKeepAlive.ts'
 
 /** Present: TLS, with these trusted authorities and this client certificate (PEM). */
 export type GrpcTls = Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> & { readonly serverName?: string | undefined }
-
-export interface KeepAlive {
-  /** Time between two pings. */
-  readonly pauseMs: number
-  /** The server answers, or sends anything else, within this time. */
-  readonly timeoutMs: number
-}
 
 export interface SessionOptions {
   readonly address: NetConnectOpts
@@ -54,6 +49,8 @@ const firstRetryMs = 200
 const longestRetryMs = 5_000
 const streamWindowBytes = 1 << 20
 const connectionWindowBytes = 4 << 20
+/** Without calls there are no pings: the kernel notices that a server has vanished. Upstream: the default of Go's net.Dialer. */
+const tcpKeepAlive = { keepAlive: true, keepAliveInitialDelay: 15_000 }
 
 /** A session that is destroyed emits `close` some turns later; one that the server ends is closed and still carries its calls. */
 const isUsable = (session: ClientHttp2Session) => !session.closed && !session.destroyed
@@ -65,6 +62,7 @@ export function reconnecting(options: SessionOptions): Sessions {
   let current: Opened | undefined
   let usable: ClientHttp2Session | undefined
   let isClosed = false
+  let { keepAlive } = options
   /** Calls of each open session. One that the server ends keeps its calls while the next one is in use. */
   const calls = new Map<ClientHttp2Session, number>()
   const isNeeded = (session: ClientHttp2Session) => (calls.get(session) ?? 0) > 0
@@ -77,8 +75,12 @@ export function reconnecting(options: SessionOptions): Sessions {
       if (!isNeeded(session)) session.unref()
       usable = session
     }
-    const opened = openSession(options, { isNeeded, onReady, onLost: forget })
+    const opened = openSession({ ...options, keepAlive }, { isNeeded, onReady, onLost: forget })
     calls.set(opened.session, 0)
+    opened.session.once('goaway', (code, _, reason) => {
+      if (keepAlive && code === constants.NGHTTP2_ENHANCE_YOUR_CALM && reason?.toString() === tooManyPings)
+        keepAlive = { ...keepAlive, pauseMs: keepAlive.pauseMs * 2 }
+    })
     opened.session.once('close', () => calls.delete(opened.session))
     return opened
   }
@@ -131,7 +133,8 @@ function openSession({ address, tls, keepAlive, connectTimeoutMs, greet }: Sessi
   let socket: Socket | undefined
   const session = connectHttp2('http://localhost', {
     createConnection: () => {
-      socket = tls ? connectOverTls(address, tls) : connectSocket(address)
+      const kept = { ...address, ...tcpKeepAlive }
+      socket = tls ? connectOverTls(kept, tls) : connectSocket(kept)
       return socket
     },
     settings: { enablePush: false, initialWindowSize: streamWindowBytes },
@@ -151,7 +154,7 @@ function openSession({ address, tls, keepAlive, connectTimeoutMs, greet }: Sessi
       if (!isUsable(session)) return reject(lost())
       clearTimeout(timer)
       if (keepAlive)
-        ping(
+        pingPeer(
           session,
           keepAlive,
           () => isNeeded(session),
@@ -175,35 +178,6 @@ function openSession({ address, tls, keepAlive, connectTimeoutMs, greet }: Sessi
   // A connection that breaks before it is ready may have lost its callers.
   ready.catch(() => {})
   return { session, ready }
-}
-
-function ping(session: ClientHttp2Session, { pauseMs, timeoutMs }: KeepAlive, isNeeded: () => boolean, bytesRead: () => number): void {
-  let waiting: NodeJS.Timeout | undefined
-  // After a long turn the timer fires before the answer is read, which is in the socket by then: two turns let it in.
-  const judge = (before: number) =>
-    setImmediate(() =>
-      setImmediate(() => {
-        if (waiting === undefined) return
-        waiting = undefined
-        if (bytesRead() === before) session.destroy(new Error('the server does not answer pings'))
-      }),
-    )
-  const timer = setInterval(() => {
-    if (!isNeeded() || waiting || session.destroyed) return
-    const before = bytesRead()
-    waiting = setTimeout(() => judge(before), timeoutMs)
-    session.ping((error) => {
-      if (error) return
-      clearTimeout(waiting)
-      waiting = undefined
-    })
-  }, pauseMs)
-  timer.unref()
-  session.once('close', () => {
-    clearInterval(timer)
-    clearTimeout(waiting)
-    waiting = undefined
-  })
 }
 
 function connectOverTls(address: NetConnectOpts, { serverName, ...context }: GrpcTls) {

@@ -31,7 +31,7 @@ export async function serveUnix(path: string, services: readonly ServiceImplemen
   })
   // A client that disconnected gets no answer.
   server.on('sessionError', () => {})
-  server.on('stream', (stream, headers) => void serveCall(stream, headers, implementations, maxRequestBytes))
+  server.on('stream', (stream, headers) => void serveCall({ stream, headers, maxRequestBytes }, implementations))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, resolve)

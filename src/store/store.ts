@@ -212,6 +212,8 @@ export interface LocalStore extends Store {
   /** @param id chosen by the caller; absent: a new one. The lease must not exist. */
   grantLease<Id extends LeaseId = number>(ttlSeconds: number, id?: Id): Promise<Id | number>
   readonly leaseCount: number
+  /** Leases whose time has run out, since the store was opened. */
+  readonly expiredLeaseCount: number
   leaseIds(): readonly LeaseId[]
   authEntries(): readonly AuthEntry[]
   /** Resolves when all the changes are durable: after a crash all of them are there or none. A larger value is refused with 'noSpace' beyond the quota. */

@@ -159,6 +159,7 @@ test('ETC-18 flags that cannot be used are refused together', { skip }, () => {
       '--auto-compaction-mode=never',
       '--auth-token=jwt,sign-method=RS256',
       '--bcrypt-cost=3',
+      '--grpc-keepalive-interval=-1s',
     ],
     {
       encoding: 'utf8',
@@ -168,5 +169,6 @@ test('ETC-18 flags that cannot be used are refused together', { skip }, () => {
   assert.match(stderr, /"example\.com" must be an IP address or localhost/)
   assert.match(stderr, /--auth-token: tokens of the type jwt are not supported, use simple/)
   assert.match(stderr, /--bcrypt-cost must be from 4 to 31/)
+  assert.match(stderr, /--grpc-keepalive-interval must not be negative/)
   assert.match(stderr, /--auto-compaction-mode must be periodic or revision, not "never"/)
 })

@@ -31,7 +31,8 @@ export async function serveStore(kind: 'file' | 'memory' = 'file', given?: strin
   const auth = { passwords: passwordThread(4), tokenTtlMs: 300_000, namesInCertificates: false }
   const { services } = etcdServices({ store, clock: realClock, ...ids, ...limits, ...auth, temporaryFolder: folder })
   const documents = () => ({ status: 200, contentType: 'application/json', body: '{"health":"true","reason":""}' })
-  const server = await serveGrpc('127.0.0.1', 0, { services, documents, maxRequestBytes: 2048 * 1024, maxConcurrentStreams: 1000 })
+  const keepAlive = { intervalMs: 7_200_000, timeoutMs: 20_000, minTimeMs: 5_000 }
+  const server = await serveGrpc('127.0.0.1', 0, { services, documents, keepAlive, maxRequestBytes: 2048 * 1024, maxConcurrentStreams: 1000 })
   return {
     store,
     folder,

@@ -1,8 +1,8 @@
 /**
  * Feeds every resource's watch cache from one read and one watch of the whole store (L3). Because that watch reports every revision, the
  * caches always know how current they are: a consistent read waits until they have reached the store's revision.
- * A watch that breaks resumes after the last revision taken in. Only when that history is compacted, everything is read again, and what changed
- * meanwhile reaches the clients' watches as events: they stay open.
+ * A watch that breaks resumes after the last revision taken in. Only when that history is compacted, everything is read again, and the clients' watches
+ * end: single changes are not known then, and clients that resume are told so.
  * Upstream: apiserver/pkg/storage/cacher, one reflector per resource; here one for all, since the store is ours.
  */
 import { StatusError } from '#api/machinery/status'

@@ -54,6 +54,8 @@ export interface RegistryDeps extends StorageSettings, CacherDeps {
   readonly storages: KindStorages
   /** The resources that are off by default and on here, by `resourceKey`. Absent: none. */
   readonly optional?: ReadonlySet<string> | undefined
+  /** Objects that expire share a lease for so long. Default: 60. */
+  readonly leaseReuseSeconds?: number | undefined
 }
 
 const nameIndex: FieldIndex = { field: 'metadata.name', value: (entry) => entry.key.slice(entry.key.indexOf('/') + 1) }
@@ -100,7 +102,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
   for (const storage of storages) storage.follow?.(reader)
   return {
     cacher,
-    storage: new Storage({ store: deps.store, cacher, clock: deps.clock }),
+    storage: new Storage({ store: deps.store, cacher, clock: deps.clock, leaseReuseSeconds: deps.leaseReuseSeconds }),
     reader,
     connect(transport) {
       for (const storage of storages) storage.connect?.(transport)

@@ -11,10 +11,10 @@ import { createBuiltInRegistry } from '../builtInRegistry.ts'
 import type { StorageMediaType } from './storedForm.ts'
 
 /** What a server over etcd with this media type writes to. */
-async function registryOf(mediaType: StorageMediaType) {
+async function registryOf(mediaType: StorageMediaType, leaseReuseSeconds?: number) {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const store = createMemoryStore({ clock })
-  const registry = createBuiltInRegistry({ store, clock, log: noLog, random: seededRandom(1), mediaType })
+  const registry = createBuiltInRegistry({ store, clock, log: noLog, random: seededRandom(1), mediaType, leaseReuseSeconds })
   const stop = new AbortController()
   const running = registry.cacher.run(stop.signal)
   await registry.cacher.loaded
@@ -27,7 +27,7 @@ async function registryOf(mediaType: StorageMediaType) {
     assert.ok(found)
     return found
   }
-  return { store, storage: registry.storage, stored, close }
+  return { clock, store, storage: registry.storage, stored, close }
 }
 
 function definition(versions: number, schemaBytes: number): KubeObject {
@@ -57,3 +57,24 @@ test('ETC-02 a definition whose versions share a schema is refused as too large 
   })
   await close()
 })
+
+const reuses = [
+  { name: 'by default', leaseReuseSeconds: undefined, pauseMs: 50_000, leases: 1 },
+  { name: 'by default', leaseReuseSeconds: undefined, pauseMs: 70_000, leases: 2 },
+  { name: 'with --lease-reuse-duration-seconds=10', leaseReuseSeconds: 10, pauseMs: 5_000, leases: 1 },
+  { name: 'with --lease-reuse-duration-seconds=10', leaseReuseSeconds: 10, pauseMs: 15_000, leases: 2 },
+  { name: 'with --lease-reuse-duration-seconds=0', leaseReuseSeconds: 0, pauseMs: 0, leases: 2 },
+]
+for (const { name, leaseReuseSeconds, pauseMs, leases } of reuses)
+  test(`ETC-14 events that are written ${pauseMs / 1000} s apart have ${leases === 1 ? 'one lease' : 'leases of their own'}, ${name}`, async () => {
+    const { clock, storage, stored, store, close } = await registryOf(protobufMediaType, leaseReuseSeconds)
+    const events = stored('', 'v1', 'events')
+    for (const one of ['a', 'b']) {
+      const event = { apiVersion: 'v1', kind: 'Event', metadata: { name: one, namespace: 'default' }, involvedObject: {} } as unknown as KubeObject
+      await storage.put(events, `default/${one}`, event, undefined)
+      await clock.advance(pauseMs)
+    }
+    const { kvs } = await store.range(events.prefix, `${events.prefix}~`)
+    assert.equal(new Set(kvs.map(({ lease }) => lease)).size, leases)
+    await close()
+  })

@@ -13,8 +13,8 @@ import type { Cacher } from './cacher.ts'
 import type { StoredResource } from './storedResource.ts'
 import { storeFailure, tooLarge } from './storeFailure.ts'
 
-/** A lease is shared by expiring objects that are written within a minute, or within a twentieth of a short TTL. Upstream: etcd3/lease_manager.go. */
-const leaseReuseSeconds = (ttlSeconds: number) => Math.min(60, Math.floor(ttlSeconds / 20))
+/** A lease is shared by expiring objects that are written within this time, or within a twentieth of a short TTL. Upstream: etcd3/lease_manager.go. */
+const defaultLeaseReuseSeconds = 60
 
 /**
  * Each request parses the registry's own JSON, so it has a limit besides the store's: twice what a request may send. It may be longer than the stored
@@ -26,12 +26,14 @@ export class Storage {
   readonly #store: Store
   readonly #cacher: Cacher
   readonly #clock: Clock
+  readonly #leaseReuseSeconds: number
   readonly #leases = new Map<number, { id: number; untilMs: number }>()
 
-  constructor(deps: { store: Store; cacher: Cacher; clock: Clock }) {
+  constructor(deps: { store: Store; cacher: Cacher; clock: Clock; leaseReuseSeconds?: number | undefined }) {
     this.#store = deps.store
     this.#cacher = deps.cacher
     this.#clock = deps.clock
+    this.#leaseReuseSeconds = deps.leaseReuseSeconds ?? defaultLeaseReuseSeconds
   }
 
   /** The newest acknowledged state of one object. */
@@ -132,7 +134,7 @@ export class Storage {
     const now = this.#clock.monotonicMs()
     const known = this.#leases.get(ttlSeconds)
     if (known && known.untilMs > now) return known.id
-    const reuseSeconds = leaseReuseSeconds(ttlSeconds)
+    const reuseSeconds = Math.min(this.#leaseReuseSeconds, Math.floor(ttlSeconds / 20))
     const id = await this.#store.grantLease(ttlSeconds + reuseSeconds)
     this.#leases.set(ttlSeconds, { id, untilMs: now + reuseSeconds * 1000 })
     return id

@@ -174,11 +174,13 @@ export class WatchCache {
     return this.#entries.count(start > from ? start : from, to)
   }
 
-  /** Loads all objects at `revision`. After the first load, the difference reaches open watches and listeners as events, and history is kept. */
+  /**
+   * Loads all objects at `revision`. The changes since the load before are not known one by one, so that open watches end and their clients list again;
+   * listeners, which follow states, get the difference. Upstream: Cacher.terminateAllWatchers.
+   */
   load(entries: Iterable<CacheEntry>, revision: number, unreadable: readonly UnreadableEntry[], nowMs: number): void {
     const before = this.#entries
     const isFirst = this.#loadedAt === 0
-    const hidesSome = unreadable.length > 0 || this.#unreadable.size > 0
     this.#entries = new SortedMap()
     this.#unreadable = new SortedMap()
     this.#loadedAt = revision
@@ -188,18 +190,10 @@ export class WatchCache {
       this.#hold(known?.resourceVersion === read.resourceVersion ? known : read)
     }
     for (const old of before.range()) if (this.#entries.get(old.key) !== old) this.#budgets.unread.replaced(old)
-    const hasReaders = !isFirst || !this.#listeners.isEmpty
-    const changes = hasReaders ? changesBetween(before, this.#entries, revision, nowMs) : []
-    // Deletions before the first load are unknown: the state may have changed until then.
-    if (isFirst || hidesSome) this.#startHistory(revision)
-    if (!isFirst && hidesSome) this.closeWatches()
-    const isHistory = !isFirst && !hidesSome
-    // One after the other: what a change adds to the history may push out earlier changes of this loop.
-    for (const change of changes) {
-      if (isHistory) this.#record(change, nowMs)
-      this.#callListeners(change)
-      if (isHistory) this.#countAsHistory(change)
-    }
+    this.#startHistory(revision)
+    if (!isFirst) this.closeWatches()
+    if (this.#listeners.isEmpty) return
+    for (const change of changesBetween(before, this.#entries, revision, nowMs)) this.#callListeners(change)
   }
 
   /**

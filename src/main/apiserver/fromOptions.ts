@@ -108,10 +108,11 @@ function chosenResources({ apiEnablement, features }: ServerOptions) {
 export function registryConfigOf(
   options: ServerOptions,
   serviceCidr: string,
-): Pick<BuiltInRegistryDeps, 'eventTtlSeconds' | 'serviceNetwork' | 'mediaType' | 'optional'> {
+): Pick<BuiltInRegistryDeps, 'eventTtlSeconds' | 'leaseReuseSeconds' | 'serviceNetwork' | 'mediaType' | 'optional'> {
   const { storage, reach } = options
   return {
     eventTtlSeconds: storage.eventTtlSeconds,
+    leaseReuseSeconds: storage.leaseReuseSeconds,
     mediaType: storage.etcd?.mediaType,
     serviceNetwork: { cidr: serviceCidr, nodePorts: reach.nodePorts },
     optional: new Set(chosenResources(options).flatMap(({ key, isOn }) => (isOn ? [key] : []))),

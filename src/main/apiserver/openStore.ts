@@ -1,6 +1,7 @@
 /** Opens the store that the flags of an API server name (L5): an etcd cluster, or a file of the server's own. */
 import path from 'node:path'
 import { lockFile } from '#host/fileLock'
+import type { LmdbStoreOptions } from '#store/drivers/lmdb'
 import type { LocalStore, Store } from '#store/store'
 import type { ProcessTools } from '../layouts/processTools.ts'
 import type { EtcdSettings } from './options/storage.ts'
@@ -39,12 +40,16 @@ export function lockStore(directory: string, { log }: Pick<ProcessTools, 'log'>)
  * Opens the store in a directory, which exists, and locks it until the store is closed: two processes would give revisions twice.
  * @throws Error when another process holds the store, or it cannot be opened
  */
-export async function openLocalStore(directory: string, tools: Pick<ProcessTools, 'clock' | 'log'>, quotaBytes?: number): Promise<LocalStore> {
+export async function openLocalStore(
+  directory: string,
+  tools: Pick<ProcessTools, 'clock' | 'log'>,
+  { quotaBytes, timings }: Pick<LmdbStoreOptions, 'quotaBytes' | 'timings'> = {},
+): Promise<LocalStore> {
   const file = storeFile(directory)
   const { clock, log } = tools
   const [release, { openLmdbStore }] = await Promise.all([lockStore(directory, tools), import('#store/drivers/lmdb')])
   try {
-    const store = await openLmdbStore({ path: file, clock, log: log.with('store'), quotaBytes })
+    const store = await openLmdbStore({ path: file, clock, log: log.with('store'), quotaBytes, timings })
     const close = store.close.bind(store)
     store.close = () => close().finally(release)
     return store

@@ -19,6 +19,8 @@ export interface ForegroundProgram<Groups> {
   /** The flags that it cannot do without, as --help shows them. */
   readonly needs: string
   readonly groups: Groups
+  /** The flags that the given ones stand for, such as those of a file. Absent: themselves. @throws UsageError */
+  readonly expand?: ((args: readonly string[]) => Promise<readonly string[]>) | undefined
   /** Resolves when the signal has stopped it. @throws UsageError for what the flags name and cannot be used */
   run(options: OptionsOf<Groups>, signal: AbortSignal): Promise<void>
 }
@@ -28,7 +30,7 @@ export interface ForegroundProgram<Groups> {
  * @throws Error when it failed, or its lead was lost: the process ends with 1
  */
 export async function runInForeground<Groups extends object>(
-  { command, about, needs, groups, run }: ForegroundProgram<Groups>,
+  { command, about, needs, groups, expand = async (given) => given, run }: ForegroundProgram<Groups>,
   args: readonly string[],
   signal: AbortSignal,
 ): Promise<number> {
@@ -44,7 +46,7 @@ export async function runInForeground<Groups extends object>(
   }
   try {
     const clock = createRealClock()
-    await run(await readOptions(groups, args, { file: (name) => createConfigFile(path.resolve(name), clock) }), signal)
+    await run(await readOptions(groups, await expand(args), { file: (name) => createConfigFile(path.resolve(name), clock) }), signal)
     return exitCodes.ok
   } catch (error) {
     if (!(error instanceof UsageError)) throw error

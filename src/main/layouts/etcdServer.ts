@@ -3,6 +3,8 @@
  * it like etcd. Upstream: etcd server/embed, server/etcdmain.
  */
 import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { messageOf } from '#base/messageOf'
 import { aborted } from '#base/orAborted'
 import { type GrpcDocument, type GrpcServer, serveGrpc } from '#grpc/grpcServer'
 import { makePrivateDirectory } from '#host/files'
@@ -13,40 +15,64 @@ import { etcdServices } from '#store/serve/etcdApi'
 import type { LocalStore } from '#store/store'
 import { followCertificates } from '../apiserver/fromOptions.ts'
 import { openLocalStore } from '../apiserver/openStore.ts'
-import { UsageError } from '../apiserver/options/flags.ts'
+import { parseFlags, UsageError } from '../apiserver/options/flags.ts'
 import { logs } from '../apiserver/options/logs.ts'
 import type { OptionsOf } from '../apiserver/options/readOptions.ts'
 import { runInForeground } from '../component/foreground.ts'
 import { etcdServing } from '../component/options/etcdServing.ts'
 import { passwordThread } from '../etcd/passwordThread.ts'
+import { readServeConfiguration, type ServeConfiguration } from '../etcd/serveConfigFile.ts'
+import { storeMetricsText, storeTimings } from '../etcd/serveMetrics.ts'
 import { type ProcessTools, processTools, runTogether } from './processTools.ts'
 
 const groups = { etcd: etcdServing, logs } as const
 
 /** Resolves with the exit code after the signal has stopped the server, or immediately for invalid flags. */
-export function runEtcdServer(args: readonly string[], signal: AbortSignal): Promise<number> {
+export async function runEtcdServer(args: readonly string[], signal: AbortSignal): Promise<number> {
   const about = 'The store of Skiff as an etcd server (API v3, one member), in the foreground.'
-  return runInForeground({ command: 'etcd serve', about, needs: '', groups, run: serve }, args, signal)
+  const warnings: string[] = []
+  const expand = async (given: readonly string[]) => {
+    const read = await configured(given)
+    warnings.push(...read.warnings)
+    return read.args
+  }
+  const run = (options: OptionsOf<typeof groups>, stopped: AbortSignal) => serve(options, warnings, stopped)
+  return runInForeground({ command: 'etcd serve', about, needs: '', groups, expand, run }, args, signal)
+}
+
+/** As etcd, the file counts alone when one is named. @throws UsageError */
+async function configured(args: readonly string[]): Promise<ServeConfiguration> {
+  const file = parseFlags({ ...etcdServing.flags, ...logs.flags }, args)['config-file']
+  if (file === '') return { args, warnings: [] }
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw new UsageError([`--config-file: ${messageOf(error)}`])
+  })
+  return readServeConfiguration(file, text, etcdServing.flags)
 }
 
 /** Added to the request limit for gRPC's framing. Upstream: grpcOverheadBytes. */
 const overheadBytes = 512 * 1024
 
-async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof groups>, signal: AbortSignal): Promise<void> {
+async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof groups>, warnings: readonly string[], signal: AbortSignal): Promise<void> {
   const tools = processTools('etcd', logSettings)
   await makePrivateDirectory(options.dataDir)
-  const store = await openLocalStore(options.dataDir, tools, options.quotaBytes)
+  for (const warning of warnings) tools.log.warn(warning)
+  const store = await openLocalStore(options.dataDir, tools, { quotaBytes: options.quotaBytes, timings: storeTimings(tools.metrics) })
   const servers: GrpcServer[] = []
   try {
     const ids = { memberId: idOf(`member ${options.name}`), clusterId: idOf(`cluster ${options.clientUrls.join(',')}`) }
     const passwords = passwordThread(options.bcryptCost)
-    const { services, alarms, auth } = etcdServices({ ...options, ...ids, store, passwords, clock: tools.clock, temporaryFolder: options.dataDir })
+    const { services, alarms, auth } = etcdServices({
+      ...{ ...options, ...ids, store, passwords, temporaryFolder: options.dataDir },
+      ...{ clock: tools.clock, metrics: tools.metrics },
+    })
     for (const { host, port, isSecure } of options.listeners) {
       const server = await serveGrpc(host, port, {
         services,
         maxRequestBytes: options.maxRequestBytes + overheadBytes,
         maxConcurrentStreams: options.maxConcurrentStreams,
-        documents: (path) => documentOf(path, { store, alarms, tools }),
+        keepAlive: options.keepAlive,
+        documents: (path) => documentOf(path, { store, alarms, tools, memberId: ids.memberId, quotaBytes: options.quotaBytes }),
         tls: isSecure ? options.tls() : undefined,
       }).catch((error: Error) => {
         throw new UsageError([`--listen-client-urls: ${error.message}`])
@@ -79,13 +105,16 @@ interface Served {
   readonly store: LocalStore
   readonly alarms: Alarms
   readonly tools: ProcessTools
+  readonly memberId: number
+  readonly quotaBytes: number
 }
 
 const plain = (status: number, body: string): GrpcDocument => ({ status, contentType: 'text/plain; charset=utf-8', body })
 const json = (status: number, body: object): GrpcDocument => ({ status, contentType: 'application/json', body: JSON.stringify(body) })
 
 /** Upstream: etcd server/etcdserver/api/etcdhttp. */
-async function documentOf(path: string, { store, alarms, tools }: Served): Promise<GrpcDocument> {
+async function documentOf(path: string, served: Served): Promise<GrpcDocument> {
+  const { store, alarms, tools } = served
   const [alarm] = alarms.active()
   switch (path.split('?')[0]) {
     case '/health':
@@ -96,20 +125,8 @@ async function documentOf(path: string, { store, alarms, tools }: Served): Promi
     case '/version':
       return json(200, { etcdserver: etcdVersion, etcdcluster: etcdVersion.replace(/\d+$/, '0') })
     case '/metrics':
-      return { status: 200, contentType: tools.metrics.contentType, body: `${await storeMetrics(store)}${tools.metrics.render()}` }
+      return { status: 200, contentType: tools.metrics.contentType, body: `${await storeMetricsText(store, served)}${tools.metrics.render()}` }
     default:
       return plain(404, '404 page not found\n')
   }
-}
-
-async function storeMetrics(store: LocalStore): Promise<string> {
-  const { totalBytes, liveBytes } = await store.size()
-  const gauges: readonly (readonly [name: string, help: string, value: number])[] = [
-    ['etcd_server_has_leader', 'Whether a leader exists: always, as there is one member.', 1],
-    ['etcd_mvcc_db_total_size_in_bytes', 'Bytes of the store on the disk.', totalBytes],
-    ['etcd_mvcc_db_total_size_in_use_in_bytes', 'Bytes that live data needs.', liveBytes],
-    ['etcd_debugging_mvcc_current_revision', 'The newest revision.', store.latestRevision()],
-    ['etcd_debugging_mvcc_compact_revision', 'The revision of the last compaction.', store.compactRevision()],
-  ]
-  return gauges.map(([name, help, value]) => `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${name} ${value}\n`).join('')
 }

@@ -74,6 +74,7 @@ export class MvccStore implements LocalStore {
   #writing: Promise<void> | undefined
   #compacting: Promise<void> = Promise.resolve()
   #closed = false
+  #expired = 0
 
   constructor(backend: Backend, options: MvccStoreOptions) {
     this.#backend = backend
@@ -141,6 +142,10 @@ export class MvccStore implements LocalStore {
 
   get leaseCount(): number {
     return this.#leases.count
+  }
+
+  get expiredLeaseCount(): number {
+    return this.#expired
   }
 
   leaseIds(): readonly LeaseId[] {
@@ -312,7 +317,10 @@ export class MvccStore implements LocalStore {
 
   #expireLease(id: LeaseId): void {
     if (this.#closed) return
-    this.revokeLease(id).catch((error: unknown) => {
+    const count = () => {
+      this.#expired++
+    }
+    this.revokeLease(id).then(count, (error: unknown) => {
       if (isStoreError(error, 'leaseNotFound') || isStoreError(error, 'closed')) return
       this.#options.log.error(error, 'Deleting the keys of an expired lease failed; trying again', { lease: id })
       this.#leases.add(id, 1)

@@ -1,9 +1,11 @@
 /** What the services of etcd's API share (L2). */
 import type { Clock } from '#base/clock'
+import type { Metrics } from '#base/metrics'
 import type { LocalStore } from '../store.ts'
 import type { Alarms } from './alarms.ts'
 import type { AuthStore } from './auth/authStore.ts'
 import type { Passwords } from './auth/passwords.ts'
+import type { ServeMetrics } from './serveMetrics.ts'
 
 /** The release of etcd whose API this is. Clients choose features by it: the progress of watches is sound from 3.5.13 on. */
 export const etcdVersion = '3.6.8'
@@ -29,6 +31,8 @@ export interface EtcdApiOptions {
   readonly tokenTtlMs: number
   /** Whether the common name of a client's certificate is the name of a user. */
   readonly namesInCertificates: boolean
+  /** Absent: nothing is counted. */
+  readonly metrics?: Metrics | undefined
 }
 
 export interface ResponseHeader {
@@ -39,7 +43,8 @@ export interface ResponseHeader {
 }
 
 /** What the services share. */
-export interface EtcdApi extends EtcdApiOptions {
+export interface EtcdApi extends Omit<EtcdApiOptions, 'metrics'> {
+  readonly metrics: ServeMetrics
   readonly alarms: Alarms
   readonly auth: AuthStore
   /** @param revision of the answer; absent: the store's newest */

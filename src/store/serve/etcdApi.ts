@@ -2,6 +2,7 @@
  * The store as etcd's gRPC API v3 (L2): one member, which is always the leader. What etcd's API has and this server lacks is refused by name.
  * Upstream: etcd server/etcdserver/api/v3rpc (v3.6).
  */
+import { noMetrics } from '#base/metrics'
 import type { ServiceImplementation } from '#grpc/grpcService'
 import { etcdProto } from '#grpc/proto/etcd'
 import { type Alarms, createAlarms } from './alarms.ts'
@@ -13,6 +14,7 @@ import type { GuardedService } from './guardedService.ts'
 import { keyService } from './keyService.ts'
 import { leaseService } from './leaseService.ts'
 import { clusterService, maintenanceService } from './maintenanceService.ts'
+import { createServeMetrics } from './serveMetrics.ts'
 import { watchService } from './watchService.ts'
 
 export interface EtcdServices {
@@ -25,8 +27,10 @@ export function etcdServices(options: EtcdApiOptions): EtcdServices {
   const alarms = createAlarms()
   const header = (revision = options.store.latestRevision()) => ({ clusterId: options.clusterId, memberId: options.memberId, revision, raftTerm: 1 })
   const auth = new AuthStore(options)
-  const api: EtcdApi = { ...options, alarms, auth, header }
-  const of = (service: string, parts: GuardedService) => ({ proto: etcdProto, service: `etcdserverpb.${service}`, ...guarded(api, service, parts) })
+  const metrics = createServeMetrics(options.metrics ?? noMetrics)
+  const api: EtcdApi = { ...options, alarms, auth, header, metrics }
+  const of = (service: string, parts: GuardedService) =>
+    metrics.counted({ proto: etcdProto, service: `etcdserverpb.${service}`, ...guarded(api, service, parts) })
   return {
     alarms,
     auth,

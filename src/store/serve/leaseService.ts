@@ -44,6 +44,7 @@ export function leaseService(api: EtcdApi): GuardedService {
   async function keepAlive({ id }: LeaseRequest): Promise<object> {
     try {
       const { ttlSeconds } = await store.keepLeaseAlive(leaseIdOf(id))
+      api.metrics.renewedLeases.inc()
       return { header: api.header(), id, ttl: ttlSeconds }
     } catch (error) {
       // A lease that is not there has no time left.

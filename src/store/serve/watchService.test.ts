@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noMetrics } from '#base/metrics'
 import { VirtualClock } from '#base/virtualClock'
 import type { StreamCall } from '#grpc/grpcService'
 import { createMemoryStore } from '../drivers/memory.ts'
 import { createAlarms } from './alarms.ts'
 import type { EtcdApi } from './api.ts'
+import { createServeMetrics } from './serveMetrics.ts'
 import { type WatchRequest, watchService } from './watchService.ts'
 
 interface Sent {
@@ -54,7 +56,8 @@ function world() {
   const clock = new VirtualClock()
   const store = createMemoryStore({ clock })
   const header = (revision = store.latestRevision()) => ({ clusterId: 1, memberId: 1, revision, raftTerm: 1 })
-  const api = { store, clock, alarms: createAlarms(), header, maxRequestBytes: 1024, progressNotifyMs: 600_000 } as unknown as EtcdApi
+  const metrics = createServeMetrics(noMetrics)
+  const api = { store, clock, alarms: createAlarms(), header, metrics, maxRequestBytes: 1024, progressNotifyMs: 600_000 } as unknown as EtcdApi
   const watch = watchService(api).streams?.Watch as unknown as (call: StreamCall<WatchRequest>, permit: () => void) => Promise<void>
   const put = (key: string) => store.transact({ compare: [], success: [{ type: 'put', key, value: Buffer.of(1) }] })
   return { store, watch, put }

@@ -77,6 +77,7 @@ class WatchCall {
   async run(): Promise<void> {
     const { signal } = this.#call
     const left = aborted(signal)
+    this.#api.metrics.watchStreams.add(1)
     try {
       for await (const request of this.#call.requests) {
         this.#handle(request)
@@ -85,6 +86,7 @@ class WatchCall {
       }
       await left
     } finally {
+      this.#api.metrics.watchStreams.add(-1)
       for (const watch of this.#watches.values()) this.#end(watch)
     }
   }
@@ -116,6 +118,7 @@ class WatchCall {
     const next = request.startRevision > 0 ? request.startRevision : newest + 1
     const watch: Watch = { id, request, stop: new AbortController(), next, isLive: next > newest, isPaused: false, timer: undefined }
     this.#watches.set(id, watch)
+    this.#api.metrics.watchers.add(1)
     this.#send({ header: this.#api.header(newest), watchId: id, created: true })
     this.#run(watch)
     if (request.progressNotify) this.#notify(watch)
@@ -144,7 +147,7 @@ class WatchCall {
   }
 
   #end(watch: Watch): void {
-    this.#watches.delete(watch.id)
+    if (this.#watches.delete(watch.id)) this.#api.metrics.watchers.add(-1)
     watch.timer?.cancel()
     watch.stop.abort()
   }
@@ -173,6 +176,7 @@ class WatchCall {
     const wanted = events.filter(({ type }) => !filters.includes(type === 'put' ? 'NOPUT' : 'NODELETE'))
     watch.next = revision + 1
     const header = this.#api.header(revision)
+    this.#api.metrics.watchEvents.inc(wanted.length)
     const parts = fragment ? fragmentsOf(wanted, this.#api.maxRequestBytes + overheadBytes) : wanted.length > 0 ? [wanted] : []
     for (const [i, part] of parts.entries())
       this.#send({ header, watchId: watch.id, events: part.map((event) => eventMessage(event, prevKv)), fragment: i < parts.length - 1 })

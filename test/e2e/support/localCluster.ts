@@ -47,9 +47,9 @@ export class LocalCluster {
   readonly dir: string
   readonly env: NodeJS.ProcessEnv
   readonly #followers: RunningKubectl[] = []
-  readonly #enter: readonly string[]
+  readonly #enter: () => readonly string[]
 
-  private constructor(name: string, dir: string, enter: readonly string[]) {
+  private constructor(name: string, dir: string, enter: () => readonly string[]) {
     this.name = name
     this.#enter = enter
     this.dir = dir
@@ -58,12 +58,13 @@ export class LocalCluster {
 
   /** A cluster whose directory is in `dir/home/clusters` already. */
   static at(name: string, dir: string): LocalCluster {
-    return new LocalCluster(name, dir, [])
+    return new LocalCluster(name, dir, () => [])
   }
 
   /** @param enter words in front of the commands, such as those that enter a network namespace */
-  static async start(name: string, flags: readonly string[], enter: readonly string[] = []): Promise<LocalCluster> {
-    const cluster = new LocalCluster(name, fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-e2e-')), enter)
+  static async start(name: string, flags: readonly string[], enter: readonly string[] | (() => readonly string[]) = []): Promise<LocalCluster> {
+    const words = typeof enter === 'function' ? enter : () => enter
+    const cluster = new LocalCluster(name, fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-e2e-')), words)
     const up = await cluster.skiff(['up', name, ...flags])
     if (up.code !== 0) {
       await cluster.delete()
@@ -73,11 +74,11 @@ export class LocalCluster {
   }
 
   skiff(args: readonly string[]): Promise<CommandResult> {
-    return this.#run(process.execPath, [skiffBin, ...args], 120_000)
+    return this.run(process.execPath, [skiffBin, ...args], 120_000)
   }
 
   kubectl(args: readonly string[], timeoutMs = 60_000): Promise<CommandResult> {
-    return this.#run('kubectl', args, timeoutMs)
+    return this.run('kubectl', args, timeoutMs)
   }
 
   /** kubectl's output; throws with its error when it fails. */
@@ -111,9 +112,10 @@ export class LocalCluster {
     if (code !== 0) throw new Error(`skiff delete failed with ${code}: ${stderr}`)
   }
 
-  async #run(file: string, args: readonly string[], timeoutMs: number): Promise<CommandResult> {
+  /** Any program, where the cluster is. */
+  async run(file: string, args: readonly string[], timeoutMs = 60_000): Promise<CommandResult> {
     try {
-      const [program = '', ...words] = [...this.#enter, file, ...args]
+      const [program = '', ...words] = [...this.#enter(), file, ...args]
       const { stdout, stderr } = await run(program, words, { env: this.env, timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 })
       return { code: 0, stdout, stderr }
     } catch (error) {

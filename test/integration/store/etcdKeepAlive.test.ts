@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createHttp2Server } from 'node:http2'
-import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { connectGrpc } from '#grpc/grpcConnection'
 import { GrpcError } from '#grpc/grpcError'
+import { cuttableProxy } from '../../support/cuttableProxy.ts'
 
 const request = Buffer.from('request')
 const never = new AbortController().signal
@@ -53,27 +54,16 @@ test('ETC-20 a long turn of the event loop does not make a connection look dead 
 })
 
 test('ETC-20 a server that stops answering pings is given up, and its calls are not marked as unsent', async () => {
-  const sockets: Socket[] = []
-  // Passes bytes on until the connection is cut.
   const inner = createHttp2Server()
   inner.on('stream', (stream) => stream.on('error', () => {}))
-  const port = await listen(inner)
-  let isCut = false
-  const outer = createServer((socket) => {
-    const far = dial({ host: '127.0.0.1', port })
-    sockets.push(socket, far)
-    socket.on('data', (chunk) => void (isCut || far.write(chunk)))
-    far.on('data', (chunk) => void (isCut || socket.write(chunk)))
-    for (const one of [socket, far]) one.on('error', () => {})
-  })
-  const connection = connectGrpc(`127.0.0.1:${await listen(outer)}`, { keepAlive: { pauseMs: 20, timeoutMs: 100 } })
+  const proxy = await cuttableProxy(await listen(inner))
+  const connection = connectGrpc(`127.0.0.1:${proxy.port}`, { keepAlive: { pauseMs: 20, timeoutMs: 100 } })
   const waiting = connection.unary('/wait', request, { timeoutMs: 60_000 })
   await connection.ready(never)
   await sleep(50)
-  isCut = true
+  proxy.cut()
   await assert.rejects(waiting, (error) => error instanceof GrpcError && error.code === 'UNAVAILABLE' && !error.isUnsent)
   connection.close()
-  for (const socket of sockets) socket.destroy()
-  outer.close()
+  proxy.close()
   inner.close()
 })

@@ -1,5 +1,6 @@
 /** Clients of the API that write and read ConfigMaps at random, and record each operation with its answer for the checker, main.go. */
 import https from 'node:https'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Chance } from '../../robustness/fuzz/chance.ts'
 
 export interface Operation {
@@ -13,6 +14,8 @@ export interface Operation {
   readonly end: number
   readonly answer: 'ok' | 'missing' | 'exists' | 'conflict' | 'unknown'
   readonly found?: string
+  /** Of an object that was written. */
+  readonly revision?: number
 }
 
 export interface Server {
@@ -23,13 +26,14 @@ export interface Server {
 }
 
 interface Answer {
+  /** 0: the server was not reached, so that nothing happened. */
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: objects of the API
   readonly json: any
 }
 
-/** A request without an answer by then has an unknown outcome. */
-const timeoutMs = 4000
+/** Each request has an answer or fails by then, whatever happens to the servers and members: a write may read the store before, and each takes ten seconds at most. */
+export const mostMs = 30_000
 const collection = '/api/v1/namespaces/default/configmaps'
 const microseconds = () => Math.round(performance.now() * 1000)
 
@@ -46,7 +50,7 @@ interface Plan {
 export async function runClient({ id, server, keys, chance, history }: Plan, signal: AbortSignal): Promise<void> {
   const agent = new https.Agent({ keepAlive: true, maxSockets: 1, ca: server.ca, cert: server.cert, key: server.key })
   const seen = new Map<string, { readonly value: string; readonly resourceVersion: string }>()
-  const ask = (method: string, path: string, body?: object) => call(agent, server.port, method, path, body)
+  const call = (method: string, path: string, body?: object) => ask(agent, server.port, method, path, body)
   for (let count = 0; !signal.aborted; count++) {
     const key = chance.pick(keys)
     const value = `${id}-${count}`
@@ -54,28 +58,42 @@ export async function runClient({ id, server, keys, chance, history }: Plan, sig
     const op = chance.pick(['read', 'read', 'read', 'create', 'put', 'cas', 'cas', 'delete'] as const)
     if (op === 'cas' && !known) continue
     const start = microseconds()
-    const record = (answer: Operation['answer'], more: Partial<Operation> = {}) =>
-      history.push({ client: id, key, op, start, end: microseconds(), answer, ...more })
+    const record = (answer: Answer | undefined, more: Partial<Operation> = {}) => {
+      if (answer?.status === 0) return
+      const revision = answer?.json?.metadata?.resourceVersion
+      history.push({
+        client: id,
+        key,
+        op,
+        start,
+        end: microseconds(),
+        answer: answerOf(answer, op),
+        ...(revision ? { revision: Number(revision) } : {}),
+        ...more,
+      })
+    }
     const object = (resourceVersion?: string) => ({ metadata: { name: key, ...(resourceVersion ? { resourceVersion } : {}) }, data: { value } })
     if (op === 'read') {
-      const found = await (chance.once(2) ? ask('GET', `${collection}/${key}`) : listOne(ask, key))
+      const found = await (chance.once(2) ? call('GET', `${collection}/${key}`) : listOne(call, key))
       // A read of unknown outcome says nothing.
-      if (found?.status !== 200 && found?.status !== 404) continue
+      if (found?.status !== 200 && found?.status !== 404) {
+        await sleep(20)
+        continue
+      }
       const { data, metadata } = found.status === 200 ? found.json : { data: { value: '' }, metadata: undefined }
       if (metadata) seen.set(key, { value: data.value, resourceVersion: metadata.resourceVersion })
-      record('ok', { found: data.value })
-    } else if (op === 'create') record(answerOf(await ask('POST', collection, object()), op), { value })
-    else if (op === 'put') record(answerOf(await ask('PUT', `${collection}/${key}`, object()), op), { value })
-    else if (op === 'cas' && known) {
-      record(answerOf(await ask('PUT', `${collection}/${key}`, object(known.resourceVersion)), op), { value, from: known.value })
-    } else record(answerOf(await ask('DELETE', `${collection}/${key}`), op))
+      history.push({ client: id, key, op, start, end: microseconds(), answer: 'ok', found: data.value })
+    } else if (op === 'create') record(await call('POST', collection, object()), { value })
+    else if (op === 'put') record(await call('PUT', `${collection}/${key}`, object()), { value })
+    else if (op === 'cas' && known) record(await call('PUT', `${collection}/${key}`, object(known.resourceVersion)), { value, from: known.value })
+    else record(await call('DELETE', `${collection}/${key}`))
   }
   agent.destroy()
 }
 
 /** A list without a resourceVersion is as new as a GET. */
-async function listOne(ask: (method: string, path: string) => Promise<Answer | undefined>, key: string): Promise<Answer | undefined> {
-  const found = await ask('GET', `${collection}?fieldSelector=metadata.name%3D${key}`)
+async function listOne(call: (method: string, path: string) => Promise<Answer | undefined>, key: string): Promise<Answer | undefined> {
+  const found = await call('GET', `${collection}?fieldSelector=metadata.name%3D${key}`)
   if (found?.status !== 200) return undefined
   const [item] = found.json.items
   return item ? { status: 200, json: item } : { status: 404, json: undefined }
@@ -90,11 +108,23 @@ function answerOf(answer: Answer | undefined, op: Operation['op']): Operation['a
   return 'unknown'
 }
 
-/** Undefined without an answer. */
-function call(agent: https.Agent, port: number, method: string, path: string, body: object | undefined): Promise<Answer | undefined> {
+/** The longest time of a request so far, in milliseconds. */
+export const longest = { ms: 0 }
+
+/** Undefined without an answer. @throws Error when it takes longer than `mostMs` */
+export async function ask(agent: https.Agent, port: number, method: string, path: string, body?: object): Promise<Answer | undefined> {
+  const startMs = performance.now()
+  const answer = await send(agent, port, method, path, body)
+  longest.ms = Math.max(longest.ms, performance.now() - startMs)
+  if (longest.ms >= mostMs) throw new Error(`${method} ${path} had no answer within ${mostMs} ms`)
+  if (answer?.status === 0) await sleep(100)
+  return answer
+}
+
+function send(agent: https.Agent, port: number, method: string, path: string, body: object | undefined): Promise<Answer | undefined> {
   return new Promise((resolve) => {
     const headers = body ? { 'content-type': 'application/json' } : {}
-    const sent = https.request({ host: '127.0.0.1', port, agent, method, path, headers, signal: AbortSignal.timeout(timeoutMs) }, async (response) => {
+    const sent = https.request({ host: '127.0.0.1', port, agent, method, path, headers, signal: AbortSignal.timeout(mostMs) }, async (response) => {
       try {
         let text = ''
         for await (const piece of response.setEncoding('utf8')) text += piece
@@ -103,7 +133,7 @@ function call(agent: https.Agent, port: number, method: string, path: string, bo
         resolve(undefined)
       }
     })
-    sent.on('error', () => resolve(undefined))
+    sent.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED' ? { status: 0, json: undefined } : undefined))
     sent.end(body && JSON.stringify(body))
   })
 }

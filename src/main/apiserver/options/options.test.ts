@@ -92,6 +92,7 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
       {
         warnings: ['--watch-cache-sizes has no effect: the watch cache holds each resource whole, once'],
         eventTtlSeconds: 600,
+        leaseReuseSeconds: 60,
         compactionIntervalMs: 300_000,
         history: undefined,
         storeCheckTimes: { healthMs: 2000, readyMs: 2000 },

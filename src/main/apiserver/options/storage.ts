@@ -42,7 +42,7 @@ const flags = {
   'history-size': text(
     'The most that replaced versions may take, such as 400Mi: beyond, the oldest are given up; of an etcd, all that it stores (default: 400Mi)',
   ),
-  'lease-reuse-duration-seconds': whole(withoutEffect, 60),
+  'lease-reuse-duration-seconds': whole('Objects that expire, such as events, share a lease when they are written within this time', 60),
   'storage-backend': text('Empty or etcd3'),
   'storage-initialization-timeout': duration(withoutEffect, 60_000),
   'storage-media-type': text(
@@ -66,6 +66,7 @@ export const storage = optionGroup({
       ...(values['etcd-compaction-interval'] >= 0 ? [] : ['--etcd-compaction-interval must not be negative']),
       ...historyFaults(values),
       ...(values['event-ttl'] >= 1000 ? [] : ['--event-ttl must be at least one second']),
+      ...(values['lease-reuse-duration-seconds'] >= 0 ? [] : ['--lease-reuse-duration-seconds must not be negative']),
       ...(values['enable-garbage-collector'] ? [] : ['--enable-garbage-collector=false is not there: owners that wait for what they own could never go']),
     ]
     if (faults.length > 0) throw new UsageError(faults)
@@ -73,6 +74,7 @@ export const storage = optionGroup({
       /** About flags without effect. */
       warnings: values['watch-cache-sizes'].length === 0 ? [] : ['--watch-cache-sizes has no effect: the watch cache holds each resource whole, once'],
       eventTtlSeconds: Math.floor(values['event-ttl'] / 1000),
+      leaseReuseSeconds: values['lease-reuse-duration-seconds'],
       compactionIntervalMs: values['etcd-compaction-interval'],
       history: historyOf(values),
       storeCheckTimes: { healthMs: values['etcd-healthcheck-timeout'], readyMs: values['etcd-readycheck-timeout'] },

@@ -25,7 +25,11 @@ export const etcdServing = optionGroup({
     'bcrypt-cost': whole('The logarithm of the rounds by which passwords are hashed, 4 to 31', 10),
     'cert-file': text('The certificate that clients see'),
     'client-cert-auth': flag('Clients need a certificate that an authority of --trusted-ca-file signed'),
+    'config-file': text("A file with etcd's YAML form of these flags, which then counts alone"),
     'data-dir': text('Where the keys are stored; empty: NAME.etcd in the working directory'),
+    'grpc-keepalive-interval': duration('A client that has sent nothing for this long is pinged; 0: never', 7_200_000),
+    'grpc-keepalive-min-time': duration('The shortest time between two pings of a client; one that pings more often is disconnected', 5_000),
+    'grpc-keepalive-timeout': duration('A client that does not answer a ping within this time is disconnected; 0: clients are not pinged', 20_000),
     'key-file': text('The key of the certificate'),
     'listen-client-urls': list('The URLs to listen on', ['http://localhost:2379']),
     'max-concurrent-streams': whole('Calls in flight on one connection', 10_000),
@@ -46,6 +50,9 @@ export const etcdServing = optionGroup({
       ...tokenFaults(values['auth-token']),
       ...(values['bcrypt-cost'] >= 4 && values['bcrypt-cost'] <= 31 ? [] : ['--bcrypt-cost must be from 4 to 31']),
       ...compactionFaults(values['auto-compaction-mode'], values['auto-compaction-retention']),
+      ...(['grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout'] as const).flatMap((name) =>
+        values[name] >= 0 ? [] : [`--${name} must not be negative`],
+      ),
       ...(['auth-token-ttl', 'max-concurrent-streams', 'max-request-bytes', 'max-txn-ops'] as const).flatMap((name) =>
         values[name] > 0 ? [] : [`--${name} must be positive`],
       ),
@@ -69,6 +76,11 @@ export const etcdServing = optionGroup({
       tokenTtlMs: values['auth-token-ttl'] * 1000,
       bcryptCost: values['bcrypt-cost'],
       namesInCertificates: values['client-cert-auth'],
+      keepAlive: {
+        intervalMs: values['grpc-keepalive-interval'],
+        timeoutMs: values['grpc-keepalive-timeout'],
+        minTimeMs: values['grpc-keepalive-min-time'],
+      },
       progressNotifyMs: values['watch-progress-notify-interval'],
     }
   },

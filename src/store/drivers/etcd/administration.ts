@@ -4,7 +4,7 @@
  */
 import { connectGrpc, type GrpcConnection, type GrpcConnectionOptions } from '#grpc/grpcConnection'
 import { GrpcError } from '#grpc/grpcError'
-import { targetOf } from './member.ts'
+import { keepAlive, targetOf } from './member.ts'
 import { methodOf } from './methods.ts'
 
 export interface EtcdMember {
@@ -54,7 +54,7 @@ export function createEtcdAdministration(urls: readonly string[], tls: GrpcConne
   const connections = new Map<string, GrpcConnection>()
   const connectionTo = (url: string) => {
     const { target, isSecure } = targetOf(url)
-    const found = connections.get(url) ?? connectGrpc(target, isSecure ? { tls: tls ?? {} } : {})
+    const found = connections.get(url) ?? connectGrpc(target, { keepAlive, ...(isSecure ? { tls: tls ?? {} } : {}) })
     connections.set(url, found)
     return found
   }

@@ -3,7 +3,8 @@
  * member may answer at the same address after a restart or an upgrade.
  */
 import { connectGrpc, type Greeting, type GrpcConnection } from '#grpc/grpcConnection'
-import type { GrpcTls, KeepAlive } from '#grpc/grpcSession'
+import type { GrpcTls } from '#grpc/grpcSession'
+import type { KeepAlive } from '#grpc/pings'
 import type { Introduction } from './membership.ts'
 import { methodOf } from './methods.ts'
 import type { StatusResponse } from './operations.ts'
@@ -24,8 +25,8 @@ interface MemberOptions {
 
 /** An endpoint that swallows packets is given up after this time; the next one is tried then. */
 const connectTimeoutMs = 2_500
-/** Servers of etcd end connections that ping more often than every five seconds. */
-const keepAlive: KeepAlive = { pauseMs: 6_000, timeoutMs: 3_000 }
+/** Servers of etcd end connections that ping more often than every five seconds; the pause doubles for one whose limit is higher. */
+export const keepAlive: KeepAlive = { pauseMs: 6_000, timeoutMs: 3_000 }
 
 /** @throws Error naming a URL that cannot be read */
 export function connectMember({ url, tls, maxAnswerBytes, accept }: MemberOptions): Member {

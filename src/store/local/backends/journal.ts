@@ -23,6 +23,8 @@ export interface JournalOptions {
   readonly identity: number
   readonly segmentBytes: number
   readonly clock: Clock
+  /** Called after each write with its time, in seconds. */
+  readonly onWritten?: ((seconds: number) => void) | undefined
 }
 
 export interface JournalEntry {
@@ -37,17 +39,19 @@ export class Journal {
   readonly #identity: number
   readonly #segmentBytes: number
   readonly #clock: Clock
+  readonly #onWritten: JournalOptions['onWritten']
   #segment = 0
   #used = 0
   #next = 1
   #usualMs = 0
 
   /** Creates the file where it is missing or of another size. Entries of a store with another identity are ignored. @throws Error of the file system */
-  constructor({ path, identity, segmentBytes, clock }: JournalOptions) {
+  constructor({ path, identity, segmentBytes, clock, onWritten }: JournalOptions) {
     this.#file = openFile(path, segmentBytes * segments)
     this.#identity = identity
     this.#segmentBytes = segmentBytes
     this.#clock = clock
+    this.#onWritten = onWritten
   }
 
   /** Bytes of the longest payload that a segment has room for. */
@@ -88,7 +92,9 @@ export class Journal {
     const startedMs = this.#clock.monotonicMs()
     if (this.#usualMs < shortMs) writeWhole(this.#file, entry, position)
     else await writeWholeAsync(this.#file, entry, position)
-    this.#usualMs += (this.#clock.monotonicMs() - startedMs - this.#usualMs) * weight
+    const tookMs = this.#clock.monotonicMs() - startedMs
+    this.#usualMs += (tookMs - this.#usualMs) * weight
+    this.#onWritten?.(tookMs / 1000)
     this.#used += entry.length
     return this.#next++
   }

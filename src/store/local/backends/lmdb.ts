@@ -28,6 +28,15 @@ export interface LmdbBackendOptions {
   readonly path: string
   readonly clock: Clock
   readonly log: Logger
+  readonly timings?: StoreTimings | undefined
+}
+
+/** How long the disk took, in seconds. */
+export interface StoreTimings {
+  /** A write of the journal. */
+  onLogged(seconds: number): void
+  /** A commit of LMDB. */
+  onCommitted(seconds: number): void
 }
 
 interface Files {
@@ -43,10 +52,10 @@ interface Files {
 }
 
 /** Opens or creates the file, and reads what it holds. @throws StoreError 'unavailable' when it cannot be opened. */
-export async function openLmdbBackend({ path, clock, log }: LmdbBackendOptions): Promise<{ readonly backend: Backend; readonly state: BackendState }> {
+export async function openLmdbBackend({ path, clock, log, timings }: LmdbBackendOptions): Promise<{ readonly backend: Backend; readonly state: BackendState }> {
   const files = openFiles(path)
-  const lmdb = lmdbBackend(files)
-  const journal = await openJournal(files, clock)
+  const lmdb = timings ? timed(lmdbBackend(files), clock, timings) : lmdbBackend(files)
+  const journal = await openJournal(files, clock, timings)
   if (!journal) return { backend: lmdb, state: readState(files, []) }
   const left = await moveJournal(files, lmdb, journal, log)
   const state = readState(files, left.pending)
@@ -65,7 +74,7 @@ const commitBytes = 1 << 18
 const deletionBytes = 1 << 20
 
 /** Undefined: there is none, and no space for one. */
-async function openJournal({ path, facts }: Files, clock: Clock): Promise<Journal | undefined> {
+async function openJournal({ path, facts }: Files, clock: Clock, timings: StoreTimings | undefined): Promise<Journal | undefined> {
   const file = `${path}-journal`
   if (!existsSync(file) && freeBytes(path) < leastFreeBytes) return undefined
   try {
@@ -75,7 +84,7 @@ async function openJournal({ path, facts }: Files, clock: Clock): Promise<Journa
       await facts.put('journalIdentity', identity)
       await facts.flushed
     }
-    return new Journal({ path: file, identity, segmentBytes, clock })
+    return new Journal({ path: file, identity, segmentBytes, clock, onWritten: timings?.onLogged })
   } catch (cause) {
     throw storeError('unavailable', { cause })
   }
@@ -197,6 +206,18 @@ const slice = 128
 interface LmdbBackend extends CheckpointedBackend {
   /** Whether LMDB can write this many bytes more. */
   hasRoom(bytes: number): boolean
+}
+
+/** The same backend, whose commits are timed. */
+function timed(backend: LmdbBackend, clock: Clock, { onCommitted }: StoreTimings): LmdbBackend {
+  const measure =
+    <Args extends unknown[]>(work: (...args: Args) => Promise<void>) =>
+    async (...args: Args) => {
+      const startedMs = clock.monotonicMs()
+      await work(...args)
+      onCommitted((clock.monotonicMs() - startedMs) / 1000)
+    }
+  return { ...backend, append: measure(backend.append), checkpoint: measure(backend.checkpoint) }
 }
 
 function lmdbBackend(opened: Files): LmdbBackend {
