@@ -20,6 +20,7 @@ import { simulated } from './simulated.ts'
 import { start } from './start.ts'
 import { traces } from './traces.ts'
 import { virtual } from './virtual.ts'
+import { volumes } from './volumes.ts'
 
 export const scenarios: readonly Scenario[] = [
   start,
@@ -38,6 +39,7 @@ export const scenarios: readonly Scenario[] = [
   pod,
   pods,
   kubelet,
+  volumes,
   security,
   fairness,
   traces,

@@ -13,17 +13,15 @@ import { busybox, missingPrerequisite, startContainerd, type TestContainerd } fr
 import { inParallel } from '../cluster/bareCluster.ts'
 import type { Measurement, Scenario, ScenarioContext } from '../scenario.ts'
 import { type ApiServerAlone, withApiServer } from '../tools/apiServerAlone.ts'
+import { costAtRest } from '../tools/costAtRest.ts'
 import { createLoadClient } from '../tools/load.ts'
 import { skiff } from '../tools/localCluster.ts'
-import { shareOfMemoryMB, usageOf } from '../tools/machine.ts'
 import { podManifest, podsPath, removeByApi, watchPods } from '../tools/realPods.ts'
 import { rounded } from '../tools/statistics.ts'
 
 const pods = 110
 const nodeName = 'bench-kubelet'
 const registerWithinMs = 30_000
-const settleMs = 15_000
-const windowMs = 30_000
 const missing = await missingPrerequisite()
 
 export const kubelet: Scenario = {
@@ -115,7 +113,7 @@ async function measure({ address }: ApiServerAlone, child: ChildProcess, { signa
     await registered(async () => (await client.ask('GET', '/api/v1/nodes')).body.includes(`"${nodeName}"`))
     const pid = child.pid ?? 0
     progress('without pods')
-    const empty = await cost(pid, signal)
+    const empty = await costAtRest(pid, signal)
     const watch = await watchPods(client)
     const name = (index: number) => `pod-${index}`
     await inParallel(pods, async (index) => {
@@ -127,7 +125,7 @@ async function measure({ address }: ApiServerAlone, child: ChildProcess, { signa
       await watch.running(name(index))
     })
     progress(`with ${pods} pods`)
-    const full = await cost(pid, signal)
+    const full = await costAtRest(pid, signal)
     await inParallel(pods, (index) => removeByApi(client, watch, name(index)))
     return [
       { what: 'without pods: memory (PSS)', unit: 'MB', values: [empty.pssMB], note: `resident ${rounded(empty.rssMB)} MB` },
@@ -143,13 +141,4 @@ async function measure({ address }: ApiServerAlone, child: ChildProcess, { signa
 async function registered(isThere: () => Promise<boolean>): Promise<void> {
   for (const deadline = performance.now() + registerWithinMs; performance.now() < deadline; await sleep(100)) if (await isThere()) return
   throw new Error('the node did not register')
-}
-
-/** Over half a minute in which nothing happens, once what came before has settled. */
-async function cost(pid: number, signal: AbortSignal) {
-  await sleep(settleMs, undefined, { signal })
-  const before = usageOf(pid)
-  await sleep(windowMs, undefined, { signal })
-  const after = usageOf(pid)
-  return { cpuPercent: ((after.cpuSeconds - before.cpuSeconds) / (windowMs / 1000)) * 100, rssMB: after.rssMB, pssMB: shareOfMemoryMB(pid) }
 }

@@ -16,7 +16,8 @@ import { watchLines } from './watchLines.ts'
 
 const deadlineMs = 120_000
 const image = 'skiff.internal/busybox:bench'
-const command = ['sleep', '3600']
+/** What a pod runs, unless a benchmark says otherwise. */
+export const benchContainer = { image, command: ['sleep', '3600'] } as const
 export const podsPath = '/api/v1/namespaces/default/pods'
 
 /** Why real pods cannot be measured here; undefined when they can. */
@@ -52,11 +53,16 @@ export interface WaysToPods {
 /** What {@link withPods} needs of its cluster: a node for the API's pods, and one for those by hand. */
 export const nodesForPods = ['--runtime', 'containerd', '--nodes', '2'] as const
 
-/** The two ways to the pods of a local cluster: over the API on its first node, and by containerd on its second. The image is on both. */
-export async function withPods<T>(cluster: LocalCluster, dir: string, measure: (ways: WaysToPods) => Promise<T>): Promise<T> {
+/** Puts the image of the pods on all nodes. */
+export async function loadBenchImage(cluster: LocalCluster, dir: string): Promise<void> {
   const file = path.join(dir, 'busybox.tar')
   writeFileSync(file, await busyboxImage(createExec(), [image]))
   await runSkiff(cluster.home, 'image', 'load', file, '--name', cluster.name, '--quiet')
+}
+
+/** The two ways to the pods of a local cluster: over the API on its first node, and by containerd on its second. The image is on both. */
+export async function withPods<T>(cluster: LocalCluster, dir: string, measure: (ways: WaysToPods) => Promise<T>): Promise<T> {
+  await loadBenchImage(cluster, dir)
   const client = await createLoadClient(cluster.address)
   const [ofApi, byHand] = [1, 2].map((number) => connectCri(`/proc/${initPid(cluster, number)}/root/run/containerd/containerd.sock`)) as [CriClient, CriClient]
   await client.ask('PATCH', `/api/v1/nodes/${cluster.name}-node-2`, { spec: { unschedulable: true } }, 'application/merge-patch+json')
@@ -79,11 +85,11 @@ export async function withPods<T>(cluster: LocalCluster, dir: string, measure: (
 }
 
 /** The node has a /run of its own. */
-function initPid({ dir, name }: LocalCluster, node: number): number {
+export function initPid({ dir, name }: LocalCluster, node: number): number {
   return (JSON.parse(readFileSync(path.join(dir, 'nodes', `${name}-node-${node}`, 'init.pid'), 'utf8')) as { pid: number }).pid
 }
 
-async function agentPid({ home, name }: LocalCluster, node: number): Promise<number> {
+export async function agentPid({ home, name }: LocalCluster, node: number): Promise<number> {
   const { pids } = JSON.parse(await runSkiff(home, 'status', name, '-o', 'json')) as { pids: { role: string; pid: number; node?: string }[] }
   const pid = pids.find((one) => one.role === 'node' && one.node === `${name}-node-${node}`)?.pid
   if (!pid) throw new Error('the status names no agent of the node')
@@ -112,7 +118,8 @@ export async function watchPods(client: LoadClient): Promise<PodWatch> {
   }
 }
 
-async function until<T>(what: string, done: () => T | undefined | Promise<T | undefined>): Promise<T> {
+/** Asks until there is an answer. */
+export async function until<T>(what: string, done: () => T | undefined | Promise<T | undefined>): Promise<T> {
   for (const deadline = performance.now() + deadlineMs; performance.now() < deadline; ) {
     const result = await done()
     if (result !== undefined) return result
@@ -122,7 +129,7 @@ async function until<T>(what: string, done: () => T | undefined | Promise<T | un
 }
 
 /** @param spec what else the pod's spec says */
-export const podManifest = (name: string, container: object = { image, command }, spec: object = {}) => ({
+export const podManifest = (name: string, container: object = benchContainer, spec: object = {}) => ({
   apiVersion: 'v1',
   kind: 'Pod',
   metadata: { name, namespace: 'default' },

@@ -1,4 +1,10 @@
-/** Calls a driver of this process as one behind a socket (L3): messages lose what the wire does not carry, and errors have Go's words. */
+/**
+ * Calls a driver of this process as one behind a socket (L3): messages lose what the wire does not carry, errors have Go's words, and a call ends with its deadline or
+ * its signal, whatever the driver still does then.
+ */
+import { deadlineScope } from '#base/abortScope'
+import type { Clock } from '#base/clock'
+import { orAborted } from '#base/orAborted'
 import { GrpcError } from '#grpc/grpcError'
 import { GrpcRefusal, implementationsOf } from '#grpc/grpcService'
 import type { CsiDriver } from '../server/csiTypes.ts'
@@ -6,11 +12,11 @@ import { servicesOf } from '../server/serveCsi.ts'
 import { type CsiConnection, wireMethod } from './driver.ts'
 
 const client = { metadata: () => undefined, commonName: () => undefined }
+const deadlineExceeded = () => new GrpcError('DEADLINE_EXCEEDED', 'context deadline exceeded').inGoWords()
 
-export function connectInProcess(driver: CsiDriver): CsiConnection {
+export function connectInProcess(driver: CsiDriver, clock: Clock): CsiConnection {
   const served = implementationsOf(servicesOf(driver))
-  const ask = async (service: string, name: string, message: object) => {
-    const path = `/csi.v1.${service}/${name}`
+  const answerTo = async (path: string, message: object) => {
     const { answer, method } = served.get(path) ?? {}
     try {
       if (!answer || !method) throw new GrpcRefusal('UNIMPLEMENTED', `The server does not implement the method ${path}`)
@@ -20,13 +26,18 @@ export function connectInProcess(driver: CsiDriver): CsiConnection {
       throw error instanceof GrpcRefusal ? new GrpcError(error.code, error.message, error).inGoWords() : error
     }
   }
+  const ask = async (service: string, name: string, message: object, timeoutMs: number, signal: AbortSignal) => {
+    signal.throwIfAborted()
+    using scope = deadlineScope({ clock, ms: timeoutMs, reason: deadlineExceeded }, signal)
+    return await orAborted(answerTo(`/csi.v1.${service}/${name}`, message), scope.signal)
+  }
   return {
-    call: (method, request) => {
+    call: (method, request, timeoutMs, signal) => {
       const { service, name } = wireMethod(method)
-      return ask(service, name, request)
+      return ask(service, name, request, timeoutMs, signal)
     },
-    identity: (method) => ask('Identity', method, {}),
-    nodeCapabilities: () => ask('Node', 'NodeGetCapabilities', {}),
+    identity: (method, timeoutMs, signal) => ask('Identity', method, {}, timeoutMs, signal),
+    nodeCapabilities: (timeoutMs, signal) => ask('Node', 'NodeGetCapabilities', {}, timeoutMs, signal),
     close: () => {},
   }
 }

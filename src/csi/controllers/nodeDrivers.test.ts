@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { GrpcError } from '#grpc/grpcError'
+import { realClock } from '#testing/realClock'
 import { simulatedHostPathDriver } from '../hostpath/driver.ts'
 import { memoryState } from '../hostpath/state.ts'
 import type { CsiConnection } from './driver.ts'
@@ -20,7 +21,7 @@ interface Node extends NodeDriver {
 
 function node(nodeId: string): Node {
   const file = memoryState()
-  const real = connectInProcess(simulatedHostPathDriver({ nodeId, file, capacityBytes, now: () => 0 }))
+  const real = connectInProcess(simulatedHostPathDriver({ nodeId, file, capacityBytes, now: () => 0 }), realClock)
   const calls: string[] = []
   const down = () => Promise.reject(new GrpcError('UNAVAILABLE', 'the node does not run').inGoWords())
   const one: Node = {
@@ -38,7 +39,7 @@ function node(nodeId: string): Node {
 }
 
 function join(...nodes: readonly Node[]) {
-  const joined = joinNodeDrivers(nodes, topologyKey, 'hostpath.csi.skiff.dev')
+  const joined = joinNodeDrivers(nodes, { topologyKey, name: 'hostpath.csi.skiff.dev', monotonicMs: () => 0 })
   const call = <Method extends Parameters<CsiConnection['call']>[0]>(method: Method, request: object) => joined.call(method, request as never, 1000, never)
   const terms = (ids: readonly string[]) => ids.map((id) => ({ segments: { [topologyKey]: id } }))
   const create = async (name: string, preferred: readonly string[], more: object = {}) => {

@@ -8,6 +8,7 @@ import type { CreateVolumeRequest } from '../server/csiTypes.ts'
 import type { CsiAnswer, CsiConnection, CsiRequest } from './driver.ts'
 import { maxPages } from './publishedNodes.ts'
 import { isFinal } from './resizer/callOutcome.ts'
+import { UndecidedVolumes } from './undecidedVolumes.ts'
 
 export interface NodeDriver {
   /** As the driver calls the node, and the value of the topology key. */
@@ -36,9 +37,17 @@ interface Named {
 const notFound = (what: string) => new GrpcError('NOT_FOUND', what).inGoWords()
 const hasCode = (error: unknown, code: GrpcError['code']) => error instanceof GrpcError && error.code === code
 
-/** @param drivers may become more; a node's program that gives another name than the driver's is not believed */
-export function joinNodeDrivers(drivers: readonly NodeDriver[], topologyKey: string, name: string): CsiConnection {
-  const joined = new JoinedDrivers(drivers, topologyKey)
+/** The driver that runs on all nodes. */
+export interface JoinedDriver {
+  readonly topologyKey: string
+  /** A node's program that gives another name is not believed. */
+  readonly name: string
+  readonly monotonicMs: () => number
+}
+
+/** @param drivers may become more */
+export function joinNodeDrivers(drivers: readonly NodeDriver[], { topologyKey, name, monotonicMs }: JoinedDriver): CsiConnection {
+  const joined = new JoinedDrivers(drivers, topologyKey, monotonicMs)
   const identityOf = async ({ nodeId, connection }: NodeDriver, ...[method, ...rest]: Parameters<CsiConnection['identity']>) => {
     const answer = await connection.identity<{ readonly name?: string }>(method, ...rest)
     if (method === 'GetPluginInfo' && answer.name !== name)
@@ -69,12 +78,12 @@ class JoinedDrivers {
   readonly #topologyKey: string
   /** By the id of a volume, snapshot or group of snapshots. Ids never move. */
   readonly #places = new Map<string, NodeDriver>()
-  /** By the name of a volume: the node that may have made it, since its answer left that open. */
-  readonly #undecided = new Map<string, NodeDriver>()
+  readonly #undecided: UndecidedVolumes<NodeDriver>
 
-  constructor(drivers: readonly NodeDriver[], topologyKey: string) {
+  constructor(drivers: readonly NodeDriver[], topologyKey: string, monotonicMs: () => number) {
     this.#drivers = drivers
     this.#topologyKey = topologyKey
+    this.#undecided = new UndecidedVolumes(monotonicMs)
   }
 
   call(call: Call): Promise<unknown> {
@@ -108,7 +117,7 @@ class JoinedDrivers {
 
   async #createVolume(call: Call): Promise<unknown> {
     const request = call.request as CreateVolumeRequest
-    const undecided = this.#undecided.get(request.name)
+    const undecided = this.#undecided.nodeOf(request.name)
     const nodes = undecided ? [undecided] : await this.#nodesFor(request, call)
     for (const [index, driver] of nodes.entries()) {
       try {
@@ -119,7 +128,7 @@ class JoinedDrivers {
       } catch (error) {
         const isFull = hasCode(error, 'RESOURCE_EXHAUSTED')
         if (isFull || isFinal(error)) this.#undecided.delete(request.name)
-        else this.#undecided.set(request.name, driver)
+        else this.#undecided.add(request.name, driver)
         // Only a full node leaves the volume to the next one: after other errors it may have the volume.
         if (index === nodes.length - 1 || !isFull) throw error
       }

@@ -38,7 +38,7 @@ const registrationDeps = () => ({ client: cluster.client, clock: cluster.clock, 
 
 before(async () => {
   cluster = await startCluster({ clock: 'real', nodes: nodeNames })
-  drivers = nodeNames.map((name) => simulatedNodeDriver(name, memoryState(), () => Date.now()))
+  drivers = nodeNames.map((name) => simulatedNodeDriver(name, memoryState(), cluster.clock))
   await ensureCsiHostPath(cluster.client, never)
   const controllerClient = cluster.clientAs({ name: csiHostPathUser, groups: ['system:authenticated'] })
   running = runHostPathControllers({ ...registrationDeps(), metrics: noMetrics, client: controllerClient }, drivers, stop.signal)

@@ -67,7 +67,7 @@ class World {
 
   async openDriver(): Promise<void> {
     const settings = { directory, exec: createExec(), nodeId: 'n1', capacityBytes: 1e12, now: () => Date.now() }
-    this.#driver = connectInProcess(await openHostPathDriver(settings))
+    this.#driver = connectInProcess(await openHostPathDriver(settings), cluster.clock)
   }
 
   startControllers(): void {

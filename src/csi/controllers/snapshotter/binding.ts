@@ -14,20 +14,12 @@ import { StaleCacheError } from '#controllers/framework/reconciler'
 import { isProtected } from '#controllers/shared/protection'
 import type { CsiContext } from '../context.ts'
 import { setFinalizer } from '../finalizers.ts'
-import { secretReferenceOf } from '../secrets.ts'
-import { BoundObjects, defaultClassOf, isBeingRestored, SnapshotProblem, volumeOfClaim } from './boundObjects.ts'
+import { snapshotKind } from './boundKinds.ts'
+import { BoundObjects, isBeingRestored, SnapshotProblem, volumeOfClaim } from './boundObjects.ts'
 import { ownedBy, owningGroupOf } from './groupMembers.ts'
 import { type VolumeGroupSnapshot, volumeGroupSnapshotContents, volumeGroupSnapshots } from './groupTypes.ts'
-import { annotations, finalizers, snapshotSecretKeys } from './snapshotNames.ts'
-import {
-  snapshotGroup,
-  type VolumeSnapshot,
-  type VolumeSnapshotClass,
-  type VolumeSnapshotContent,
-  volumeSnapshotClasses,
-  volumeSnapshotContents,
-  volumeSnapshots,
-} from './snapshotTypes.ts'
+import { finalizers } from './snapshotNames.ts'
+import type { VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent } from './snapshotTypes.ts'
 
 type Snapshot = Frozen<VolumeSnapshot>
 type Content = Frozen<VolumeSnapshotContent>
@@ -50,7 +42,7 @@ export class Binding {
     const { client, clock, informers } = context
     this.#context = context
     this.#hasGroups = hasGroups
-    this.#bound = new BoundObjects(context, volumeSnapshots, volumeSnapshotContents)
+    this.#bound = new BoundObjects(context, snapshotKind)
     this.#claims = readYourWrites(client.of(persistentVolumeClaims), informers.of(persistentVolumeClaims), clock)
   }
 
@@ -91,44 +83,30 @@ export class Binding {
   #contentOf(snapshot: Snapshot): Content | undefined {
     const name = contentNameOf(snapshot)
     const content = this.#bound.content(name)
-    if (!content) return undefined
-    const isGiven = snapshot.spec.source.volumeSnapshotContentName !== undefined
-    const [sort, other] = ['dynamically provisioned', 'pre-provisioned']
-    if (isGiven !== (content.spec.source.snapshotHandle !== undefined)) {
-      const about = isGiven
-        ? `VolumeSnapshotContent is ${sort} while expecting a ${other} one`
-        : `VolumeSnapshotContent ${name} is ${other} while expecting a ${sort} one`
-      throw new SnapshotProblem('SnapshotContentMismatch', about)
-    }
-    const { uid = '' } = content.spec.volumeSnapshotRef
-    const mayBeClaimed = uid === '' && hasName(content, snapshot)
-    if (mayBeClaimed && !isGiven && owningGroupOf(snapshot) !== undefined) throw new StaleCacheError(`content ${name} is not bound yet`)
-    if (!isOf(content, snapshot) && !(isGiven && mayBeClaimed))
-      throw new SnapshotProblem('SnapshotContentMisbound', `VolumeSnapshotContent [${name}] is bound to a different snapshot`)
-    return content
+    const isMember = owningGroupOf(snapshot) !== undefined && snapshot.spec.source.volumeSnapshotContentName === undefined
+    if (isMember && content && !content.spec.volumeSnapshotRef.uid && this.#bound.hasName(content, snapshot))
+      throw new StaleCacheError(`content ${name} is not bound yet`)
+    return this.#bound.contentFor(snapshot, name)
   }
 
   async #bind(snapshot: Snapshot, signal: AbortSignal): Promise<void> {
     const bound = snapshot.status?.boundVolumeSnapshotContentName
-    if (snapshot.status?.readyToUse && bound !== undefined) return this.#checkReady(snapshot, bound, signal)
+    if (snapshot.status?.readyToUse && bound !== undefined) {
+      this.#bound.checkBound(snapshot, bound)
+      return this.#addOwner(snapshot, signal)
+    }
     const content = this.#contentOf(snapshot)
     if (snapshot.spec.source.volumeSnapshotContentName !== undefined) {
-      if (!content) throw new SnapshotProblem('SnapshotContentMissing', 'VolumeSnapshotContent is missing')
-      return this.#follow(snapshot, await this.#claimContent(snapshot, content, signal), signal)
+      if (!content) throw this.#bound.missing()
+      return this.#follow(snapshot, await this.#bound.claimGiven(snapshot, content, signal), signal)
     }
     if (owningGroupOf(snapshot) !== undefined) {
       if (!content) throw new StaleCacheError(`detected group snapshot member ${keyOf(snapshot)} with no content, retrying`)
       return this.#follow(snapshot, content, signal)
     }
-    const snapshotClass = await this.#classOf(snapshot, signal)
+    const driverOf = async (fail: (problem: string) => Error) => this.#volumeOf(snapshot, fail).volume.spec.csi?.driver
+    const snapshotClass = await this.#bound.classOf(snapshot, driverOf, signal)
     await this.#follow(snapshot, content ?? (await this.#createContent(snapshot, snapshotClass, signal)), signal)
-  }
-
-  async #checkReady(snapshot: Snapshot, bound: string, signal: AbortSignal): Promise<void> {
-    const content = this.#bound.content(bound)
-    if (!content) throw new SnapshotProblem('SnapshotContentMissing', 'VolumeSnapshotContent is missing')
-    if (!isOf(content, snapshot)) throw new SnapshotProblem('SnapshotMisbound', 'VolumeSnapshotContent is not bound to the VolumeSnapshot correctly')
-    await this.#addOwner(snapshot, signal)
   }
 
   /** The snapshot of an administrator's content may belong to a group. */
@@ -147,34 +125,6 @@ export class Binding {
     const found = this.#context.informers.of(volumeGroupSnapshots).store.get(`${snapshot.metadata.namespace}/${name}`)
     // Another group may have the name by now.
     return owner && found?.metadata.uid !== owner.uid ? undefined : found
-  }
-
-  /** Content that an administrator has made names the snapshot, and now its uid. */
-  async #claimContent(snapshot: Snapshot, content: Content, signal: AbortSignal): Promise<Content> {
-    const { uid } = snapshot.metadata
-    const { volumeSnapshotClassName: className } = snapshot.spec
-    if (content.spec.volumeSnapshotRef.uid === uid && (className === undefined || content.spec.volumeSnapshotClassName !== undefined)) return content
-    const spec = { volumeSnapshotRef: { ...content.spec.volumeSnapshotRef, uid }, ...(className === undefined ? {} : { volumeSnapshotClassName: className }) }
-    return this.#bound.claimContent(content, spec, signal)
-  }
-
-  async #classOf(snapshot: Snapshot, signal: AbortSignal): Promise<Frozen<VolumeSnapshotClass>> {
-    const classes = this.#context.informers.of(volumeSnapshotClasses).store
-    const { volumeSnapshotClassName: className } = snapshot.spec
-    if (className !== undefined) {
-      const found = classes.get(className)
-      const problem = `Failed to get snapshot class with error volumesnapshotclass.${snapshotGroup} "${className}" not found`
-      if (!found) throw new SnapshotProblem('GetSnapshotClassFailed', problem, false)
-      return found
-    }
-    const fail = (problem: string) => new SnapshotProblem('SetDefaultSnapshotClassFailed', `Failed to set default snapshot class with error ${problem}`, false)
-    const driver = this.#volumeOf(snapshot, fail).volume.spec.csi?.driver
-    if (driver === undefined) throw fail(`snapshotting non-CSI volumes is not supported, snapshot:${keyOf(snapshot)}`)
-    const only = defaultClassOf(classes.list(), driver, annotations.isDefault, 'snapshot', fail)
-    const { namespace, name = '', resourceVersion } = snapshot.metadata
-    const patch = { metadata: { resourceVersion }, spec: { volumeSnapshotClassName: only.metadata.name } }
-    await this.#bound.objects.patch({ namespace, name }, 'merge', patch, { signal })
-    return only
   }
 
   #volumeOf(snapshot: Snapshot, fail: (problem: string) => Error): { claim: Frozen<PersistentVolumeClaim>; volume: Frozen<PersistentVolume> } {
@@ -197,13 +147,29 @@ export class Binding {
     await setFinalizer(this.#claims, claim, finalizers.claim, true, signal)
     let content: NewObject<VolumeSnapshotContent>
     try {
-      content = contentFor(snapshot, snapshotClass, volume)
+      content = this.#contentFor(snapshot, snapshotClass, volume)
     } catch (error) {
       throw fail(messageOf(error))
     }
     const created = await this.#bound.createContent(content, (error) => fail(messageOf(error)), signal)
     this.#bound.events.event(snapshot, 'Normal', 'CreatingSnapshot', `Waiting for a snapshot ${keyOf(snapshot)} to be created by the CSI driver.`)
     return created
+  }
+
+  /** @throws Error for a Secret that the class does not name well */
+  #contentFor(snapshot: Snapshot, snapshotClass: Frozen<VolumeSnapshotClass>, { spec }: Frozen<PersistentVolume>): NewObject<VolumeSnapshotContent> {
+    const { metadata, driver, deletionPolicy } = snapshotClass
+    const name = contentNameOf(snapshot)
+    return {
+      metadata: this.#bound.contentMetadata(name, this.#bound.secretOf(snapshot, snapshotClass, name)),
+      spec: {
+        ...{ driver, deletionPolicy },
+        source: { volumeHandle: spec.csi?.volumeHandle },
+        volumeSnapshotClassName: metadata.name,
+        volumeSnapshotRef: this.#bound.referenceTo(snapshot),
+        ...(spec.volumeMode ? { sourceVolumeMode: spec.volumeMode } : {}),
+      },
+    }
   }
 
   /** The snapshot shows what its content says. */
@@ -220,7 +186,7 @@ export class Binding {
       ...(volumeGroupSnapshotName === undefined ? {} : { volumeGroupSnapshotName }),
       error: said.error ?? null,
     }
-    await this.#bound.follow(snapshot, next, 'Snapshot', `Snapshot ${keyOf(snapshot)}`, signal)
+    await this.#bound.follow(snapshot, next, signal)
   }
 
   /** The group of the snapshot's namespace that has the handle now, or had it. @throws StaleCacheError while no content of a group has the handle */
@@ -258,8 +224,7 @@ export class Binding {
   async #delete(snapshot: Snapshot, signal: AbortSignal): Promise<undefined> {
     const holding = [finalizers.inGroup, finalizers.asSource, finalizers.bound]
     if (!holding.some((finalizer) => isProtected(snapshot, finalizer))) return
-    const found = this.#bound.content(snapshot.status?.boundVolumeSnapshotContentName ?? contentNameOf(snapshot))
-    const content = found && isOf(found, snapshot) ? found : undefined
+    const content = this.#bound.ownContent(snapshot, snapshot.status?.boundVolumeSnapshotContentName ?? contentNameOf(snapshot))
     if (content && isBeingRestored(this.#context, snapshot))
       this.#refuseDeletion(
         snapshot,
@@ -272,10 +237,7 @@ export class Binding {
       const problem = `deletion of the individual volume snapshot ${keyOf(snapshot)} is not allowed as it belongs to group snapshot ${keyOf(group)}. ${whole}`
       this.#refuseDeletion(snapshot, problem, problem)
     }
-    const goesAlong = content?.spec.deletionPolicy === 'Delete'
-    if (content) await this.#bound.markDeleted(content, annotations.beingDeleted, signal)
-    const failure = ['SnapshotContentObjectDeleteError', 'Failed to delete snapshot content API object'] as const
-    if (content && goesAlong) await this.#bound.deleteContent(snapshot, content, failure, signal)
+    const goesAlong = await this.#bound.removeContent(snapshot, content, signal)
     // Once the snapshot is gone, nothing would free its claim.
     await this.#freeClaim(snapshot, signal, true)
     let freed = snapshot
@@ -286,35 +248,5 @@ export class Binding {
   #refuseDeletion(snapshot: Snapshot, event: string, problem: string): never {
     this.#bound.events.event(snapshot, 'Warning', 'SnapshotDeletePending', event)
     throw new Error(problem)
-  }
-}
-
-const hasName = ({ spec }: Content, { metadata }: Snapshot) =>
-  spec.volumeSnapshotRef.name === metadata.name && spec.volumeSnapshotRef.namespace === metadata.namespace
-const isOf = (content: Content, snapshot: Snapshot) => hasName(content, snapshot) && content.spec.volumeSnapshotRef.uid === snapshot.metadata.uid
-
-function contentFor(
-  snapshot: Snapshot,
-  { metadata, driver, deletionPolicy, parameters = {} }: Frozen<VolumeSnapshotClass>,
-  { spec }: Frozen<PersistentVolume>,
-) {
-  const { namespace = '', name = '', uid, resourceVersion } = snapshot.metadata
-  const contentName = contentNameOf(snapshot)
-  const forNamespace = new Map([
-    ['volumesnapshotcontent.name', contentName],
-    ['volumesnapshot.namespace', namespace],
-  ])
-  const tokens = { forNamespace, forName: new Map([...forNamespace, ['volumesnapshot.name', name]]) }
-  const secret = secretReferenceOf(parameters, snapshotSecretKeys.take, snapshotSecretKeys.take, tokens)
-  const ofSecret = secret && { annotations: { [annotations.secretName]: secret.name, [annotations.secretNamespace]: secret.namespace } }
-  return {
-    metadata: { name: contentName, ...ofSecret },
-    spec: {
-      ...{ driver, deletionPolicy },
-      source: { volumeHandle: spec.csi?.volumeHandle },
-      volumeSnapshotClassName: metadata.name,
-      volumeSnapshotRef: { apiVersion: `${snapshotGroup}/v1`, kind: 'VolumeSnapshot', namespace, name, uid, resourceVersion },
-      ...(spec.volumeMode ? { sourceVolumeMode: spec.volumeMode } : {}),
-    },
   }
 }

@@ -12,21 +12,13 @@ import { persistentVolumeClaims, persistentVolumes } from '#client/builtIn'
 import { isProtected } from '#controllers/shared/protection'
 import type { CsiContext } from '../context.ts'
 import { setFinalizer } from '../finalizers.ts'
-import { type SecretReference, secretReferenceOf } from '../secrets.ts'
-import { BoundObjects, defaultClassOf, isBeingRestored, SnapshotProblem, volumeOfClaim } from './boundObjects.ts'
+import type { SecretReference } from '../secrets.ts'
+import { groupKind, snapshotKind } from './boundKinds.ts'
+import { BoundObjects, isBeingRestored, SnapshotProblem, volumeOfClaim } from './boundObjects.ts'
 import { memberId, ownedBy, owningGroupOf } from './groupMembers.ts'
-import {
-  groupSnapshotGroup,
-  type MemberInfo,
-  type VolumeGroupSnapshot,
-  type VolumeGroupSnapshotClass,
-  type VolumeGroupSnapshotContent,
-  volumeGroupSnapshotClasses,
-  volumeGroupSnapshotContents,
-  volumeGroupSnapshots,
-} from './groupTypes.ts'
-import { annotations, finalizers, groupAnnotations, snapshotSecretKeys } from './snapshotNames.ts'
-import { type VolumeSnapshot, type VolumeSnapshotContent, volumeSnapshotContents, volumeSnapshots } from './snapshotTypes.ts'
+import type { MemberInfo, VolumeGroupSnapshot, VolumeGroupSnapshotClass, VolumeGroupSnapshotContent } from './groupTypes.ts'
+import { annotations, finalizers } from './snapshotNames.ts'
+import type { VolumeSnapshot, VolumeSnapshotContent } from './snapshotTypes.ts'
 
 type Group = Frozen<VolumeGroupSnapshot>
 type Content = Frozen<VolumeGroupSnapshotContent>
@@ -41,8 +33,8 @@ export class GroupBinding {
 
   constructor(context: CsiContext) {
     this.#context = context
-    this.#bound = new BoundObjects(context, volumeGroupSnapshots, volumeGroupSnapshotContents)
-    this.#members = new BoundObjects(context, volumeSnapshots, volumeSnapshotContents)
+    this.#bound = new BoundObjects(context, groupKind)
+    this.#members = new BoundObjects(context, snapshotKind)
   }
 
   async reconcileGroup(key: string, signal: AbortSignal): Promise<undefined> {
@@ -89,76 +81,18 @@ export class GroupBinding {
     return setFinalizer(this.#bound.objects, group, finalizers.boundGroup, true, signal)
   }
 
-  /** Undefined when there is none yet. @throws SnapshotProblem when it is another group's, or of the other sort */
-  #contentOf(group: Group): Content | undefined {
-    const name = contentNameOf(group)
-    const content = this.#bound.content(name)
-    if (!content) return undefined
-    const isGiven = group.spec.source.volumeGroupSnapshotContentName !== undefined
-    const [sort, other] = ['dynamically provisioned', 'pre-provisioned']
-    if (isGiven !== (content.spec.source.groupSnapshotHandles !== undefined)) {
-      const about = isGiven
-        ? `VolumeGroupSnapshotContent is ${sort} while expecting a ${other} one`
-        : `VolumeGroupSnapshotContent ${name} is ${other} while expecting a ${sort} one`
-      throw new SnapshotProblem('GroupSnapshotContentMismatch', about)
-    }
-    if (!isOf(content, group) && !(isGiven && !content.spec.volumeGroupSnapshotRef.uid && hasName(content, group)))
-      throw new SnapshotProblem('GroupSnapshotContentMisbound', `VolumeGroupSnapshotContent [${name}] is bound to a different group snapshot`)
-    return content
-  }
-
   async #bind(group: Group, signal: AbortSignal): Promise<void> {
     const bound = group.status?.boundVolumeGroupSnapshotContentName
-    if (group.status?.readyToUse && bound !== undefined) return this.#checkReady(group, bound)
-    const content = this.#contentOf(group)
+    if (group.status?.readyToUse && bound !== undefined) return this.#bound.checkBound(group, bound)
+    const content = this.#bound.contentFor(group, contentNameOf(group))
     if (group.spec.source.volumeGroupSnapshotContentName !== undefined) {
-      if (!content) throw new SnapshotProblem('GroupSnapshotContentMissing', 'VolumeGroupSnapshotContent is missing')
-      return this.#follow(group, await this.#claimContent(group, content, signal), signal)
+      if (!content) throw this.#bound.missing()
+      return this.#follow(group, await this.#bound.claimGiven(group, content, signal), signal)
     }
-    const groupClass = await this.#classOf(group, signal)
+    const driverOf = async (fail: (problem: string) => Error) => (await this.#volumesOf(group, fail, signal))[0]?.spec.csi?.driver
+    const groupClass = await this.#bound.classOf(group, driverOf, signal)
     if (content) await this.#createMembers(group, groupClass, content, signal)
     await this.#follow(group, content ?? (await this.#createContent(group, groupClass, signal)), signal)
-  }
-
-  #checkReady(group: Group, bound: string): void {
-    const content = this.#bound.content(bound)
-    if (!content) throw new SnapshotProblem('GroupSnapshotContentMissing', 'VolumeGroupSnapshotContent is missing')
-    if (!isOf(content, group))
-      throw new SnapshotProblem('GroupSnapshotMisbound', 'VolumeGroupSnapshotContent is not bound to the VolumeGroupSnapshot correctly')
-  }
-
-  /** Content that an administrator has made names the group, and now its uid. */
-  async #claimContent(group: Group, content: Content, signal: AbortSignal): Promise<Content> {
-    const { uid } = group.metadata
-    const { volumeGroupSnapshotClassName: className } = group.spec
-    const { volumeGroupSnapshotRef, volumeGroupSnapshotClassName: old } = content.spec
-    if (volumeGroupSnapshotRef.uid === uid && (className === undefined || old !== undefined)) return content
-    const spec = {
-      volumeGroupSnapshotRef: { ...volumeGroupSnapshotRef, uid },
-      ...(className === undefined || old !== undefined ? {} : { volumeGroupSnapshotClassName: className }),
-    }
-    return this.#bound.claimContent(content, spec, signal)
-  }
-
-  async #classOf(group: Group, signal: AbortSignal): Promise<Frozen<VolumeGroupSnapshotClass>> {
-    const classes = this.#context.informers.of(volumeGroupSnapshotClasses).store
-    const { volumeGroupSnapshotClassName: className } = group.spec
-    if (className !== undefined) {
-      const found = classes.get(className)
-      const problem = `failed to get group snapshot class with error volumegroupsnapshotclass.${groupSnapshotGroup} "${className}" not found`
-      if (!found) throw new SnapshotProblem('GetGroupSnapshotClassFailed', problem, false)
-      return found
-    }
-    const fail = (problem: string) =>
-      new SnapshotProblem('SetDefaultGroupSnapshotClassFailed', `Failed to set default group snapshot class with error ${problem}`, false)
-    const [volume] = await this.#volumesOf(group, fail, signal)
-    const driver = volume?.spec.csi?.driver
-    if (driver === undefined) throw fail(`snapshotting non-CSI volumes is not supported, group snapshot:${keyOf(group)}`)
-    const only = defaultClassOf(classes.list(), driver, groupAnnotations.isDefault, 'group snapshot', fail)
-    const { namespace, name = '', resourceVersion } = group.metadata
-    const patch = { metadata: { resourceVersion }, spec: { volumeGroupSnapshotClassName: only.metadata.name } }
-    await this.#bound.objects.patch({ namespace, name }, 'merge', patch, { signal })
-    return only
   }
 
   /** The volumes of the selected claims. They are listed at the server: labels may have been set just before. */
@@ -182,20 +116,18 @@ export class GroupBinding {
     const volumes = await this.#volumesOf(group, input, signal)
     let secret: SecretReference | undefined
     try {
-      secret = secretOf(group, groupClass)
+      secret = this.#bound.secretOf(group, groupClass, contentNameOf(group))
     } catch (error) {
       throw input(messageOf(error))
     }
-    const { namespace = '', name = '', uid, resourceVersion } = group.metadata
     const { driver, deletionPolicy, metadata } = groupClass
-    const ofSecret = secret && { annotations: { [groupAnnotations.secretName]: secret.name, [groupAnnotations.secretNamespace]: secret.namespace } }
     const content = {
-      metadata: { name: contentNameOf(group), ...ofSecret },
+      metadata: this.#bound.contentMetadata(contentNameOf(group), secret),
       spec: {
         ...{ driver, deletionPolicy },
         source: { volumeHandles: volumes.map((volume) => this.#handleOf(group, driver, volume, fail)) },
         volumeGroupSnapshotClassName: metadata.name,
-        volumeGroupSnapshotRef: { apiVersion: `${groupSnapshotGroup}/v1`, kind: 'VolumeGroupSnapshot', namespace, name, uid, resourceVersion },
+        volumeGroupSnapshotRef: this.#bound.referenceTo(group),
       },
     }
     const created = await this.#bound.createContent(content, (error) => fail(messageOf(error)), signal)
@@ -225,7 +157,7 @@ export class GroupBinding {
       .store.list()
       .flatMap((volume) => (volume.spec.csi?.driver === content.spec.driver ? [[volume.spec.csi.volumeHandle, volume] as const] : []))
     const volumes = new Map(ofDriver)
-    const secret = secretOf(group, groupClass)
+    const secret = this.#bound.secretOf(group, groupClass, contentNameOf(group))
     for (const info of taken) await this.#createMember({ group, content, handle, secret, info, volume: volumes.get(info.volumeHandle ?? '') }, signal)
   }
 
@@ -237,8 +169,7 @@ export class GroupBinding {
     if (old?.status?.boundVolumeSnapshotContentName !== undefined && this.#members.content(contentName)?.status?.snapshotHandle !== undefined) return
     const created = await this.#members.createContent(memberContent({ group, content, handle, secret, info, volume }, contentName, name), asIs, signal)
     const { metadata } = await this.#createSnapshot(group, name, volume, signal)
-    if (created.spec.volumeSnapshotRef.uid !== metadata.uid)
-      await this.#members.claimContent(created, { volumeSnapshotRef: { ...created.spec.volumeSnapshotRef, uid: metadata.uid } }, signal)
+    if (created.spec.volumeSnapshotRef.uid !== metadata.uid) await this.#members.claimContent(created, metadata.uid, signal)
     const { snapshotHandle, creationTime, restoreSize, readyToUse } = info
     const said = { snapshotHandle, volumeGroupSnapshotHandle: handle, creationTime, restoreSize, readyToUse }
     await this.#members.contents.patch({ name: contentName }, 'merge', { status: said }, { subresource: 'status', signal })
@@ -268,14 +199,13 @@ export class GroupBinding {
       ...(creationTime === undefined ? {} : { creationTime }),
       error: said.error ?? null,
     }
-    await this.#bound.follow(group, next, 'GroupSnapshot', `GroupSnapshot ${keyOf(group)}`, signal)
+    await this.#bound.follow(group, next, signal)
   }
 
   /** The group stays until its content has gone, unless the content is kept. Its snapshots are deleted in any case. */
   async #delete(group: Group, signal: AbortSignal): Promise<undefined> {
     if (!isProtected(group, finalizers.boundGroup)) return
-    const found = this.#bound.content(group.status?.boundVolumeGroupSnapshotContentName ?? contentNameOf(group))
-    const content = found && isOf(found, group) ? found : undefined
+    const content = this.#bound.ownContent(group, group.status?.boundVolumeGroupSnapshotContentName ?? contentNameOf(group))
     const members = this.#membersOf(group)
     const restored = members.find((member) => isBeingRestored(this.#context, member))
     if (restored) {
@@ -283,10 +213,7 @@ export class GroupBinding {
       this.#bound.events.event(group, 'Warning', 'SnapshotDeletePending', problem)
       throw new Error(`${problem}: snapshot is in use, will retry deletion`)
     }
-    if (content) await this.#bound.markDeleted(content, groupAnnotations.beingDeleted, signal)
-    const goesAlong = content?.spec.deletionPolicy === 'Delete'
-    const failure = ['GroupSnapshotContentObjectDeleteError', 'Failed to delete group snapshot content API object'] as const
-    if (content && goesAlong) await this.#bound.deleteContent(group, content, failure, signal)
+    const goesAlong = await this.#bound.removeContent(group, content, signal)
     for (const member of members) await this.#deleteMember(group, member, signal)
     if (!goesAlong) await setFinalizer(this.#bound.objects, group, finalizers.boundGroup, false, signal)
   }
@@ -316,20 +243,6 @@ interface Member {
 }
 
 const asIs = (error: unknown) => error as Error
-const hasName = ({ spec }: Content, { metadata }: Group) =>
-  spec.volumeGroupSnapshotRef.name === metadata.name && spec.volumeGroupSnapshotRef.namespace === metadata.namespace
-const isOf = (content: Content, group: Group) => hasName(content, group) && content.spec.volumeGroupSnapshotRef.uid === group.metadata.uid
-
-/** The Secret for the driver. @throws Error for templates that are incomplete or resolve to no valid name */
-function secretOf(group: Group, { parameters = {} }: Frozen<VolumeGroupSnapshotClass>): SecretReference | undefined {
-  const { namespace = '', name = '' } = group.metadata
-  const forNamespace = new Map([
-    ['volumegroupsnapshotcontent.name', contentNameOf(group)],
-    ['volumegroupsnapshot.namespace', namespace],
-  ])
-  const tokens = { forNamespace, forName: new Map([...forNamespace, ['volumegroupsnapshot.name', name]]) }
-  return secretReferenceOf(parameters, snapshotSecretKeys.takeGroup, snapshotSecretKeys.takeGroup, tokens)
-}
 
 function memberContent({ group, content, handle, secret, info, volume }: Member, contentName: string, name: string) {
   const ofSecret = secret && { [annotations.secretName]: secret.name, [annotations.secretNamespace]: secret.namespace }

@@ -5,6 +5,7 @@
 import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { type AbortScope, abortScope } from '#base/abortScope'
+import type { Clock } from '#base/clock'
 import { messageOf } from '#base/messageOf'
 import type { WakeUp } from '#base/wakeUp'
 import { poll } from '#client/waitFor'
@@ -67,7 +68,7 @@ function simulatedDrivers({ state, paths, tools, client }: CsiHostPathOptions, d
   const open = async (): Promise<ReadonlySet<string>> => {
     const names = new Set(simulatedNodesOf((await readState(paths)) ?? state).map(({ name }) => name))
     const add = async (name: string) => {
-      drivers.push(simulatedNodeDriver(name, await openState(simulatedDirectory(paths, name)), () => tools.clock.now()))
+      drivers.push(simulatedNodeDriver(name, await openState(simulatedDirectory(paths, name)), tools.clock))
       opened.add(name)
     }
     await Promise.all([...names].filter((name) => !opened.has(name)).map(add))
@@ -98,14 +99,16 @@ function simulatedDrivers({ state, paths, tools, client }: CsiHostPathOptions, d
 export function runHostPathControllers(deps: CsiControllersDeps, drivers: readonly NodeDriver[], signal: AbortSignal): Promise<void> {
   const capacity = { namespace: 'kube-system', pollMs: 60_000, isForImmediate: true }
   const options = { ...defaultCsiControllerOptions, identity: 'skiff', capacity }
-  return runCsiControllers(deps, { connection: joinNodeDrivers(drivers, topologyKey, driver), options }, signal)
+  const joined = joinNodeDrivers(drivers, { topologyKey, name: driver, monotonicMs: () => deps.clock.monotonicMs() })
+  return runCsiControllers(deps, { connection: joined, options }, signal)
 }
 
 /** Larger than any claim: no disk is behind it. */
 const simulatedBytes = 2 ** 50
 
-export function simulatedNodeDriver(nodeId: string, file: StateFile, now: () => number): NodeDriver {
-  return { nodeId, connection: connectInProcess(simulatedHostPathDriver({ nodeId, file, now, capacityBytes: simulatedBytes })) }
+export function simulatedNodeDriver(nodeId: string, file: StateFile, clock: Clock): NodeDriver {
+  const simulated = simulatedHostPathDriver({ nodeId, file, now: () => clock.now(), capacityBytes: simulatedBytes })
+  return { nodeId, connection: connectInProcess(simulated, clock) }
 }
 
 const simulatedDirectory = (paths: ClusterPaths, name: string) => path.join(paths.dir, 'csi-hostpath', name)
