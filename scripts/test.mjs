@@ -183,7 +183,9 @@ async function runAll(jobs) {
     for (;;) {
       const host = waiting.findIndex(fits)
       const at = host >= 0 ? host : waiting.findIndex((job) => !job.usesHost)
-      if (at >= 0) return waiting.splice(at, 1)[0]
+      const [job] = at < 0 ? [] : waiting.splice(at, 1)
+      if (job?.usesHost) onHost.add(job)
+      if (job) return job
       if (waiting.length === 0) return undefined
       // Only host jobs are left, and none of them fits now.
       await once(ended, 'job')
@@ -191,7 +193,6 @@ async function runAll(jobs) {
   }
   const work = async () => {
     for (let job = await next(); job; job = await next()) {
-      if (job.usesHost) onHost.add(job)
       outcomes.push(await run(job))
       onHost.delete(job)
       ended.emit('job')
