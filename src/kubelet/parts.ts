@@ -13,6 +13,7 @@ import { checkAllowedSysctls } from './allocation/sysctls.ts'
 import { BackOff } from './core/backOff.ts'
 import type { KubeletConfig } from './core/config.ts'
 import type { KubeletBase, KubeletContext, KubeletDeps } from './core/context.ts'
+import { equal } from './core/equal.ts'
 import type { MachineInfo } from './core/host.ts'
 import { type KubeletSources, ownSources } from './core/kubeletSources.ts'
 import type { Followed } from './core/listWatch.ts'
@@ -207,11 +208,15 @@ async function createContext(deps: KubeletDeps, config: KubeletConfig, parts: Co
     services: services.list,
   }
   const resources = await createResourceManager({ context: base, wake: wakeUps.notify, pods: table.list, pluginHandlers: [csi.handler] })
+  // Each pod asks for it, and only devices and huge pages change it.
+  let known: { readonly handedOut: ReturnType<typeof resources.allocatable>; readonly allocatable: KubeletContext['allocatable'] } | undefined
   return {
     ...base,
     resources,
     get allocatable() {
-      return nodeAllocatable(machine, config, resources.allocatable())
+      const handedOut = resources.allocatable()
+      if (!known || !equal(known.handedOut, handedOut)) known = { handedOut, allocatable: nodeAllocatable(machine, config, handedOut) }
+      return known.allocatable
     },
   }
 }

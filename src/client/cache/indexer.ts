@@ -3,6 +3,7 @@
  * One thread, so a read sees a whole state; there is nothing to lock. Upstream: client-go/tools/cache/thread_safe_store.go (v1.36).
  */
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
+import { type Alike, type Tallies, Tally, type TallyFunction, type TallyPlace } from './tally.ts'
 
 /** The index values of an object: none, one or several. */
 export type IndexFunction<T extends KubeObject> = (object: Frozen<T>) => readonly string[]
@@ -26,6 +27,8 @@ export interface ReadableStore<T extends KubeObject> {
   countByIndex(index: string, value: string): number
   /** All values of an index that some object has. */
   indexValues(index: string): readonly string[]
+  /** The objects of one group of a tally, counted by kind. @throws Error when there is no such tally */
+  tally(name: string, group: string): Iterable<Alike<T>>
 }
 
 interface Index<T extends KubeObject> {
@@ -34,9 +37,16 @@ interface Index<T extends KubeObject> {
   readonly keys: Map<string, Set<string>>
 }
 
+interface NamedTally<T extends KubeObject> {
+  readonly name: string
+  readonly place: TallyFunction<T>
+  readonly tally: Tally<T>
+}
+
 export class Indexer<T extends KubeObject> implements ReadableStore<T> {
   readonly #objects = new Map<string, Frozen<T>>()
   readonly #indexes = new Map<string, Index<T>>()
+  readonly #tallies = new Map<string, NamedTally<T>>()
 
   readonly #onFault: OnIndexFault<T>
 
@@ -55,6 +65,18 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
       const index: Index<T> = { name, values, keys: new Map() }
       this.#indexes.set(name, index)
       for (const [key, object] of this.#objects) insert(index.keys, this.#valuesOf(index, object, true), key)
+    }
+  }
+
+  /** Adds tallies, over what is there already too. @throws Error when the name is taken by another function. */
+  addTallies(tallies: Tallies<T>): void {
+    for (const [name, place] of Object.entries(tallies)) {
+      const there = this.#tallies.get(name)
+      if (there?.place === place) continue
+      if (there) throw new Error(`tally conflict: ${name}`)
+      const named: NamedTally<T> = { name, place, tally: new Tally() }
+      this.#tallies.set(name, named)
+      for (const object of this.#objects.values()) this.#count(named, undefined, object)
     }
   }
 
@@ -95,6 +117,12 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
     return [...this.#index(index).keys()]
   }
 
+  tally(name: string, group: string): Iterable<Alike<T>> {
+    const named = this.#tallies.get(name)
+    if (!named) throw new Error(`Tally with name ${name} does not exist`)
+    return named.tally.group(group)
+  }
+
   /** Adds or replaces; returns what was there. */
   set(object: Frozen<T>): Frozen<T> | undefined {
     const key = keyOf(object)
@@ -103,6 +131,7 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
     for (const index of this.#indexes.values()) {
       reindex(index.keys, old ? this.#valuesOf(index, old, false) : [], this.#valuesOf(index, object, true), key)
     }
+    for (const tally of this.#tallies.values()) this.#count(tally, old, object)
     return old
   }
 
@@ -112,7 +141,25 @@ export class Indexer<T extends KubeObject> implements ReadableStore<T> {
     if (!old) return undefined
     this.#objects.delete(key)
     for (const index of this.#indexes.values()) reindex(index.keys, this.#valuesOf(index, old, false), [], key)
+    for (const tally of this.#tallies.values()) this.#count(tally, old, undefined)
     return old
+  }
+
+  /** Counts `object` instead of `old`. The new one comes first: a kind that both have keeps its place. */
+  #count(named: NamedTally<T>, old: Frozen<T> | undefined, object: Frozen<T> | undefined): void {
+    const after = object && this.#placeOf(named, object, true)
+    if (object && after) named.tally.add(after, object)
+    const before = old && this.#placeOf(named, old, false)
+    if (before) named.tally.remove(before)
+  }
+
+  #placeOf({ name, place }: NamedTally<T>, object: Frozen<T>, tells: boolean): TallyPlace | undefined {
+    try {
+      return place(object)
+    } catch (error) {
+      if (tells) this.#onFault(error, name, object)
+      return undefined
+    }
   }
 
   /** @param tells whether a fault is reported: once for each version of an object */

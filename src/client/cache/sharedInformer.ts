@@ -12,6 +12,7 @@ import type { WatchEvent } from '../transport.ts'
 import { Indexer, type Indexers, type ReadableStore } from './indexer.ts'
 import { createLister, type Lister } from './lister.ts'
 import { type ReflectorDeps, type ReflectorOptions, type ReflectorTarget, runReflector } from './reflector.ts'
+import type { Tallies } from './tally.ts'
 
 export interface EventHandler<T extends KubeObject> {
   onAdd?(object: Frozen<T>, isInInitialList: boolean): void
@@ -35,6 +36,7 @@ export interface SharedInformer<T extends KubeObject> {
   addHandler(handler: EventHandler<T>, options?: { readonly resyncPeriodMs?: number }): HandlerRegistration
   hasHandlers(): boolean
   addIndexers(indexers: Indexers<T>): void
+  addTallies(tallies: Tallies<T>): void
   /** True once the first state has arrived. */
   hasSynced(): boolean
   /** Resolves when {@link hasSynced} becomes true; rejects when aborted first. */
@@ -119,6 +121,10 @@ class Informer<T extends KubeObject> implements SharedInformer<T>, ReflectorTarg
 
   addIndexers(indexers: Indexers<T>): void {
     this.store.addIndexers(indexers)
+  }
+
+  addTallies(tallies: Tallies<T>): void {
+    this.store.addTallies(tallies)
   }
 
   hasSynced(): boolean {

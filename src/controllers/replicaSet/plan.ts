@@ -3,13 +3,13 @@
  */
 import type { ReplicaSet, ReplicaSetCondition, ReplicaSetStatus } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
-import { isPodAvailable, isPodReady, msUntilAvailable } from '#api/helpers/pods'
+import { msUntilAvailable } from '#api/helpers/pods'
 import { findCondition, withoutCondition } from '#api/machinery/conditions'
 import type { Frozen } from '#api/machinery/meta'
-import { ownValue } from '#base/bareMap'
 import { least } from '#base/extremes'
 import { formatTime } from '#base/time'
 import { podsToDelete } from '../shared/deletionRank.ts'
+import type { ReplicaCounts } from './replicaCounts.ts'
 
 /** At most this many creations or deletions in one sync. */
 const burstReplicas = 500
@@ -19,37 +19,31 @@ export interface ReplicaPlan {
   readonly remove: readonly Frozen<Pod>[]
 }
 
-/** @param related asked only where some must go: the pods of all that share the set's controller */
-export function planReplicas(
-  replicaSet: Frozen<ReplicaSet>,
-  active: readonly Frozen<Pod>[],
-  related: () => readonly Frozen<Pod>[],
-  nowMs: number,
-): ReplicaPlan {
-  const difference = active.length - (replicaSet.spec.replicas ?? 1)
+export interface OwnPods {
+  readonly count: number
+  /** Asked only where some must go: the pods that count. */
+  active(): readonly Frozen<Pod>[]
+  /** Asked only where some must go: the pods of all that share the set's controller. */
+  related(): readonly Frozen<Pod>[]
+}
+
+export function planReplicas(replicaSet: Frozen<ReplicaSet>, { count, active, related }: OwnPods, nowMs: number): ReplicaPlan {
+  const difference = count - (replicaSet.spec.replicas ?? 1)
   if (difference < 0) return { create: Math.min(-difference, burstReplicas), remove: [] }
   if (difference === 0) return { create: 0, remove: [] }
-  return { create: 0, remove: podsToDelete(active, related(), Math.min(difference, burstReplicas), nowMs) }
+  return { create: 0, remove: podsToDelete(active(), related(), Math.min(difference, burstReplicas), nowMs) }
 }
 
 /** The counts and conditions of a ReplicaSet's status. */
-export function replicaSetStatus(
-  replicaSet: Frozen<ReplicaSet>,
-  active: readonly Frozen<Pod>[],
-  terminating: number,
-  failure: string | undefined,
-  nowMs: number,
-): ReplicaSetStatus {
-  const wanted = Object.entries(replicaSet.spec.template?.metadata?.labels ?? {})
-  const minReadySeconds = replicaSet.spec.minReadySeconds ?? 0
+export function replicaSetStatus(replicaSet: Frozen<ReplicaSet>, counts: ReplicaCounts, failure: string | undefined, nowMs: number): ReplicaSetStatus {
   return {
-    replicas: active.length,
-    ...ifAny('fullyLabeledReplicas', active.filter((pod) => wanted.every(([key, value]) => ownValue(pod.metadata.labels, key) === value)).length),
-    ...ifAny('readyReplicas', active.filter(isPodReady).length),
-    ...ifAny('availableReplicas', active.filter((pod) => isPodAvailable(pod, minReadySeconds, nowMs)).length),
-    terminatingReplicas: terminating,
+    replicas: counts.active,
+    ...ifAny('fullyLabeledReplicas', counts.fullyLabeled),
+    ...ifAny('readyReplicas', counts.ready),
+    ...ifAny('availableReplicas', counts.available),
+    terminatingReplicas: counts.terminating,
     observedGeneration: replicaSet.metadata.generation,
-    ...conditions(replicaSet, active.length, failure, nowMs),
+    ...conditions(replicaSet, counts.active, failure, nowMs),
   }
 }
 
@@ -69,9 +63,11 @@ function conditions(replicaSet: Frozen<ReplicaSet>, active: number, failure: str
 }
 
 /** When the next pod that is ready now will count as available. */
-export function msUntilNextAvailable(replicaSet: Frozen<ReplicaSet>, active: readonly Frozen<Pod>[], nowMs: number): number | undefined {
+export function msUntilNextAvailable(replicaSet: Frozen<ReplicaSet>, active: () => readonly Frozen<Pod>[], nowMs: number): number | undefined {
   const minReadySeconds = replicaSet.spec.minReadySeconds ?? 0
   if (minReadySeconds === 0) return undefined
-  const waits = active.flatMap((pod) => msUntilAvailable(pod, minReadySeconds, nowMs) ?? []).filter((ms) => ms > 0)
+  const waits = active()
+    .flatMap((pod) => msUntilAvailable(pod, minReadySeconds, nowMs) ?? [])
+    .filter((ms) => ms > 0)
   return waits.length === 0 ? undefined : least(waits)
 }

@@ -5,7 +5,7 @@
 import type { ReplicaSet, ReplicaSetStatus } from '#api/gen/types/apps.v1'
 import type { Pod } from '#api/gen/types/core.v1'
 import { controllerOf } from '#api/helpers/owners'
-import { isPodActive, isPodTerminating } from '#api/helpers/pods'
+import { isPodActive } from '#api/helpers/pods'
 import { semanticEqual } from '#api/machinery/equality'
 import { selectorOf } from '#api/machinery/labelSelector'
 import { type Frozen, type KubeObject, keyOf } from '#api/machinery/meta'
@@ -18,14 +18,15 @@ import type { Resource } from '#client/client'
 import { createExpectations } from '#client/expectations'
 import type { ControllerContext, ControllerDescriptor } from '../framework/controller.ts'
 import { createReconciler, enqueueSelf, type Result } from '../framework/reconciler.ts'
-import { claim } from '../shared/claim.ts'
+import { claim, decide } from '../shared/claim.ts'
 import { deletionAgeRatios } from '../shared/deletionRank.ts'
 import { controllerUidIndex, podControllerIndexers, replicaSetControllerIndexers } from '../shared/indexes.ts'
 import { ownedPodHandler } from '../shared/ownedPodHandler.ts'
 import { changesCounts } from '../shared/podChange.ts'
 import { createPodControl, forAllInTurns, isNamespaceTerminating, podFromTemplate, slowStartBatch } from '../shared/podControl.ts'
 import { createPodPace } from '../shared/podPace.ts'
-import { msUntilNextAvailable, planReplicas, replicaSetStatus } from './plan.ts'
+import { msUntilNextAvailable, type OwnPods, planReplicas, replicaSetStatus } from './plan.ts'
+import { countsOfPods, countsOfTally, type ReplicaCounts, replicaTallies, replicaTally } from './replicaCounts.ts'
 
 export const replicaSet: ControllerDescriptor = {
   name: 'replicaset-controller',
@@ -71,6 +72,7 @@ export function createReplicaController<T extends Replicating>(context: Controll
   const podInformer = context.informers.of(pods)
   const informer = context.informers.of(kind.resource)
   podInformer.addIndexers(podControllerIndexers)
+  podInformer.addTallies(replicaTallies)
   const podControl = createPodControl(client, context.events(kind.component))
   const pace = createPodPace(clock, podInformer.store)
   const expectations = createExpectations(clock)
@@ -95,30 +97,35 @@ export function createReplicaController<T extends Replicating>(context: Controll
     const set = kind.asReplicaSet(object)
     // Check expectations before reading the pods: satisfied ones are in the cache already.
     const maySync = expectations.satisfied(key)
-    const selector = selectorOf(set.spec.selector)
-    const uid = set.metadata.uid ?? ''
-    const owned = podInformer.store.byIndex(controllerUidIndex, uid)
-    const orphans = podInformer.store.byIndex(controllerUidIndex, `orphan:${set.metadata.namespace}`)
-    const active = await claim([...owned, ...orphans].filter(isPodActive), {
-      context,
-      owner: set,
-      ownerResource: kind.resource,
-      resource: pods,
-      selector,
-      signal,
-    })
-    const { failure, waitMs }: Managed =
-      maySync && !set.metadata.deletionTimestamp ? await manageReplicas(key, set, { active, related: () => relatedPods(object) }, signal) : {}
-    const status = replicaSetStatus(set, active, owned.filter(isPodTerminating).length, failure === undefined ? undefined : messageOf(failure), clock.now())
+    const own = await ownPods(object, set, signal)
+    const { failure, waitMs }: Managed = maySync && !set.metadata.deletionTimestamp ? await manageReplicas(key, set, own, signal) : {}
+    const status = replicaSetStatus(set, own.counts(), failure === undefined ? undefined : messageOf(failure), clock.now())
     await updateStatus(object, kind.statusOf(status), signal)
     if (failure !== undefined) throw failure
-    const waits = [waitMs, msUntilNextAvailable(set, active, clock.now())].filter((ms) => ms !== undefined)
+    const waits = [waitMs, msUntilNextAvailable(set, own.active, clock.now())].filter((ms) => ms !== undefined)
     return waits.length > 0 ? { requeueAfterMs: least(waits) } : undefined
   }
 
+  /** The pods that count, after adopting and releasing. */
+  async function ownPods(object: Frozen<T>, set: Frozen<ReplicaSet>, signal: AbortSignal): Promise<CountedPods> {
+    const { store } = podInformer
+    const selector = selectorOf(set.spec.selector)
+    const [uid, orphan] = [set.metadata.uid ?? '', `orphan:${set.metadata.namespace}`]
+    const related = () => relatedPods(object)
+    const known = countsOfTally(set, selector, { owned: store.tally(replicaTally, uid), orphans: store.tally(replicaTally, orphan) })
+    if (known) {
+      const isOwn = (pod: Frozen<Pod>) => isPodActive(pod) && decide(pod, set, selector) === 'keep'
+      return { counts: () => known, count: known.active, active: () => store.byIndex(controllerUidIndex, uid).filter(isOwn), related }
+    }
+    const owned = store.byIndex(controllerUidIndex, uid)
+    const candidates = [...owned, ...store.byIndex(controllerUidIndex, orphan)].filter(isPodActive)
+    const active = await claim(candidates, { context, owner: set, ownerResource: kind.resource, resource: pods, selector, signal })
+    return { counts: () => countsOfPods(set, owned, active, clock.now()), count: active.length, active: () => active, related }
+  }
+
   /** Carries out the plan. */
-  async function manageReplicas(key: string, set: Frozen<ReplicaSet>, { active, related }: OwnPods, signal: AbortSignal): Promise<Managed> {
-    const plan = planReplicas(set, active, related, clock.now())
+  async function manageReplicas(key: string, set: Frozen<ReplicaSet>, own: CountedPods, signal: AbortSignal): Promise<Managed> {
+    const plan = planReplicas(set, own, clock.now())
     if (plan.create > 0) {
       const { count, waitMs } = pace.take(set.metadata.namespace, plan.create)
       expectations.expectCreations(key, count)
@@ -134,7 +141,7 @@ export function createReplicaController<T extends Replicating>(context: Controll
       return { failure: error, waitMs }
     }
     if (plan.remove.length === 0) return {}
-    if (plan.remove.length < active.length) for (const ratio of deletionAgeRatios(active, plan.remove, clock.now())) ageRatios.observe(ratio)
+    if (plan.remove.length < own.count) for (const ratio of deletionAgeRatios(own.active(), plan.remove, clock.now())) ageRatios.observe(ratio)
     expectations.expectDeletions(key, plan.remove.map(keyOf))
     const { error } = await forAllInTurns(clock, plan.remove, async (pod) => {
       try {
@@ -165,8 +172,7 @@ interface Managed {
   readonly waitMs?: number | undefined
 }
 
-interface OwnPods {
-  readonly active: readonly Frozen<Pod>[]
-  /** With those of its siblings. */
-  readonly related: () => readonly Frozen<Pod>[]
+interface CountedPods extends OwnPods {
+  /** As of now, where time matters. */
+  counts(): ReplicaCounts
 }

@@ -10,7 +10,8 @@ import type { Indexers } from '#client/cache/indexer'
 /** Value: the controller's uid, or `orphan:<namespace>`. */
 export const controllerUidIndex = 'controllerUid'
 
-const byController = (object: Frozen<KubeObject>): readonly string[] => [controllerOf(object)?.uid ?? `orphan:${object.metadata.namespace}`]
+export const controllerUidOrOrphan = (object: Frozen<KubeObject>): string => controllerOf(object)?.uid ?? `orphan:${object.metadata.namespace}`
+const byController = (object: Frozen<KubeObject>): readonly string[] => [controllerUidOrOrphan(object)]
 
 /** Value: the namespace, of pods that wait for a node. */
 export const unscheduledPodsIndex = 'unscheduled'

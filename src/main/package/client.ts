@@ -39,6 +39,7 @@ export {
   type SharedInformerOptions,
 } from '#client/cache/sharedInformer'
 export { createSharedInformerFactory, type SharedInformerFactory, type SharedInformerFactoryOptions } from '#client/cache/sharedInformerFactory'
+export type { Alike, Tallies, TallyFunction, TallyPlace } from '#client/cache/tally'
 export type * from '#client/client'
 export { createClient, resourcePath } from '#client/clientOverTransport'
 export type { CredentialSource, Credentials } from '#client/credentials'

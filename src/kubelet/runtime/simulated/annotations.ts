@@ -107,8 +107,17 @@ function reader(annotations: Readonly<Record<string, string>>, random: Random, c
   }
 }
 
+const nothing = {}
+
+/** Most pods say nothing about it, and behaviours are read for every probe and measurement. */
+function saysNothing(annotations: Readonly<Record<string, string>>): boolean {
+  for (const key in annotations) if (key.startsWith(simulatedPrefix)) return false
+  return true
+}
+
 /** The behaviour of a container by its annotations. */
 export function annotatedBehaviour(container: SimulatedContainer, random: Random): SimulatedBehaviour {
+  if (saysNothing(container.annotations)) return nothing
   const read = reader(container.annotations, random, container.name, container.isInit)
   const behaviour: SimulatedBehaviour = {
     startDelayMs: read('startSeconds', milliseconds),
@@ -131,6 +140,7 @@ export function annotatedBehaviour(container: SimulatedContainer, random: Random
 
 /** The behaviour of a pod's image pulls by its annotations. */
 export function annotatedPull(annotations: Readonly<Record<string, string>>, random: Random): SimulatedPull {
+  if (saysNothing(annotations)) return nothing
   const read = reader(annotations, random, undefined, false)
   return withoutAbsent({
     delayMs: read('pullSeconds', milliseconds),
