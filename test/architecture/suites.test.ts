@@ -21,6 +21,7 @@ function pathWith(...programs: string[]): string {
 }
 
 const toolchains: Readonly<Record<string, readonly string[]>> = {
+  'cert-manager': ['go'],
   'client-go': ['go'],
   'cluster-autoscaler': ['go'],
   'controller-runtime': ['go'],
