@@ -27,6 +27,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'controller-runtime': ['go'],
   'csi-sanity': ['go'],
   etcd: ['go'],
+  gatekeeper: ['go'],
   'gateway-api': ['go'],
   fabric8: ['javac', 'mvn'],
   'kube-rs': ['cargo'],

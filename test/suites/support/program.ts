@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import path from 'node:path'
 
 const { WORK = '' } = process.env
-const shownLines = 60
+const shown = { lines: 40, characters: 300 }
 
 export class Program {
   readonly name: string
@@ -34,7 +34,8 @@ export class Program {
   /** The last lines of its log, and how it ended. */
   report(): string {
     const state = this.hasEnded ? `ended with ${this.#child.exitCode ?? this.#child.signalCode}` : 'runs'
-    return `${this.name} ${state}\n${this.log.split('\n').slice(-shownLines).join('\n')}`
+    const lines = this.log.split('\n').slice(-shown.lines)
+    return `${this.name} ${state}\n${lines.map((line) => line.slice(0, shown.characters)).join('\n')}`
   }
 
   async stop(): Promise<void> {
