@@ -21,11 +21,13 @@ function pathWith(...programs: string[]): string {
 }
 
 const toolchains: Readonly<Record<string, readonly string[]>> = {
+  'cert-manager': ['go'],
   'client-go': ['go'],
   'cluster-autoscaler': ['go'],
   'controller-runtime': ['go'],
   'csi-sanity': ['go'],
   etcd: ['go'],
+  gatekeeper: ['go'],
   'gateway-api': ['go'],
   fabric8: ['javac', 'mvn'],
   'kube-rs': ['cargo'],

@@ -97,6 +97,8 @@ export interface KindStrategy<T extends KubeObject = KubeObject> {
   validateName?(name: string, prefix: boolean): readonly string[]
   /** Field selectors beyond metadata.name and metadata.namespace: label → value of an object. */
   readonly selectableFields?: Readonly<Record<string, (obj: Frozen<T>) => string>> | undefined
+  /** False: field selectors of this namespaced kind do not know metadata.namespace. */
+  readonly selectsNamespace?: boolean | undefined
   /** Selectable fields of which the watch cache keeps an index, so that a change is matched only with watches of its values. Upstream: TriggerFunc. */
   readonly triggerFields?: readonly string[] | undefined
   readonly status?: SubresourceStrategy<T> | undefined

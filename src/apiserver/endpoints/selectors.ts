@@ -31,10 +31,10 @@ export function parseSelection(served: ServedResource, namespace: string, labelT
 }
 
 function checkedFields(served: ServedResource, fields: FieldSelector): (entry: CacheEntry, field: string) => string {
-  const own = served.stored.strategy.selectableFields
+  const { selectableFields: own, selectsNamespace = true } = served.stored.strategy
   for (const { field } of fields.terms) {
     // Kinds that list their fields have a namespace among them only where their objects have one.
-    const isMetadata = field === 'metadata.name' || (field === 'metadata.namespace' && (!own || served.namespaced))
+    const isMetadata = field === 'metadata.name' || (field === 'metadata.namespace' && (!own || (served.namespaced && selectsNamespace)))
     if (isMetadata || (own && Object.hasOwn(own, field))) continue
     if (own) throw badRequest(`field label not supported: ${field}`)
     throw unknownField(field)

@@ -68,6 +68,16 @@ before(async () => {
 })
 after(() => api.close())
 
+test('API-10 field selectors of requests know the signer, the pod and the node, and refuse the namespace', async () => {
+  const made = await create(admin, { signerName: 'example.com/selected' })
+  const select = (text: string) => as(admin)('GET', `${root}/podcertificaterequests?fieldSelector=${encodeURIComponent(text)}`)
+  const known = `spec.signerName=example.com/selected,spec.podName=p,spec.nodeName=one,metadata.name=${made.metadata.name}`
+  assert.equal((await select(known)).items.length, 1)
+  assert.equal((await select('spec.signerName=example.com/other')).items.length, 0)
+  assert.equal(await refused(select('metadata.namespace=default')), '400 field label not supported: metadata.namespace')
+  await as(admin)('DELETE', `${inDefault}/${made.metadata.name}`)
+})
+
 test('AUZ-04 a node requests certificates for its own pods, reads its own requests, and writes no status', async () => {
   const made = await create(nodeOne)
   assert.deepEqual([made.spec.maxExpirationSeconds, made.status], [86_400, {}])

@@ -46,6 +46,7 @@ export const podCertificateRequest = defineKind<Request>({
     'spec.podName': (obj) => obj.spec?.podName ?? '',
     'spec.nodeName': (obj) => obj.spec?.nodeName ?? '',
   },
+  selectsNamespace: false,
   prepareForCreate: ({ obj }) => dropStatus(obj),
   prepareForUpdate: keepStatus,
   validate: ({ obj, path }) => specFaults(obj.spec ?? ({} as PodCertificateRequestSpec), path.child('spec')),
