@@ -29,9 +29,11 @@ test-node: build test-packages
 suites: build
 	$(NODE) --import tsx test/suites/runSuites.ts $(if $(PICK),--pick $(PICK)) $(ONLY)
 
-# Long rounds: every field of every kind with the largest values that a request may carry. Takes hours; no part of `make test`.
-soak: build
-	SKIFF_SOAK=1 $(NODE) --import tsx --test --test-timeout=86400000 test/robustness/budget/budget.test.ts
+# Long rounds, of which `make test` runs a share: 50 rounds of faults under PostgreSQL, half an hour; then every field of every kind with the largest values that a
+# request may carry, which takes hours. `make soak ONLY=postgres` or `ONLY=budget` runs one of the two.
+soak: build test-packages
+	$(if $(filter-out budget,$(or $(ONLY),all)),SKIFF_SOAK=1 $(NODE) --import tsx --test --test-timeout=86400000 test/e2e/postgres.test.ts)
+	$(if $(filter-out postgres,$(or $(ONLY),all)),SKIFF_SOAK=1 $(NODE) --import tsx --test --test-timeout=86400000 test/robustness/budget/budget.test.ts)
 
 lint: $(STAMP)
 	npx --no-install biome ci .

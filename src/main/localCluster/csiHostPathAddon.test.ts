@@ -39,5 +39,7 @@ test('STO-11 the driver is on when every node has registered it, and off when no
   const all = probeOf({ [csiNodes]: [registered('n', driver), registered('s', 'another', driver)] })
   assert.equal(await csiHostPath.isThere(state, all), true)
   assert.equal(await csiHostPath.isThere({ ...state, addedNodes: [{ first: 2, count: 1, like: {} }] }, all), undefined, 'an added node lacks it')
+  const silent = { get: async (path: string) => (path === csiNodes ? undefined : { status: 404, body: '{}' }) } as unknown as ApiProbe
+  assert.deepEqual([await csiHostPath.isThere(state, silent), await csiHostPath.isGone(state, silent)], [undefined, undefined], 'no answer yet')
   assert.equal(await csiHostPath.isGone(state, probeOf({ [csiNodes]: [registered('n'), { metadata: { name: 's' }, spec: { drivers: null } }] })), true)
 })

@@ -25,12 +25,15 @@ export const csiHostPath: AddonPlan = {
       details: used.slice(0, mostNamed),
     })
   },
-  isThere: async (state, probe) => ((await registrations(probe)).length >= state.nodes.length + simulatedNodesOf(state).length ? true : undefined),
+  isThere: async (state, probe) => {
+    const registered = await registrations(probe)
+    return registered && registered.length >= state.nodes.length + simulatedNodesOf(state).length ? true : undefined
+  },
   isGone: async (_, probe) => {
     const [storageClass, csiDriver] = await Promise.all(
       ['storageclasses/csi-hostpath', `csidrivers/${driver}`].map((path) => probe.get(`/apis/storage.k8s.io/v1/${path}`)),
     )
-    return storageClass?.status === 404 && csiDriver?.status === 404 && (await registrations(probe)).length === 0 ? true : undefined
+    return storageClass?.status === 404 && csiDriver?.status === 404 && (await registrations(probe))?.length === 0 ? true : undefined
   },
 }
 
@@ -47,7 +50,10 @@ async function itemsOf(probe: ApiProbe, path: string): Promise<readonly Item[]> 
   return (JSON.parse(answer.body) as { items: readonly Item[] }).items
 }
 
-/** The nodes that have the driver. */
-async function registrations(probe: ApiProbe): Promise<readonly Item[]> {
-  return (await itemsOf(probe, '/apis/storage.k8s.io/v1/csinodes')).filter(({ spec }) => spec?.drivers?.some(({ name }) => name === driver))
+/** The nodes that have the driver. Undefined when the API server does not answer, which is busy while many nodes register: the caller asks again. */
+async function registrations(probe: ApiProbe): Promise<readonly Item[] | undefined> {
+  const answer = await probe.get('/apis/storage.k8s.io/v1/csinodes')
+  if (answer?.status !== 200) return undefined
+  const { items } = JSON.parse(answer.body) as { items: readonly Item[] }
+  return items.filter(({ spec }) => spec?.drivers?.some(({ name }) => name === driver))
 }
