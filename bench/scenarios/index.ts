@@ -5,7 +5,7 @@ import { bundle } from './bundle.ts'
 import { cycle } from './cycle.ts'
 import { deployment } from './deployment.ts'
 import { etcd } from './etcd.ts'
-import { etcdServe } from './etcdServe.ts'
+import { etcdMemory, etcdServe } from './etcdServe.ts'
 import { fairness } from './fairness.ts'
 import { history } from './history.ts'
 import { idle } from './idle.ts'
@@ -28,6 +28,7 @@ export const scenarios: readonly Scenario[] = [
   kbench,
   etcd,
   etcdServe,
+  etcdMemory,
   history,
   cycle,
   scheduler,

@@ -85,7 +85,7 @@ async function bootHost(units: string): Promise<Running> {
   const cgroup = `skiff-systemd-${process.pid}-${++hosts}`
   const namespaces = ['--mount', '--uts', '--ipc', '--net', '--pid', '--fork', '--kill-child']
   const env = { ...process.env, CGROUP: cgroup, INSIDE: inside, UNITS: units }
-  const child = spawn('unshare', [...namespaces, 'bash', '-c', boot], { env, stdio: ['ignore', 'inherit', 'inherit'] })
+  const child = spawn('unshare', [...namespaces, 'bash', '-c', boot], { env, stdio: 'ignore' })
   const pid = await until('systemd has started', () => {
     if (child.exitCode !== null) throw new Error(`systemd did not start: exit code ${child.exitCode}`)
     const [first] = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ')
