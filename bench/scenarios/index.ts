@@ -4,7 +4,7 @@ import { api } from './api.ts'
 import { bundle } from './bundle.ts'
 import { cycle } from './cycle.ts'
 import { deployment } from './deployment.ts'
-import { etcd } from './etcd.ts'
+import { etcd, etcdFailOver } from './etcd.ts'
 import { etcdMemory, etcdServe } from './etcdServe.ts'
 import { fairness } from './fairness.ts'
 import { history } from './history.ts'
@@ -27,6 +27,7 @@ export const scenarios: readonly Scenario[] = [
   api,
   kbench,
   etcd,
+  etcdFailOver,
   etcdServe,
   etcdMemory,
   history,

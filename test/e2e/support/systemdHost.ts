@@ -1,6 +1,6 @@
 /**
  * A host whose process 1 is systemd, in namespaces of its own for processes, mounts, the network and cgroups: the installed systemd with none of this machine's units.
- * Units that are installed in it stay over a reboot; nothing of it reaches this machine's units.
+ * Units that are installed in it stay over a reboot; this machine's units stay as they are.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
