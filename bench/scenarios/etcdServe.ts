@@ -2,8 +2,9 @@
  * `skiff etcd serve` and single members of etcd, one after the other under the same load over TLS: puts, transactions and reads of one key, with 64 in flight, 1,000
  * watches of one key, and the memory with 1 GB of data. Every write is on the disk before its answer.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { orAborted } from '#base/orAborted'
 import { connectGrpc } from '#grpc/grpcConnection'
 import { frame } from '#grpc/grpcWire'
 import { methodOf } from '#store/drivers/etcd/methods'
@@ -21,9 +22,9 @@ const span = 1000
 const value = Buffer.alloc(1024, 'v')
 const watchers = 1000
 const watchConnections = 10
-const watchedPuts = 100
-const largeValue = Buffer.alloc(64 * 1024, 'w')
-const largeKeys = 16_000
+const watchedPuts = 50
+const largeValue = Buffer.alloc(32 * 1024, 'w')
+const largeKeys = 32_000
 
 interface Load {
   readonly what: string
@@ -35,10 +36,10 @@ interface Load {
 const keyOf = (index: number) => Buffer.from(`/bench/${String(index % span).padStart(6, '0')}`)
 
 const loads: readonly Load[] = [
-  { what: 'put', count: 6000, method: 'KV.Put', request: (index) => ({ key: keyOf(index), value }) },
+  { what: 'put', count: 3000, method: 'KV.Put', request: (index) => ({ key: keyOf(index), value }) },
   {
     what: 'transaction of a compare and a put',
-    count: 6000,
+    count: 3000,
     method: 'KV.Txn',
     request: (index) => ({
       compare: [{ key: keyOf(index), target: 'VERSION', result: 'GREATER', version: 0 }],
@@ -46,7 +47,7 @@ const loads: readonly Load[] = [
       failure: [{ requestRange: { key: keyOf(index) } }],
     }),
   },
-  { what: 'range of one key', count: 12_000, method: 'KV.Range', request: (index) => ({ key: keyOf(index * 7919) }) },
+  { what: 'range of one key', count: 6000, method: 'KV.Range', request: (index) => ({ key: keyOf(index * 7919) }) },
 ]
 
 interface Rates {
@@ -54,21 +55,41 @@ interface Rates {
   readonly note: string
 }
 
+const skipped = () => (etcdPrograms().length > 0 ? undefined : 'etcd is not installed')
+
 export const etcdServe: Scenario = {
   name: 'etcd-serve',
   about: `skiff etcd serve and single members of etcd, ${inFlight} requests in flight; ${watchers} watches`,
-  skipped: () => (etcdPrograms().length > 0 ? undefined : 'etcd is not installed'),
-  async run(context) {
-    const files = await servingFiles(context.dir)
-    const servers: StoreServer[] = []
-    try {
-      servers.push(await startSkiffStore(path.join(context.dir, 'store-skiff'), files))
-      for (const [at, program] of etcdPrograms().entries()) servers.push(await startEtcdStore(program, path.join(context.dir, `store-etcd-${at}`), files))
-      return await measureAll(servers, readFileSync(files.cert, 'utf8'), context)
-    } finally {
-      await Promise.all(servers.map((server) => server.end()))
-    }
-  },
+  skipped,
+  run: (context) => withServers(context, (servers, ca) => measureAll(servers, ca, context)),
+}
+
+export const etcdMemory: Scenario = {
+  name: 'etcd-memory',
+  about: 'skiff etcd serve and single members of etcd with 1 GB of data',
+  skipped,
+  run: (context) =>
+    withServers(context, async (servers, ca) => {
+      const measured: Measurement[] = []
+      for (const server of servers) {
+        context.progress(server.name)
+        measured.push(await memoryWith(server, ca))
+      }
+      return measured
+    }),
+}
+
+async function withServers<T>({ dir }: ScenarioContext, use: (servers: readonly StoreServer[], ca: string) => Promise<T>): Promise<T> {
+  const files = await servingFiles(dir)
+  const servers: StoreServer[] = []
+  try {
+    servers.push(await startSkiffStore(path.join(dir, 'store-skiff'), files))
+    for (const [at, program] of etcdPrograms().entries()) servers.push(await startEtcdStore(program, path.join(dir, `store-etcd-${at}`), files))
+    return await use(servers, readFileSync(files.cert, 'utf8'))
+  } finally {
+    await Promise.all(servers.map((server) => server.end()))
+    for (const name of ['store-skiff', ...etcdPrograms().map((_, at) => `store-etcd-${at}`)]) rmSync(path.join(dir, name), { recursive: true, force: true })
+  }
 }
 
 async function servingFiles(dir: string): Promise<ServingFiles> {
@@ -106,10 +127,6 @@ async function measureAll(servers: readonly StoreServer[], ca: string, context: 
     }
   }
   measured.push(...measurementsOf(`events to ${watchers} watches of a key`, '/s', servers, events))
-  for (const server of servers) {
-    context.progress(`1 GB, ${server.name}`)
-    measured.push(await memoryWith(server, ca))
-  }
   return measured
 }
 
@@ -151,23 +168,24 @@ async function fanOut({ host, port, pid }: StoreServer, ca: string, signal: Abor
   let created = 0
   let events = 0
   let changed = () => {}
-  const reached = (count: () => boolean) =>
-    new Promise<void>((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  const reached = (count: () => boolean) => {
+    const counted = new Promise<void>((resolve) => {
       changed = () => {
         if (count()) resolve()
       }
       changed()
     })
+    return orAborted(counted, signal)
+  }
   const follow = async (connection: (typeof connections)[number]) => {
     const call = connection.duplex(watch.path, { signal: stop.signal })
     await call.opened
     for (let at = 0; at < perConnection; at++) call.send(watch.request.encode({ createRequest: { key } }))
-    let own = 0
-    for await (const _ of call.messages) {
-      // The first answers are the registrations.
-      if (own++ < perConnection) created++
-      else events++
+    for await (const message of call.messages) {
+      // A server that is behind puts several events of a watch into one answer.
+      const response = watch.response.decode(message) as { readonly created: boolean; readonly events: readonly object[] }
+      if (response.created) created++
+      events += response.events.length
       changed()
     }
   }

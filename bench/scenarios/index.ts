@@ -4,8 +4,8 @@ import { api } from './api.ts'
 import { bundle } from './bundle.ts'
 import { cycle } from './cycle.ts'
 import { deployment } from './deployment.ts'
-import { etcd } from './etcd.ts'
-import { etcdServe } from './etcdServe.ts'
+import { etcd, etcdFailOver } from './etcd.ts'
+import { etcdMemory, etcdServe } from './etcdServe.ts'
 import { fairness } from './fairness.ts'
 import { history } from './history.ts'
 import { idle } from './idle.ts'
@@ -28,7 +28,9 @@ export const scenarios: readonly Scenario[] = [
   api,
   kbench,
   etcd,
+  etcdFailOver,
   etcdServe,
+  etcdMemory,
   history,
   cycle,
   scheduler,

@@ -17,14 +17,14 @@ export interface ServerKeepAlive {
 /** gRPC's defaults. */
 export const defaultKeepAlive: ServerKeepAlive = { intervalMs: 7_200_000, timeoutMs: 20_000, minTimeMs: 300_000 }
 
-/** What the client's next library reads from the end of its connection: it doubles its pause. */
+/** Clients that read this at the end of their connection double the pause between pings. */
 export const tooManyPings = 'too_many_pings'
 
 /** Pings that come too early, until the connection is ended. Upstream: maxPingStrikes. */
 const mostStrikes = 2
-/** Of a client without calls. Upstream: defaultPingTimeout. */
+/** The shortest time between two pings without calls. Upstream: defaultPingTimeout. */
 const minIdleTimeMs = 7_200_000
-/** A client reads why its connection ends. Upstream: as long. */
+/** Time for the client to read why its connection ends, as upstream. */
 const farewellMs = 1_000
 
 /** @returns a function to call whenever something is sent to the client: the next ping may come at any time then */

@@ -2,7 +2,7 @@
  * Feeds every resource's watch cache from one read and one watch of the whole store (L3). Because that watch reports every revision, the
  * caches always know how current they are: a consistent read waits until they have reached the store's revision.
  * A watch that breaks resumes after the last revision taken in. Only when that history is compacted, everything is read again, and the clients' watches
- * end: single changes are not known then, and clients that resume are told so.
+ * end: single changes are not known then, and a client that resumes gets 410 and lists again.
  * Upstream: apiserver/pkg/storage/cacher, one reflector per resource; here one for all, since the store is ours.
  */
 import { StatusError } from '#api/machinery/status'

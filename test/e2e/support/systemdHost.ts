@@ -1,6 +1,6 @@
 /**
  * A host whose process 1 is systemd, in namespaces of its own for processes, mounts, the network and cgroups: the installed systemd with none of this machine's units.
- * Units that are installed in it stay over a reboot; nothing of it reaches this machine's units.
+ * Units that are installed in it stay over a reboot; this machine's units stay as they are.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -85,7 +85,7 @@ async function bootHost(units: string): Promise<Running> {
   const cgroup = `skiff-systemd-${process.pid}-${++hosts}`
   const namespaces = ['--mount', '--uts', '--ipc', '--net', '--pid', '--fork', '--kill-child']
   const env = { ...process.env, CGROUP: cgroup, INSIDE: inside, UNITS: units }
-  const child = spawn('unshare', [...namespaces, 'bash', '-c', boot], { env, stdio: ['ignore', 'inherit', 'inherit'] })
+  const child = spawn('unshare', [...namespaces, 'bash', '-c', boot], { env, stdio: 'ignore' })
   const pid = await until('systemd has started', () => {
     if (child.exitCode !== null) throw new Error(`systemd did not start: exit code ${child.exitCode}`)
     const [first] = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ')

@@ -14,7 +14,7 @@ export interface Operation {
   readonly end: number
   readonly answer: 'ok' | 'missing' | 'exists' | 'conflict' | 'unknown'
   readonly found?: string
-  /** Of an object that was written. */
+  /** The resourceVersion that a write answered. */
   readonly revision?: number
 }
 

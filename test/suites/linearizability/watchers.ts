@@ -24,7 +24,7 @@ interface WatchEvent {
   readonly object: Item & { readonly code?: number }
 }
 
-/** Follows the collection until the signal aborts; a watch that breaks goes on after the last revision. */
+/** Follows the collection until the signal aborts; a watch that breaks resumes after the last revision. */
 export function follow(server: Server, signal: AbortSignal): { readonly watched: Watched; readonly done: Promise<void> } {
   const changes = new Map<number, { key: string; value: string }>()
   const [listed, faults]: [(readonly [number, number])[], string[]] = [[], []]
