@@ -6,7 +6,7 @@ NODE ?= node
 STAMP := node_modules/.package-lock.json
 comma := ,
 
-.PHONY: up down test test-node suites soak lint bench status site reference build packages test-packages generate clean
+.PHONY: up down test test-node suites soak lint bench status site reference pictures build packages test-packages generate clean
 
 up: build packages
 	bin/skiff up
@@ -53,6 +53,10 @@ site: $(STAMP)
 # Writes docs/reference and docs/layers.svg from the source.
 reference: build
 	$(NODE) --import tsx scripts/reference/write.mjs docs
+
+# Takes the pictures of the page, docs/ui-*.png, from a simulated cluster.
+pictures: build test-packages
+	$(NODE) scripts/pictures/make.mjs docs
 
 # Debian packages that real nodes need, and those that only the tests need beside them; without root, or off Linux, only says what is missing.
 packages:

@@ -63,9 +63,12 @@ const simulated = [
   'transfer',
   'ui',
   'uiChaos',
+  'uiEmpty',
+  'uiHuge',
   'uiInside',
   'uiMany',
   'uiObjects',
+  'uiTasks',
 ].map((name) => `test/e2e/${name}.test.ts`)
 
 const unknownPart = only.find((part) => !parts.includes(part))

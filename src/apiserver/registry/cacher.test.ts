@@ -420,3 +420,26 @@ test('API-22 objects that cannot be read are tried again, also after a read reje
   stop.abort()
   await running
 })
+
+for (const [count, isLate] of [
+  [1_000, false],
+  [1_001, true],
+] as const) {
+  test(`X18 with late parsing, a damaged value among ${count} of a resource is found ${isLate ? 'when it is read' : 'at the load'}`, async () => {
+    const clock = new VirtualClock('2026-01-01T00:00:00Z')
+    const store = createMemoryStore({ clock })
+    for (let at = 1; at < count; at++) await put(store, `good-${at}`)
+    await store.transact({ compare: [], success: [{ type: 'put', key: `${prefix}a/damaged`, value: Buffer.from('{"kind":') }] })
+    const cacher = new Cacher({ store, clock, log: noLog, parsesLate: true }, [{ prefix, indexes: [] }])
+    const stop = new AbortController()
+    const running = cacher.run(stop.signal)
+    await cacher.loaded
+    const cache = cacher.cache(prefix)
+    assert.equal(cache.unreadable.length, isLate ? 0 : 1)
+    const read = () => cache.get('a/damaged')?.object
+    assert.throws(read, (error) => isStatus(error, 'InternalError') && /the value is no JSON/.test(error.message))
+    assert.equal(cache.get('a/good-1')?.object.metadata.name, 'good-1')
+    stop.abort()
+    await running
+  })
+}

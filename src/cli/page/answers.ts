@@ -67,9 +67,16 @@ async function kindOf(transport: Transport, { group = '', resource }: Pick<Query
 
 const mostVersions = 100
 
-async function history({ group, resource, namespace = 'default', name, limit = '30' }: Query, transport: Transport): Promise<unknown> {
+async function history({ group, resource, namespace = 'default', name, limit = '30', searches }: Query, transport: Transport): Promise<unknown> {
   const [revisions, kind] = await Promise.all([revisionsOf(transport), kindOf(transport, { group, resource })])
-  const found = { kind, namespace, name: needed(name, 'name'), limit: Math.min(Number(limit) || 1, mostVersions), showSecrets: false }
+  const found = {
+    kind,
+    namespace,
+    name: needed(name, 'name'),
+    limit: Math.min(Number(limit) || 1, mostVersions),
+    showSecrets: false,
+    searches: searches !== '0',
+  }
   return { ...(await shownHistory(transport, found, revisions)), oldestRevision: revisions.oldestRevision, newestRevision: revisions.revision }
 }
 

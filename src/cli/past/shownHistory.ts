@@ -29,6 +29,8 @@ export interface WantedHistory {
   readonly name: string
   readonly limit: number
   readonly showSecrets: boolean
+  /** False: deleted objects, and earlier ones of the same name, are not searched. */
+  readonly searches?: boolean
 }
 
 export async function shownHistory(

@@ -27,6 +27,8 @@ interface Wanted {
   readonly oldest: number
   readonly newest: number
   readonly limit: number
+  /** False: no search for deleted objects. */
+  readonly searches?: boolean | undefined
 }
 
 type Read = (revision: number) => Promise<PastObject | undefined>
@@ -40,7 +42,7 @@ export async function versionsOf(transport: Transport, wanted: Wanted): Promise<
   const { kind, oldest, limit } = wanted
   const read: Read = (revision) => objectAt(transport, kind, wanted, revision)
   const versions: Version[] = []
-  const budget = { probes: mostProbes }
+  const budget = { probes: wanted.searches === false ? 0 : mostProbes }
   let at = wanted.newest
   let object = await read(at)
   for (;;) {

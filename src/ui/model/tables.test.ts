@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Column, cellText, keyOfRow, type Row, selectRows, shownColumns } from './tables.ts'
+import { type Column, cellText, keyOfRow, matcher, type Row, shownColumns, sortRows } from './tables.ts'
 
 const columns: Column[] = [
   { name: 'Name', type: 'string' },
@@ -40,11 +40,27 @@ const cases: readonly {
 for (const { name, text = '', by = '', descending = false, want } of cases) {
   test(`ARC-16 the page selects rows ${name}`, () => {
     assert.deepEqual(
-      selectRows(rows, { text, by, descending, columns }).map(({ object }) => object.metadata.name),
+      sortRows(rows, { by, descending, columns })
+        .filter(matcher(text))
+        .map(({ object }) => object.metadata.name),
       want,
     )
   })
 }
+
+test('ARC-16 rows that were in order are in order again after some are changed, added and deleted', () => {
+  const order = { by: '', descending: false, columns }
+  const before = sortRows(rows, order)
+  const changed = row('db-1', 7, '2026-01-03T00:00:00Z')
+  const next = new Map([...rows, [keyOfRow(changed), changed], ...[row('web-11', 0, '', 'b'), row('a', 0, '')].map((one) => [keyOfRow(one), one] as const)])
+  next.delete('b-web-9')
+  const found = sortRows(next, order, before)
+  assert.deepEqual(found, sortRows(next, order))
+  assert.deepEqual(
+    found.map(({ cells: [name, restarts] }) => `${name} ${restarts}`),
+    ['a 0', 'db-1 7', 'web-10 2', 'web-11 0'],
+  )
+})
 
 test('ARC-16 columns of the wide form are shown when they are wanted, with their place in the cells', () => {
   assert.deepEqual(

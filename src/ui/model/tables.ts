@@ -59,15 +59,23 @@ export interface Order {
   readonly descending: boolean
 }
 
-export interface TableQuery extends Order {
-  readonly text: string
+export interface TableOrder extends Order {
   readonly columns: readonly Column[]
 }
 
-/** The rows that match, in order. */
-export function selectRows(rows: Rows, { text, columns, by, descending }: TableQuery): Row[] {
-  const matches = matcher(text)
-  const found = [...rows.values()].filter((row) => matches(row))
+/**
+ * The rows in order.
+ * @param before the rows in an earlier order: what is in order already costs one comparison a row
+ */
+export function sortRows(rows: Rows, { columns, by, descending }: TableOrder, before: readonly Row[] = []): Row[] {
+  const found: Row[] = []
+  const added = new Map(rows)
+  for (const row of before) {
+    const key = keyOfRow(row)
+    const now = added.get(key)
+    if (now && added.delete(key)) found.push(now)
+  }
+  for (const row of added.values()) found.push(row)
   const index = columns.findIndex(({ name }) => name === by)
   const column = columns[index]
   const compare = column === undefined ? compareNames : isAge(column) ? compareAges : compareCells(index)
@@ -76,14 +84,14 @@ export function selectRows(rows: Rows, { text, columns, by, descending }: TableQ
 }
 
 /**
- * Words that must all be there, in the name, the namespace or a cell; `!word` must not, `key=value` is a label. Letters match in both cases.
+ * Whether a row has all words, in the name, the namespace or a cell; `!word` must not, `key=value` is a label. Letters match in both cases.
  */
-function matcher(text: string): (row: Row) => boolean {
+export function matcher(text: string): (row: Row) => boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
   if (words.length === 0) return () => true
   return (row) => {
-    const { name = '', namespace = '', labels = {} } = row.object.metadata
-    const all = [name, namespace, ...row.cells.map(cellText)].join('\n').toLowerCase()
+    const { labels = {} } = row.object.metadata
+    const all = wordsOf(row)
     return words.every((word) => {
       const [key = '', value] = word.split('=', 2)
       if (value !== undefined) return Object.entries(labels).some(([label, held]) => label.toLowerCase() === key && held.toLowerCase() === value)
@@ -92,11 +100,34 @@ function matcher(text: string): (row: Row) => boolean {
   }
 }
 
+const words = new WeakMap<Row, string>()
+
+/** Made once for each row: each letter of a search looks at all rows. */
+function wordsOf(row: Row): string {
+  const known = words.get(row)
+  if (known !== undefined) return known
+  const { name = '', namespace = '' } = row.object.metadata
+  const made = [name, namespace, ...row.cells.map(cellText)].join('\n').toLowerCase()
+  words.set(row, made)
+  return made
+}
+
 const collator = new Intl.Collator('en', { numeric: true })
+const places = new WeakMap<Row, string>()
+
+/** Namespace and name, with digits in groups of equal length: a comparison of these strings costs a fraction of a collator's. */
+function placeOf(row: Row): string {
+  const known = places.get(row)
+  if (known !== undefined) return known
+  const { name = '', namespace = '' } = row.object.metadata
+  const made = `${namespace}\0${name}`.replace(/\d+/g, (digits) => digits.padStart(12, '0'))
+  places.set(row, made)
+  return made
+}
 
 function compareNames(one: Row, other: Row): number {
-  const [a, b] = [one.object.metadata, other.object.metadata]
-  return collator.compare(a.namespace ?? '', b.namespace ?? '') || collator.compare(a.name ?? '', b.name ?? '')
+  const [a, b] = [placeOf(one), placeOf(other)]
+  return a < b ? -1 : a > b ? 1 : 0
 }
 
 function compareAges(one: Row, other: Row): number {

@@ -87,19 +87,20 @@ class LiveList<T> implements Live<T> {
   async #list(): Promise<void> {
     const { signal: stopped } = this.#stopping
     const accept = this.#form.isTable ? tableForm : 'application/json'
-    let found = new Map<string, T>()
+    const found = new Map<string, T>()
     let token = ''
     try {
       do {
         const url = this.#url({ limit: String(pageSize), ...(token === '' ? {} : { continue: token }) })
         const page = await get<ListAnswer>(url, { accept, signal: stopped })
-        found = new Map([...found, ...this.#form.itemsOf(page, false).map((item) => [this.#form.keyOf(item), item] as const)])
+        for (const item of this.#form.itemsOf(page, false)) found.set(this.#form.keyOf(item), item)
         this.#revision = page.metadata?.resourceVersion ?? ''
         token = page.metadata?.continue ?? ''
         batch(() => {
           if (page.columnDefinitions?.length) this.columns.value = page.columnDefinitions
-          // The first page is shown at once; those after it replace nothing that is on the screen.
-          if (token === '' || this.state.peek() === 'loading') this.items.value = found
+          // The first page is shown at once, and a list that grows each time it has doubled; a list that is read again replaces nothing before its end.
+          const isGrowing = this.state.peek() === 'loading' && found.size >= 2 * this.items.peek().size
+          if (token === '' || isGrowing) this.items.value = new Map(found)
         })
       } while (token !== '')
       batch(() => {

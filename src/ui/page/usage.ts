@@ -8,6 +8,8 @@ export const collected = {
   nodes: signal<readonly UsageSample[]>([]),
   pods: signal<readonly UsageSample[]>([]),
   error: signal(''),
+  /** Whether the server has answered once; without nodes it measures nothing. */
+  isAnswered: signal(false),
 }
 
 const everyMs = 10_000
@@ -20,6 +22,7 @@ export function collectUsage(): void {
     // The next user of this tab sees nothing of this one's.
     collected.nodes.value = []
     collected.pods.value = []
+    collected.isAnswered.value = false
     isCollecting = false
   })
 }
@@ -32,6 +35,7 @@ async function collect(): Promise<void> {
         if (items.length > 0) collected[what].value = withSample(collected[what].peek(), sampleOf(items, Date.now()))
       }
       collected.error.value = ''
+      collected.isAnswered.value = true
     } catch (error) {
       collected.error.value = messageOf(error)
     }

@@ -1,4 +1,4 @@
-/** Runs flows through the page of `skiff ui`: one simulated cluster and one browser for a file, a fresh tab for each flow, nothing to complain about at its end. */
+/** Runs flows through the page of `skiff ui`: one cluster and one browser for a file, a fresh tab for each flow, nothing to complain about at its end. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
@@ -23,8 +23,19 @@ export interface Visit {
 
 const patienceMs = 20_000
 
-export function runFlows(clusterName: string, flags: readonly string[], setUp: (cluster: LocalCluster) => Promise<void>, flows: readonly Flow[]): void {
-  const skip = obstacleToPage()
+type SetUp = (cluster: LocalCluster) => Promise<void>
+
+/** Over simulated nodes. */
+export function runFlows(clusterName: string, flags: readonly string[], setUp: SetUp, flows: readonly Flow[]): void {
+  run(obstacleToPage(), clusterName, ['--runtime', 'simulated', '--nodes', '0', ...flags], setUp, flows)
+}
+
+/** Over nodes with containerd. */
+export function runFlowsOnRealNodes(clusterName: string, flags: readonly string[], setUp: SetUp, flows: readonly Flow[]): void {
+  run(obstacleToPage(true), clusterName, flags, setUp, flows)
+}
+
+function run(skip: string | false, clusterName: string, flags: readonly string[], setUp: SetUp, flows: readonly Flow[]): void {
   let cluster: LocalCluster | undefined
   let served: ServedPage | undefined
   let browser: Browser | undefined
@@ -33,7 +44,7 @@ export function runFlows(clusterName: string, flags: readonly string[], setUp: (
 
   before(async () => {
     if (skip) return
-    cluster = await LocalCluster.start(clusterName, ['--runtime', 'simulated', '--nodes', '0', ...flags])
+    cluster = await LocalCluster.start(clusterName, flags)
     await setUp(cluster)
     served = await servePage(cluster)
     browser = await launch()
@@ -51,7 +62,7 @@ export function runFlows(clusterName: string, flags: readonly string[], setUp: (
     await cluster?.delete()
   })
 
-  for (const { name, run } of flows) {
+  for (const { name, run: go } of flows) {
     test(name, { skip }, async () => {
       if (!cluster || !served || !browser || !context) throw new Error('the page is not open')
       const page = await context.newPage()
@@ -62,7 +73,7 @@ export function runFlows(clusterName: string, flags: readonly string[], setUp: (
       }
       complaints.length = 0
       try {
-        await run({ page, context, browser, cluster, served, open })
+        await go({ page, context, browser, cluster, served, open })
         assert.deepEqual(complaints, [])
       } finally {
         await page.close()

@@ -14,6 +14,8 @@ export interface TimeChart {
 
 export const chartColors = ['#0b8f8a', '#c26a00', '#6f5bd6', '#b83280', '#2b77c9', '#5a8a1e', '#8a6d3b', '#7a8794']
 const height = 220
+/** A chart with one measurement shows the minute before it. */
+const leastSeconds = 60
 
 export function openTimeChart(parent: HTMLElement, lines: ChartLines, text: (value: number) => string): TimeChart {
   let names = ''
@@ -30,6 +32,11 @@ export function openTimeChart(parent: HTMLElement, lines: ChartLines, text: (val
     chart?.destroy()
     chart = new UPlot(optionsFor(parent, shown, text), data, parent)
   }
+  const redraw = () => chart?.redraw()
+  const system = matchMedia('(prefers-color-scheme: dark)')
+  system.addEventListener('change', redraw)
+  const chosen = new MutationObserver(redraw)
+  chosen.observe(document.documentElement, { attributes: true })
   const observer = new ResizeObserver(() => chart?.setSize({ width: parent.clientWidth, height }))
   draw(lines)
   observer.observe(parent)
@@ -37,6 +44,8 @@ export function openTimeChart(parent: HTMLElement, lines: ChartLines, text: (val
     update: draw,
     close: () => {
       observer.disconnect()
+      chosen.disconnect()
+      system.removeEventListener('change', redraw)
       chart?.destroy()
     },
   }
@@ -51,7 +60,10 @@ function optionsFor(parent: HTMLElement, { series }: ChartLines, text: (value: n
     height,
     legend: { show: false },
     cursor: { points: { show: false } },
-    scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1e-9)] } },
+    scales: {
+      x: { range: (_, least, most) => [Math.min(least, most - leastSeconds), most] },
+      y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1e-9)] },
+    },
     axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(text) }],
     series: [{}, ...series.map(({ name }, index) => ({ label: name, stroke: chartColors[index % chartColors.length] ?? '#888', width: 1.5 }))],
   }

@@ -117,21 +117,25 @@ interface TableRowProps<T> {
   readonly link: string
 }
 
-function TableRow<T>({ item, columns, index, isSelected, link }: TableRowProps<T>) {
+function TableRow<T>({ item, columns: [first, ...others], index, isSelected, link }: TableRowProps<T>) {
   return (
     <div class="row" role="row" aria-rowindex={index + 2} aria-selected={isSelected}>
-      {columns.map(({ name, cell }, at) => (
-        <div key={name} role="gridcell">
-          {/* The link of the first cell covers the row. */}
-          {at === 0 ? (
-            <a href={link} tabIndex={-1}>
-              {cell(item)}
-            </a>
-          ) : (
-            cell(item)
-          )}
+      {first && (
+        <div role="gridcell">
+          {/* This link covers the row. */}
+          <a href={link} tabIndex={-1}>
+            {first.cell(item)}
+          </a>
         </div>
-      ))}
+      )}
+      {/* A line of its own on phones. */}
+      <div class="rest" role="presentation">
+        {others.map(({ name, cell }) => (
+          <div key={name} role="gridcell">
+            {cell(item)}
+          </div>
+        ))}
+      </div>
     </div>
   )
 }

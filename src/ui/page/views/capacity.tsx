@@ -47,7 +47,7 @@ export function Capacity() {
           <input aria-label="Node" placeholder="node" value={search.value} onInput={({ currentTarget }) => set(search, currentTarget.value)} />
         </label>
       </header>
-      {found.length === 0 && <Empty title="No such node" />}
+      {found.length === 0 && <Empty title={search.value === '' ? 'The cluster has no nodes' : 'No such node'} />}
       <div class="cards">
         {found.slice(0, mostNodes).map((node) => (
           <NodeCard key={node.name} node={node} />

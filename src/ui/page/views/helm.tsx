@@ -29,27 +29,30 @@ export function Helm() {
   if (!value) return <Loading />
   const { release, revision } = place.value.query
   const chosen = value.find(({ namespace: ns, name }) => `${ns}/${name}` === release)
+  const header = (
+    <header class="bar">
+      <h1>Helm releases</h1>
+      <span class="quiet">{scope === '' ? 'all namespaces' : scope}</span>
+    </header>
+  )
+  if (value.length === 0)
+    return (
+      <section>
+        {header}
+        <Empty title="Helm has installed nothing here">Releases appear when helm install has stored them as Secrets.</Empty>
+      </section>
+    )
   return (
     <section class="split">
-      <header class="bar">
-        <h1>Helm releases</h1>
-        <span class="quiet">{scope === '' ? 'all namespaces' : scope}</span>
-      </header>
+      {header}
       <nav class="side" aria-label="Releases">
         <ul>
           {value.map((one) => (
             <ReleaseLink key={`${one.namespace}/${one.name}`} release={one} isCurrent={one === chosen} />
           ))}
-          {value.length === 0 && <li class="quiet">none</li>}
         </ul>
       </nav>
-      <div class="main">
-        {chosen ? (
-          <ReleaseDetails release={chosen} wanted={Number(revision ?? 0)} />
-        ) : (
-          <Empty title={value.length === 0 ? 'Helm has installed nothing here' : 'Choose a release'} />
-        )}
-      </div>
+      <div class="main">{chosen ? <ReleaseDetails release={chosen} wanted={Number(revision ?? 0)} /> : <Empty title="Choose a release" />}</div>
     </section>
   )
 }

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { useMemo, useRef } from 'preact/hooks'
 import { type Kind, listPath, listPlace, nameOfKind, objectPlace } from '../../model/places.ts'
-import { cellText, isAge, keyOfRow, type Order, type Row, selectRows, shownColumns } from '../../model/tables.ts'
+import { cellText, isAge, keyOfRow, matcher, type Order, type Row, shownColumns, sortRows } from '../../model/tables.ts'
 import { useKeys } from '../keys.ts'
 import { type Live, useLiveTable } from '../live.ts'
 import { Age, Empty, Failure, Icon, Loading, Status } from '../parts/basics.tsx'
@@ -29,10 +29,10 @@ export function LiveTable({ kind, live, scope }: LiveTableProps) {
     { key: 'w', text: 'more columns', act: () => set(wide, !wide.value) },
   ])
   const [rows, columns] = [live.items.value, live.columns.value]
-  const shown = useMemo(
-    () => selectRows(rows, { text: text.value, columns, by: order.value.by, descending: order.value.descending }),
-    [rows, columns, text.value, order.value],
-  )
+  const before = useRef<readonly Row[]>([])
+  const sorted = useMemo(() => sortRows(rows, { columns, ...order.value }, before.current), [rows, columns, order.value])
+  before.current = sorted
+  const shown = useMemo(() => (text.value.trim() === '' ? sorted : sorted.filter(matcher(text.value))), [sorted, text.value])
   const tableColumns = useMemo(() => columnsOf(kind, scope, columns, wide.value, rows), [kind, scope, columns, wide.value, rows.size > 0])
   const onOrder = (by: string) => {
     order.value = { by, descending: order.value.by === by && !order.value.descending }

@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import type { SchedulingExplanation } from '#api/debug/scheduling'
 import { listPath, placeText } from '../../model/places.ts'
-import { cellText, selectRows } from '../../model/tables.ts'
+import { cellText, sortRows } from '../../model/tables.ts'
 import { get } from '../api.ts'
 import { useLiveTable } from '../live.ts'
 import { Age, Button, Empty, Failure, Loading } from '../parts/basics.tsx'
@@ -17,7 +17,7 @@ const mostShown = 200
 
 export function Scheduling() {
   const waiting = useLiveTable(`${listPath(pods, namespace.value)}?fieldSelector=${encodeURIComponent('spec.nodeName=')}`)
-  const rows = useMemo(() => selectRows(waiting.items.value, { text: '', by: '', descending: false, columns: [] }), [waiting.items.value])
+  const rows = useMemo(() => sortRows(waiting.items.value, { by: '', descending: false, columns: [] }), [waiting.items.value])
   const chosen = place.value.query.pod ?? ''
   const typed = useSignal(chosen)
   return (

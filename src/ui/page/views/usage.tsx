@@ -33,9 +33,23 @@ export function UsageView() {
 function Usage() {
   useEffect(collectUsage, [])
   const range = useSignal<number>(ranges[0].ms)
-  const { nodes, pods, error } = collected
+  const { nodes, pods, error, isAnswered } = collected
   const last = nodes.value.at(-1) ?? pods.value.at(-1)
-  if (!last) return error.value === '' ? <Loading text="The first measurement…" /> : <Failure text={error.value} />
+  if (!last)
+    return (
+      <section class="usage">
+        <header class="bar">
+          <h1>Usage</h1>
+        </header>
+        {error.value !== '' ? (
+          <Failure text={error.value} />
+        ) : isAnswered.value ? (
+          <Empty title="Nothing is measured yet">The metrics server has no measurement of a node or a pod.</Empty>
+        ) : (
+          <Loading text="The first measurement…" />
+        )}
+      </section>
+    )
   const sinceMs = last.atMs - range.value
   const ofNamespace = pods.value.map((sample) => within(sample, namespace.value))
   return (

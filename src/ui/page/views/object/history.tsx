@@ -27,8 +27,12 @@ const mostFields = 60
 
 export function HistoryTab({ kind, name, object }: { readonly kind: Kind; readonly name: ObjectName; readonly object?: AnyObject }) {
   const query = new URLSearchParams({ group: kind.group, resource: kind.resource, namespace: name.namespace, name: name.name })
-  const { value, error, again } = useAnswer((signal) => get<History>(`/front/history?${query}`, { signal }), `${query} ${object?.metadata.resourceVersion}`)
-  if (error !== '') return <Failure text={error} retry={again} />
+  const version = object?.metadata.resourceVersion
+  // The search for earlier objects of the name takes hundreds of reads: what there is without it is shown meanwhile.
+  const soon = useAnswer((signal) => get<History>(`/front/history?${query}&searches=0`, { signal }), `soon ${query} ${version}`)
+  const all = useAnswer((signal) => get<History>(`/front/history?${query}`, { signal }), `${query} ${version}`)
+  const value = all.value ?? (soon.value?.shown.length ? soon.value : undefined)
+  if (all.error !== '') return <Failure text={all.error} retry={all.again} />
   if (!value) return <Loading text="Reading the store’s versions…" />
   if (value.shown.length === 0) return <Empty title="The store keeps no version of it" />
   return (
@@ -51,7 +55,8 @@ export function HistoryTab({ kind, name, object }: { readonly kind: Kind; readon
           {changes.length > mostFields && <p class="quiet">and {changes.length - mostFields} more fields</p>}
         </li>
       ))}
-      {value.isCut && <li class="quiet">Older versions are compacted, or beyond the first 30.</li>}
+      {all.value?.isCut && <li class="quiet">Older versions are compacted, or beyond the first 30.</li>}
+      {!all.value && <li class="quiet">Looking for earlier objects of this name…</li>}
     </ol>
   )
 }

@@ -1,6 +1,7 @@
 /** One object (L4): its parts as tabs, and what can be done with it. */
 
 import type { ComponentType } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { type Kind, listPath, listPlace, type ObjectName, objectPlace } from '../../../model/places.ts'
 import { useKeys } from '../../keys.ts'
 import { useLiveObjects } from '../../live.ts'
@@ -66,6 +67,7 @@ export function ObjectView({ kind, name, tab: wanted }: { readonly kind: Kind; r
     ...shown.slice(0, 9).map(({ path, title }, index) => ({ key: String(index + 1), text: title, act: () => go(objectPlace(kind, name, path)) })),
     { key: 'u', text: `all ${kind.resource}`, act: () => go(listPlace(kind)) },
   ])
+  const bar = useTabInSight(tab?.path)
   if (live.state.value === 'failed') return <Failure text={live.error.value} />
   return (
     <section class="object">
@@ -78,7 +80,7 @@ export function ObjectView({ kind, name, tab: wanted }: { readonly kind: Kind; r
         {live.state.value === 'reconnecting' && <span class="mark reconnecting">connecting again</span>}
         {object && <ObjectActions kind={kind} name={name} object={object} />}
       </header>
-      <nav class="tabs" aria-label="Parts of the object">
+      <nav ref={bar} class="tabs" aria-label="Parts of the object">
         {shown.map(({ path, title }) => (
           <a key={path} href={objectPlace(kind, name, path)} aria-current={path === tab?.path ? 'page' : undefined}>
             {title}
@@ -94,6 +96,16 @@ export function ObjectView({ kind, name, tab: wanted }: { readonly kind: Kind; r
       )}
     </section>
   )
+}
+
+/** Scrolls the bar of a phone to the part that is shown. */
+function useTabInSight(path: string | undefined) {
+  const bar = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const shown = bar.current?.querySelector<HTMLElement>('[aria-current]')
+    if (bar.current && shown) bar.current.scrollLeft = shown.offsetLeft - (bar.current.clientWidth - shown.offsetWidth) / 2
+  }, [path])
+  return bar
 }
 
 function Headline({ object: { metadata, status } }: { readonly object: AnyObject }) {
