@@ -32,6 +32,15 @@ export interface ChainOwner {
   readonly canary: string
 }
 
+/** One call of iptables-restore. */
+export interface Restored {
+  /** True: every chain was written, not only those that differ. */
+  readonly isFull: boolean
+  readonly failed: boolean
+  /** Rules written, by table. */
+  readonly written: ReadonlyMap<string, number>
+}
+
 export interface OwnChains {
   /** Brings the kernel to these chains, one transaction per table. After a failure the next call writes everything. */
   apply(wanted: ChainsByTable): Promise<void>
@@ -56,8 +65,14 @@ export async function iptablesObstacle(exec: Exec, family: IptablesFamily): Prom
   return code === 0 ? undefined : `${iptables} does not work here: ${stderr.trim() || `exit ${code}`}`
 }
 
-/** @param turns scripts are rendered in short turns of the event loop */
-export function createOwnChains(exec: Exec, family: IptablesFamily, owner: ChainOwner, turns: Turns): OwnChains {
+/** @param turns scripts are rendered in short turns of the event loop @param onRestored called after each call of iptables-restore */
+export function createOwnChains(
+  exec: Exec,
+  family: IptablesFamily,
+  owner: ChainOwner,
+  turns: Turns,
+  onRestored: (restored: Restored) => void = () => {},
+): OwnChains {
   let applied: ChainsByTable | undefined
   let newest: ChainsByTable | undefined
   let work = Promise.resolve()
@@ -68,11 +83,19 @@ export function createOwnChains(exec: Exec, family: IptablesFamily, owner: Chain
     return done
   }
   const bring = async (wanted: ChainsByTable) => {
+    const isFull = applied === undefined
     const steps = applied ? changeSteps(wanted, applied) : allSteps(wanted, await savedTables(exec, family), owner)
     const script = await inTimeSlices(steps, turns)
     // The transaction may fail because the kernel's chains are not as they were left.
     applied = undefined
-    if (script) await restore(exec, family, script)
+    if (script) {
+      const restored = { isFull, written: rulesByTable(script) }
+      await restore(exec, family, script).catch((error: unknown) => {
+        onRestored({ ...restored, failed: true })
+        throw error
+      })
+      onRestored({ ...restored, failed: false })
+    }
     applied = wanted
   }
   const bringAll = async () => {
@@ -108,6 +131,17 @@ export async function removeOwnChains(exec: Exec, family: IptablesFamily, owner:
 async function isThere(exec: Exec, family: IptablesFamily, canary: string): Promise<boolean> {
   const { code } = await exec.run(programs[family].iptables, [...wait, '-t', 'mangle', '-S', canary])
   return code !== 1
+}
+
+/** The rules that a script adds. */
+function rulesByTable(script: string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  let table = ''
+  for (let at = 0; at < script.length; at = script.indexOf('\n', at) + 1) {
+    if (script[at] === '*') table = script.slice(at + 1, script.indexOf('\n', at))
+    else if (script.startsWith('-A ', at)) counts.set(table, (counts.get(table) ?? 0) + 1)
+  }
+  return counts
 }
 
 async function savedTables(exec: Exec, family: IptablesFamily): Promise<SavedTables> {

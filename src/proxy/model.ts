@@ -57,6 +57,10 @@ export interface FamilyModel {
   readonly clusterCidrs: readonly string[]
   /** The ranges of cluster IPs: nothing else serves their unknown addresses. */
   readonly serviceCidrs: readonly string[]
+  /** Node ports answer on the local addresses in these ranges. Absent: on every local address. */
+  readonly nodePortCidrs?: readonly string[] | undefined
+  /** Traffic to cluster IPs is masqueraded wherever it comes from. */
+  readonly masqueradeAll?: boolean | undefined
 }
 
 /** One entry for each family that the node serves. */
@@ -76,6 +80,8 @@ export interface ModelSources {
   readonly place: NodePlace
   readonly clusterCidrs: readonly string[]
   readonly serviceCidrs: readonly string[]
+  readonly nodePortCidrs?: readonly string[] | undefined
+  readonly masqueradeAll?: boolean | undefined
 }
 
 const inFamily = (family: Family) => (address: string) => isIpv6(address) === (family === 'IPv6')
@@ -113,6 +119,8 @@ export function buildModel(
     rules: buildRules(sources, family, rule, earlier),
     clusterCidrs: [...new Set(sources.clusterCidrs)].filter(inFamily(family)),
     serviceCidrs: [...new Set(sources.serviceCidrs)].filter(inFamily(family)),
+    ...(sources.nodePortCidrs ? { nodePortCidrs: [...new Set(sources.nodePortCidrs)].filter(inFamily(family)) } : {}),
+    ...(sources.masqueradeAll ? { masqueradeAll: true } : {}),
   }))
   earlier.turn()
   return model

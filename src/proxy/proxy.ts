@@ -3,8 +3,7 @@
  * kernel in step with it. What another mode left on the host is removed at start. Upstream: cmd/kube-proxy, pkg/proxy (v1.36).
  */
 import type { NodeServiceRules } from '#api/debug/nodeNetwork'
-import type { Node } from '#api/gen/types/core.v1'
-import type { Frozen } from '#api/machinery/meta'
+import type { Frozen, KubeObject } from '#api/machinery/meta'
 import type { Component } from '#base/component'
 import { aborted } from '#base/orAborted'
 import { createWakeUp, type WakeUp } from '#base/wakeUp'
@@ -13,33 +12,51 @@ import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { EventRecorder } from '#client/eventRecorder'
 import type { Exec } from '#host/exec'
 import { addressRule } from './externalAddresses.ts'
+import { ProxyHealth } from './health.ts'
 import { noteIgnoredAddresses } from './ignoredAddressEvents.ts'
 import { buildModel, EarlierRules, type Family, type ProxyModel, type ProxyModels } from './model.ts'
 import { proxyModes } from './modes/index.ts'
 import type { ProxyMode, ProxyModeDeps } from './modes/mode.ts'
+import { followNode } from './ownNode.ts'
 import { createShownRules, type RunningProxy } from './shownRules.ts'
+import { createSyncTracker, type SyncTracker } from './syncTracker.ts'
 
 export interface ProxyDeps extends ProxyModeDeps {
   readonly informers: SharedInformerFactory
   /** Records which addresses of a Service are not served. */
   readonly events: EventRecorder
+  /** Absent: health is not reported. */
+  readonly health?: ProxyHealth | undefined
   /** The modes to choose from; absent: all. */
   readonly modes?: readonly ProxyMode[] | undefined
 }
 
 export interface ProxyConfig {
   readonly nodeName: string
-  /** One range, or one of each family with a comma between. */
+  /** One range, or one of each family with a comma between. Empty: unknown. */
   readonly clusterCidr: string
+  /** Ranges of cluster IPs that are known without a ServiceCIDR. Empty: none is. */
   readonly serviceCidr: string
   /** A mode's name, or 'auto' for the first that this host can run, or 'none': another program serves Services, and what a mode left is removed. */
   readonly mode: string
+  /** Ranges of local addresses that node ports answer on, or `primary` alone: the addresses of the Node object. Absent or empty: every local address. */
+  readonly nodePortAddresses?: readonly string[] | undefined
+  /** The node's primary address, whatever the Node object says. */
+  readonly primaryAddress?: string | undefined
+  /** Pods of this node are recognized by the ranges of the Node object instead of `clusterCidr`. */
+  readonly usesNodeCidrs?: boolean | undefined
+  readonly masqueradeAll?: boolean | undefined
+  /** The least time between two applications. Absent: as soon as changes settle. */
+  readonly minSyncMs?: number | undefined
 }
 
 /** The mode that leaves Services to another program, such as a network plugin with eBPF. */
 export const noProxyMode = 'none'
 
-const zoneLabel = 'topology.kubernetes.io/zone'
+/** Services with this label are those of another proxy. */
+const proxyNameLabel = 'service.kubernetes.io/service-proxy-name'
+/** Slices of Services without a cluster IP. */
+const headlessLabel = 'service.kubernetes.io/headless'
 
 /** Changes within this time are one application. */
 const settleMs = 10
@@ -47,6 +64,8 @@ const settleMs = 10
 export interface ServiceProxy extends Component {
   /** The kernel's rules of one Service. @param service namespace/name */
   serviceRules(service: string): Promise<NodeServiceRules>
+  /** The mode that runs; empty: none was chosen yet. */
+  mode(): string
 }
 
 export function createProxy(deps: ProxyDeps, config: ProxyConfig): ServiceProxy {
@@ -60,6 +79,7 @@ export function createProxy(deps: ProxyDeps, config: ProxyConfig): ServiceProxy 
     name: 'kube-proxy',
     run: (signal) => runProxy(deps, config, onRunning, signal),
     serviceRules: async (service) => (running ? rulesIn(running, service) : { isStopped: true, note: 'the service proxy does not run' }),
+    mode: () => running?.mode.name ?? '',
   }
 }
 
@@ -71,24 +91,30 @@ function withoutProxy(deps: ProxyDeps): ServiceProxy {
       await aborted(signal)
     },
     serviceRules: async () => ({ isStopped: true, note: 'the service proxy is turned off' }),
+    mode: () => noProxyMode,
   }
 }
 
 async function runProxy(deps: ProxyDeps, config: ProxyConfig, onRunning: (running: RunningProxy | undefined) => void, signal: AbortSignal): Promise<void> {
+  const health = deps.health ?? new ProxyHealth(deps.clock, Number.POSITIVE_INFINITY)
   const chosen = await chooseMode(deps, config.mode)
+  health.serves(chosen.families)
+  const tracker = createSyncTracker({ ...deps, health })
+  tracker.otherChanged()
   const cleaned = cleanUpOtherModes(deps, chosen.mode)
   const changes = createWakeUp()
-  const following = followCluster(deps, config, changes)
+  const following = followCluster(deps, config, { changes, tracker, health })
   try {
     await following.synced(signal)
     await cleaned
     changes.ring()
     const newest = () => {
       const model = following.model(chosen.families)
+      tracker.modelMade()
       onRunning({ mode: chosen.mode, model })
       return model
     }
-    await chosen.mode.run(deps, modelsOf(newest, changes, deps), signal)
+    await chosen.mode.run({ ...deps, sync: tracker, families: chosen.families }, modelsOf(newest, changes, deps, config), signal)
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
@@ -98,36 +124,39 @@ async function runProxy(deps: ProxyDeps, config: ProxyConfig, onRunning: (runnin
   }
 }
 
-function modelsOf(newest: () => ProxyModel, changes: WakeUp, { clock }: ProxyDeps): ProxyModels {
+function modelsOf(newest: () => ProxyModel, changes: WakeUp, { clock }: ProxyDeps, { minSyncMs = 0 }: ProxyConfig): ProxyModels {
+  let madeMs = Number.NEGATIVE_INFINITY
   return {
     newest,
     next: async (signal) => {
       await changes.wait(signal)
-      await clock.sleep(settleMs, signal)
+      await clock.sleep(Math.max(settleMs, madeMs + minSyncMs - clock.monotonicMs()), signal)
+      madeMs = clock.monotonicMs()
       return newest()
     },
   }
 }
 
+interface Follower {
+  readonly changes: WakeUp
+  readonly tracker: SyncTracker
+  readonly health: ProxyHealth
+}
+
 /** Rings `changes` when a model of the cluster may differ from the one before. */
-function followCluster(deps: ProxyDeps, config: ProxyConfig, changes: WakeUp) {
-  const serviceInformer = deps.informers.of(services)
-  const sliceInformer = deps.informers.of(endpointSlices)
+function followCluster(deps: ProxyDeps, config: ProxyConfig, follower: Follower) {
+  const serviceInformer = deps.informers.of(services, { labelSelector: `!${proxyNameLabel}` })
+  const sliceInformer = deps.informers.of(endpointSlices, { labelSelector: `!${headlessLabel}` })
   const nodeInformer = deps.informers.of(nodes)
   const rangeInformer = deps.informers.of(serviceCIDRs)
-  const handler = { onAdd: changes.ring, onUpdate: (old: unknown, now: unknown) => (old === now ? undefined : changes.ring()), onDelete: changes.ring }
-  let zone: string | undefined
-  const followZone = ({ metadata }: Frozen<Node>) => {
-    if (metadata.name !== config.nodeName || metadata.labels?.[zoneLabel] === zone) return
-    zone = metadata.labels?.[zoneLabel]
-    changes.ring()
-  }
+  const { changes, tracker } = follower
+  const node = followNode(config, follower)
   const informers = [serviceInformer, sliceInformer, rangeInformer, nodeInformer]
   const registrations = [
-    serviceInformer.addHandler(handler),
-    sliceInformer.addHandler(handler),
-    rangeInformer.addHandler(handler),
-    nodeInformer.addHandler({ onAdd: followZone, onUpdate: (_, node) => followZone(node) }),
+    serviceInformer.addHandler(onChange((old, now) => tracker.serviceChanged(nameOf(now ?? old)), changes)),
+    sliceInformer.addHandler(onChange(tracker.sliceChanged, changes)),
+    rangeInformer.addHandler(onChange(tracker.otherChanged, changes)),
+    nodeInformer.addHandler(node.handler),
   ]
   const note = noteIgnoredAddresses(deps.events)
   const earlier = new EarlierRules()
@@ -135,16 +164,41 @@ function followCluster(deps: ProxyDeps, config: ProxyConfig, changes: WakeUp) {
     synced: (signal: AbortSignal) => Promise.all(informers.map((informer) => informer.synced(signal))),
     model: (families: readonly Family[]): ProxyModel => {
       const listed = serviceInformer.store.list()
-      const serviceCidrs = [...config.serviceCidr.split(','), ...rangeInformer.store.list().flatMap(({ spec }) => spec?.cidrs ?? [])]
+      const serviceCidrs = [...ranges(config.serviceCidr), ...rangeInformer.store.list().flatMap(({ spec }) => spec?.cidrs ?? [])]
       const rule = addressRule(listed, serviceCidrs)
       note(listed, rule)
-      const place = { nodeName: config.nodeName, zone }
-      const clusterCidrs = config.clusterCidr.split(',')
-      return buildModel({ services: listed, slices: sliceInformer.store.list(), place, clusterCidrs, serviceCidrs }, families, rule, earlier)
+      const place = { nodeName: config.nodeName, zone: node.zone() }
+      const clusterCidrs = config.usesNodeCidrs ? node.podCidrs() : ranges(config.clusterCidr)
+      const { masqueradeAll } = config
+      const nodePortCidrs = node.nodePortCidrs()
+      return buildModel(
+        { services: listed, slices: sliceInformer.store.list(), place, clusterCidrs, serviceCidrs, nodePortCidrs, masqueradeAll },
+        families,
+        rule,
+        earlier,
+      )
     },
     stop: () => {
       for (const registration of registrations) registration.remove()
     },
+  }
+}
+
+const ranges = (text: string) => text.split(',').filter((range) => range !== '')
+
+function nameOf(object: Frozen<KubeObject> | undefined): string {
+  return `${object?.metadata.namespace}/${object?.metadata.name}`
+}
+
+function onChange<T>(act: (old: Frozen<T> | undefined, now: Frozen<T> | undefined) => void, changes: WakeUp) {
+  const changed = (old: Frozen<T> | undefined, now: Frozen<T> | undefined) => {
+    act(old, now)
+    changes.ring()
+  }
+  return {
+    onAdd: (now: Frozen<T>) => changed(undefined, now),
+    onUpdate: (old: Frozen<T>, now: Frozen<T>) => (old === now ? undefined : changed(old, now)),
+    onDelete: (old: Frozen<T>) => changed(old, undefined),
   }
 }
 

@@ -3,13 +3,16 @@
  * policies and the pod network, each with its own identity towards the API.
  */
 import fs from 'node:fs/promises'
+import { isIpv6 } from '#api/machinery/ip'
 import { withoutNils } from '#api/schema/nils'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
+import type { Metrics } from '#base/metrics'
 import { createSharedInformerFactory, type SharedInformerFactoryOptions } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { createEventRecorder } from '#client/eventRecorder'
 import { createHttpTransport } from '#client/httpTransport'
+import { meteredTransport } from '#client/restMetrics'
 import { createClusterDns } from '#dns/clusterDns'
 import { upstreamServers } from '#dns/plugins/forward'
 import { connectCri } from '#grpc/criClient'
@@ -33,13 +36,15 @@ import { installRecorder } from '#network/cni/recorder'
 import { createNetworkAgent } from '#network/networkAgent'
 import { slimObject } from '#network/policy/changes'
 import { createPolicyAgent, type PolicyAgent } from '#network/policy/policyAgent'
-import { createProxy } from '#proxy/proxy'
+import { ProxyHealth } from '#proxy/health'
+import { createProxy, noProxyMode, type ProxyConfig, type ServiceProxy } from '#proxy/proxy'
 import { EventBook } from '#trace/eventBook'
 import { TraceClock } from '#trace/traceClock'
 import { createConfigFile } from '../apiserver/configFile.ts'
 import { networkProbes } from '../component/kubelet/networkProbe.ts'
 import { kubeletPages } from '../component/kubelet/pages.ts'
-import { componentFamilies } from '../componentMetrics.ts'
+import { createHealthPort, createMetricsPort, defaultAddresses } from '../component/kubeProxy/proxyPorts.ts'
+import { componentFamilies, createComponentMetrics } from '../componentMetrics.ts'
 import { live } from '../pki/livePki.ts'
 import { createRealClock } from '../realClock.ts'
 import { nodePaths, pauseImage } from '../vnode/files.ts'
@@ -84,6 +89,7 @@ function access(
   userAgent: string,
   { tools, renewals }: Access,
   options?: SharedInformerFactoryOptions,
+  metrics?: Metrics,
 ) {
   const tls = live(() => ({ ca: config.ca, cert: config[name].clientCert, key: config[name].clientKey }))
   const transport = createHttpTransport({
@@ -94,7 +100,7 @@ function access(
     clock: tools.clock,
   })
   renewals.push(() => void transport.close())
-  const client = createClient(transport)
+  const client = createClient(metrics ? meteredTransport(transport, metrics, tools.clock, new URL(config.server).host) : transport)
   return { client, informers: createSharedInformerFactory(client, tools, options) }
 }
 
@@ -179,17 +185,34 @@ function networkPolicies(
   return { agent, components: [agent, { name: 'network policy informers', run: (signal) => informers.run(signal) }] }
 }
 
+/** Twice upstream's default period of synchronization. */
+const healthTimeoutMs = 60_000
+
+interface ProxyPortsDeps extends Pick<ProcessTools, 'clock' | 'log' | 'metrics'> {
+  readonly health: ProxyHealth
+  readonly serviceProxy: ServiceProxy
+}
+
+/** Health for load balancers, and metrics on the loopback address, as upstream's by default. */
+function proxyPorts(deps: ProxyPortsDeps, ofIpv6: boolean, configuration: ProxyConfig): readonly Component[] {
+  const addresses = defaultAddresses(ofIpv6)
+  const pages = { mode: deps.serviceProxy.mode, configuration, flags: {}, profiling: false }
+  return [createHealthPort(deps, deps.health, addresses.health), createMetricsPort(deps, pages, addresses.metrics)]
+}
+
 function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): { readonly components: readonly Component[]; readonly shown: NodeNetwork } {
   const exec = createExec()
-  const proxy = access(config, 'proxy', 'kube-proxy', { tools, renewals })
+  // The kubelet's port shows other metrics.
+  const metrics = createComponentMetrics()
+  const proxy = access(config, 'proxy', 'kube-proxy', { tools, renewals }, {}, metrics)
   const dns = access(config, 'dns', 'cluster-dns', { tools, renewals })
   const { nodeName, nodeAddress, clusterCidr, serviceCidr, podNetwork: routeMode, proxyMode = 'auto' } = config
   const log = tools.log.with('kube-proxy')
   const events = createEventRecorder({ ...tools, client: proxy.client, log }, { component: 'kube-proxy', host: nodeName })
-  const serviceProxy = createProxy(
-    { informers: proxy.informers, ...tools, log, exec, conntrack: createConntrack(exec), events },
-    { nodeName, clusterCidr, serviceCidr, mode: proxyMode },
-  )
+  const health = new ProxyHealth(tools.clock, healthTimeoutMs)
+  const proxyConfig = { nodeName, clusterCidr, serviceCidr, mode: proxyMode }
+  const serviceProxy = createProxy({ informers: proxy.informers, ...tools, metrics, log, exec, conntrack: createConntrack(exec), events, health }, proxyConfig)
+  const ports = proxyMode === noProxyMode ? [] : proxyPorts({ ...tools, metrics, log, health, serviceProxy }, isIpv6(nodeAddress), proxyConfig)
   const agent = createNetworkAgent(
     { informers: proxy.informers, ...tools, log: tools.log.with('network'), exec },
     {
@@ -203,6 +226,7 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
   )
   const components = [
     serviceProxy,
+    ...ports,
     agent,
     createClusterDns(
       {

@@ -16,10 +16,12 @@ import {
   iptablesObstacle,
   type Jump,
   type OwnChains,
+  type Restored,
   removeOwnChains,
 } from '#host/iptables'
 import { atOnce, inTimeSlices } from '#host/timeSlices'
 import { applyModels } from '../applyModels.ts'
+import { createIptablesMetrics } from '../metrics.ts'
 import type { Family, FamilyModel, ProxyEndpoint, ServiceRule } from '../model.ts'
 import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 
@@ -33,17 +35,50 @@ export const iptables = {
     await allowLocalhostNodePorts(deps)
     const options = { isTcpLiberal: await isTcpLiberal(exec) }
     const turns = { next: () => deps.clock.turn() }
-    const chains = { IPv4: createOwnChains(exec, 'IPv4', owner, turns), IPv6: createOwnChains(exec, 'IPv6', owner, turns) }
-    await Promise.all([
-      applyModels(async (model) => chains[model.family].apply(await inTimeSlices(renderSteps(model, options), turns)), deps, models, signal),
-      keepChains(Object.values(chains), deps, signal),
-    ])
+    const measured = measuring(deps)
+    const chainsOf = (family: Family) => createOwnChains(exec, family, owner, turns, (restored) => measured.restored(family, restored))
+    const chains = { IPv4: chainsOf('IPv4'), IPv6: chainsOf('IPv6') }
+    const apply = (model: FamilyModel) =>
+      measured.apply(model.family, async () => {
+        const wanted = await inTimeSlices(renderSteps(model, options), turns)
+        await chains[model.family].apply(wanted)
+        return wanted
+      })
+    await Promise.all([applyModels(apply, deps, models, signal), keepChains(Object.values(chains), deps, signal)])
   },
   rulesOf,
   cleanUp: async (exec) => {
     await Promise.all(families.map((family) => removeOwnChains(exec, family, owner)))
   },
 } satisfies ProxyMode
+
+const tables = ['filter', 'nat'] as const
+
+/** Counts what iptables-restore writes, and how long whole and partial changes take. */
+function measuring({ clock, metrics, families: served = [] }: ProxyModeDeps) {
+  const own = createIptablesMetrics(metrics, served)
+  const newest = new Map<Family, Restored>()
+  return {
+    restored: (ip_family: Family, one: Restored) => {
+      newest.set(ip_family, one)
+      if (one.failed) (one.isFull ? own.failures : own.partialFailures).inc({ ip_family })
+      else for (const table of tables) own.written.set(one.written.get(table) ?? 0, { ip_family, table })
+    },
+    apply: async (ip_family: Family, work: () => Promise<ChainsByTable>) => {
+      const startedMs = clock.monotonicMs()
+      newest.delete(ip_family)
+      const wanted = await work()
+      // Nothing differed.
+      if (!newest.has(ip_family)) for (const table of tables) own.written.set(0, { ip_family, table })
+      const seconds = newest.get(ip_family)?.isFull ? own.fullSeconds : own.partialSeconds
+      seconds.observe((clock.monotonicMs() - startedMs) / 1000, { ip_family })
+      for (const table of tables) {
+        const count = [...(wanted.get(table)?.values() ?? [])].reduce((sum, rules) => sum + rules.length, 0)
+        own.rules.set(count, { ip_family, table })
+      }
+    },
+  }
+}
 
 const checkMs = 30_000
 /** One an hour. */
@@ -172,6 +207,7 @@ interface Target {
   readonly nat: Map<string, string[]>
   /** Where pods get addresses from. Without it the proxy cannot recognize pods: no traffic to cluster IPs is masqueraded. */
   readonly podRange: string | undefined
+  readonly masqueradeAll: boolean
   readonly isCommented: boolean
 }
 
@@ -184,18 +220,20 @@ interface RenderOptions {
   readonly isTcpLiberal: boolean
 }
 
-function* renderSteps({ family, rules, clusterCidrs }: FamilyModel, { isTcpLiberal }: RenderOptions): Generator<undefined, ChainsByTable> {
+function* renderSteps(model: FamilyModel, { isTcpLiberal }: RenderOptions): Generator<undefined, ChainsByTable> {
+  const { rules, clusterCidrs, masqueradeAll = false } = model
   const target: Target = {
     filter: emptyChains('KUBE-SERVICES', 'KUBE-EXTERNAL-SERVICES', 'KUBE-FORWARD', 'KUBE-NODEPORTS', 'KUBE-PROXY-FIREWALL', 'KUBE-FIREWALL', canary),
     nat: emptyChains('KUBE-SERVICES', 'KUBE-NODEPORTS', 'KUBE-POSTROUTING', 'KUBE-MARK-MASQ', canary),
     podRange: clusterCidrs[0],
+    masqueradeAll,
     isCommented: rules.reduce((sum, rule) => sum + rule.clusterEndpoints.length, 0) <= mostCommented,
   }
   for (const rule of rules) {
     addService(plan(rule), target)
     yield
   }
-  addFrame(family, target, isTcpLiberal)
+  addFrame(model, target, isTcpLiberal)
   return new Map([
     ['filter', target.filter],
     ['nat', target.nat],
@@ -214,15 +252,14 @@ function add(chains: Map<string, string[]>, chain: string, ...rules: readonly st
 }
 
 /** The rules that do not depend on Services. */
-function addFrame(family: Family, { filter, nat }: Target, isTcpLiberal: boolean): void {
+function addFrame({ family, nodePortCidrs }: FamilyModel, { filter, nat }: Target, isTcpLiberal: boolean): void {
   const isIpv4 = family === 'IPv4'
   // The kernel drops a packet from ::1 that leaves the node.
   const nodeAddresses = `-m addrtype --dst-type LOCAL${isIpv4 ? '' : ' ! -d ::1/128'}`
-  add(
-    nat,
-    'KUBE-SERVICES',
-    `-m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" ${nodeAddresses} -j KUBE-NODEPORTS`,
-  )
+  const nodePorts = '-m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain"'
+  // A rule takes one -d; with a range that holds ::1, the kernel drops its packets later.
+  const matches = nodePortCidrs ? nodePortCidrs.map((range) => `-m addrtype --dst-type LOCAL -d ${range}`) : [nodeAddresses]
+  add(nat, 'KUBE-SERVICES', ...matches.map((match) => `${nodePorts} ${match} -j KUBE-NODEPORTS`))
   add(
     nat,
     'KUBE-POSTROUTING',
@@ -348,9 +385,10 @@ function toAddress(comment: string, { protocol, port }: ServiceRule, ip: string)
 }
 
 /** A client that is no pod, such as one that routes the range of cluster IPs to this node, gets the answer through this node. */
-function addInternal({ rule, name, cluster, local }: Plan, { nat, podRange }: Target): void {
+function addInternal({ rule, name, cluster, local }: Plan, { nat, podRange, masqueradeAll }: Target): void {
   const chain = rule.internalPolicyLocal ? local : cluster
-  add(nat, chain, ...(podRange ? [`${toAddress(`"${name} cluster IP"`, rule, rule.clusterIp)} ! -s ${podRange} -j KUBE-MARK-MASQ`] : []))
+  const from = masqueradeAll ? '' : ` ! -s ${podRange}`
+  add(nat, chain, ...(masqueradeAll || podRange ? [`${toAddress(`"${name} cluster IP"`, rule, rule.clusterIp)}${from} -j KUBE-MARK-MASQ`] : []))
 }
 
 /** Traffic to node ports, external and load balancer addresses. */

@@ -7,7 +7,9 @@ import { hostPort, isIpv6 } from '#api/machinery/ip'
 import { check, type Exec } from '#host/exec'
 import { type ChainOwner, type ChainsByTable, createOwnChains, iptablesObstacle, type Jump, removeOwnChains } from '#host/iptables'
 import { applyModels } from '../applyModels.ts'
+import { createRestoreMetrics } from '../metrics.ts'
 import type { Family, FamilyModel, ProxyEndpoint, ServiceRule } from '../model.ts'
+import { isWithin } from '../ranges.ts'
 import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 
 /** Holds the addresses of Services: what is sent to them is delivered on this host. */
@@ -33,13 +35,17 @@ export const ipvs: ProxyMode = {
     await exec.run('ip', ['link', 'add', device, 'type', 'dummy'])
     const turns = { next: () => clock.turn() }
     const chains = { IPv4: createOwnChains(exec, 'IPv4', owner, turns), IPv6: createOwnChains(exec, 'IPv6', owner, turns) }
+    const { failures } = createRestoreMetrics(deps.metrics, deps.families ?? [])
     const apply = async (model: FamilyModel) => {
       const { family } = model
       const wanted = renderIpvs(model)
       // Rules refer to sets, and a set with a reference cannot be removed: all sets are there from the start.
       await fillSets(deps, family, wanted.sets)
-      await chains[family].apply(wanted.chains)
-      await applyServers(exec, family, wanted.servers)
+      await chains[family].apply(wanted.chains).catch((error: unknown) => {
+        failures.inc({ ip_family: family })
+        throw error
+      })
+      await applyServers(exec, model, wanted.servers)
       await applyAddresses(exec, family, wanted.addresses)
     }
     await applyModels(apply, deps, models, signal)
@@ -106,7 +112,7 @@ export interface RenderedIpvs {
 }
 
 /** What IPVS, the sets and the rules of one family hold. A node port is a virtual server of the mark that a rule gives its packets. */
-export function renderIpvs({ family, rules, clusterCidrs }: FamilyModel): RenderedIpvs {
+export function renderIpvs({ family, rules, clusterCidrs, masqueradeAll }: FamilyModel): RenderedIpvs {
   const servers = new Map<string, readonly string[]>()
   const sets = new Map((Object.keys(setTypes) as SetName[]).map((name) => [name, [] as string[]]))
   const addresses = new Set<string>()
@@ -140,7 +146,7 @@ export function renderIpvs({ family, rules, clusterCidrs }: FamilyModel): Render
     }
     for (const { ip, port: to } of rule.clusterEndpoints.filter(({ isLocal }) => isLocal)) put('KUBE-LOOP-BACK', `${ip},${protocol}:${to},${ip}`)
   }
-  return { servers, sets, addresses: [...addresses], chains: chainsOf(family, clusterCidrs[0]) }
+  return { servers, sets, addresses: [...addresses], chains: chainsOf(family, masqueradeAll ? 'all' : clusterCidrs[0]) }
 }
 
 /** A set of the kernel stores no range of all addresses. */
@@ -191,6 +197,7 @@ const owner: ChainOwner = {
 }
 
 /** The same for every set of Services: what differs is in the sets. */
+/** @param podRange whose traffic to cluster IPs is not masqueraded; `all`: every source is; undefined: none is */
 function chainsOf(family: Family, podRange: string | undefined): ChainsByTable {
   const inSet = (name: SetName, fields: string) => `-m set --match-set ${setName(family, name)} ${fields}`
   const nat = new Map([
@@ -198,7 +205,7 @@ function chainsOf(family: Family, podRange: string | undefined): ChainsByTable {
       'KUBE-SERVICES',
       [
         `-s ${family === 'IPv6' ? '::1/128' : '127.0.0.0/8'} -j RETURN`,
-        ...(podRange ? [`${inSet('KUBE-CLUSTER-IP', 'dst,dst')} ! -s ${podRange} -j KUBE-MARK-MASQ`] : []),
+        ...(podRange ? [`${inSet('KUBE-CLUSTER-IP', 'dst,dst')}${podRange === 'all' ? '' : ` ! -s ${podRange}`} -j KUBE-MARK-MASQ`] : []),
         `${inSet('KUBE-EXTERNAL-IP', 'dst,dst')} -j KUBE-MARK-MASQ`,
         '-m addrtype --dst-type LOCAL -j KUBE-NODE-PORT',
       ],
@@ -280,8 +287,9 @@ export function parseServers(text: string, family: Family): VirtualServers {
 }
 
 /** Brings the kernel's servers, also those of an earlier run, to `wanted`. Node ports are served on each address of the node. */
-async function applyServers(exec: Exec, family: Family, wanted: VirtualServers): Promise<void> {
-  const own = [...new Set((await addressesOf(exec, family)).filter(({ dev }) => dev !== device).map(({ ip }) => ip))]
+async function applyServers(exec: Exec, { family, nodePortCidrs }: FamilyModel, wanted: VirtualServers): Promise<void> {
+  const local = (await addressesOf(exec, family)).filter(({ dev, ip }) => dev !== device && (!nodePortCidrs || isWithin(nodePortCidrs, ip)))
+  const own = [...new Set(local.map(({ ip }) => ip))]
   const expanded = new Map([...wanted].flatMap(([server, endpoints]) => onNode(server, own, family).map((one) => [one, endpoints] as const)))
   const before = parseServers(await check(exec, 'ipvsadm', ['--save', '--numeric']), family)
   const changes = serverChanges(before, expanded)

@@ -6,6 +6,8 @@ import type { Family, FamilyModel, ProxyModels } from '../model.ts'
 
 export interface ProxyModeDeps extends ApplyDeps {
   readonly exec: Exec
+  /** Those of the models: their metrics are there before the first failure. */
+  readonly families?: readonly Family[] | undefined
 }
 
 export interface ProxyMode {

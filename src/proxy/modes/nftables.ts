@@ -8,6 +8,7 @@ import { check, type Exec, ExecError } from '#host/exec'
 import { createNftTable, nftHash, nftName, nftObstacle, type TableContents } from '#host/nftables'
 import { atOnce, inTimeSlices } from '#host/timeSlices'
 import { applyModels } from '../applyModels.ts'
+import { createNftablesMetrics } from '../metrics.ts'
 import { type Family, type FamilyModel, type ProxyEndpoint, ruleKey, type ServiceRule } from '../model.ts'
 import type { ProxyMode } from './mode.ts'
 
@@ -21,7 +22,14 @@ export const nftables: ProxyMode = {
     const turns = { next: () => deps.clock.turn() }
     const tables = { IPv4: createNftTable(deps.exec, 'ip', tableName, turns), IPv6: createNftTable(deps.exec, 'ip6', tableName, turns) }
     const rendered: RenderedRules = { IPv4: new WeakMap(), IPv6: new WeakMap() }
-    const apply = async (model: FamilyModel) => tables[model.family].apply(await inTimeSlices(renderSteps(model, rendered), turns))
+    const { failures } = createNftablesMetrics(deps.metrics, deps.families ?? [])
+    const apply = async (model: FamilyModel) => {
+      const contents = await inTimeSlices(renderSteps(model, rendered), turns)
+      await tables[model.family].apply(contents).catch((error: unknown) => {
+        failures.inc({ ip_family: model.family })
+        throw error
+      })
+    }
     return applyModels(apply, deps, models, signal)
   },
   rulesOf,
@@ -111,6 +119,7 @@ interface Tables extends Contents {
   readonly syntax: Syntax
   /** Ranges of pods: traffic from elsewhere to a cluster address is masqueraded, traffic between pods is not. */
   readonly clusterCidrs: readonly string[]
+  readonly masqueradeAll: boolean
 }
 
 /** What each rule added last time. The rule of a Service that has not changed is the same object from model to model. */
@@ -133,12 +142,14 @@ export function renderServices(model: FamilyModel): TableContents {
 }
 
 /** A step for each rule. */
-export function* renderSteps({ family, rules, clusterCidrs, serviceCidrs }: FamilyModel, rendered: RenderedRules): Generator<undefined, TableContents> {
+export function* renderSteps(model: FamilyModel, rendered: RenderedRules): Generator<undefined, TableContents> {
+  const { family, rules, clusterCidrs, serviceCidrs, nodePortCidrs, masqueradeAll = false } = model
   const target = emptyContents()
   const known = rendered[family]
   for (const rule of rules) {
     const before = known.get(rule)
-    const contents = before?.clusterCidrs === clusterCidrs.join() ? before.contents : renderRule(rule, syntaxes[family], clusterCidrs)
+    const contents =
+      before?.clusterCidrs === clusterCidrs.join() ? before.contents : renderRule(rule, { syntax: syntaxes[family], clusterCidrs, masqueradeAll })
     if (contents !== before?.contents) known.set(rule, { clusterCidrs: clusterCidrs.join(), contents })
     addAll(contents, target)
     yield
@@ -154,12 +165,17 @@ export function* renderSteps({ family, rules, clusterCidrs, serviceCidrs }: Fami
       ['cluster-ips', target.clusterIps],
       ['firewall-ips', target.firewallIps],
     ]),
-    frame: frame(syntaxes[family], serviceCidrs),
+    frame: frame(syntaxes[family], serviceCidrs, nodePortMatches(syntaxes[family], nodePortCidrs)),
   }
 }
 
-function renderRule(rule: ServiceRule, syntax: Syntax, clusterCidrs: readonly string[]): Contents {
-  const target: Tables = { ...emptyContents(), syntax, clusterCidrs }
+/** Matches of packets to node ports: to every local address, or to those in the ranges. Ranges may overlap, which one set would refuse. */
+function nodePortMatches({ ip, nodePortAddresses }: Syntax, ranges: readonly string[] | undefined): string[] {
+  return ranges ? ranges.map((range) => `${nodePortAddresses} ${ip} daddr ${range}`) : [nodePortAddresses]
+}
+
+function renderRule(rule: ServiceRule, options: Pick<Tables, 'syntax' | 'clusterCidrs' | 'masqueradeAll'>): Contents {
+  const target: Tables = { ...emptyContents(), ...options }
   target.clusterIps.set(rule.clusterIp, '')
   addInternal(rule, target)
   addExternal(rule, target)
@@ -177,7 +193,7 @@ const addressKey = (ip: string, rule: ServiceRule) => `${ip} . ${rule.protocol} 
 
 /** Traffic to the cluster IP. */
 function addInternal(rule: ServiceRule, target: Tables): void {
-  const { syntax, clusterCidrs } = target
+  const { syntax, clusterCidrs, masqueradeAll } = target
   const endpoints = rule.internalPolicyLocal ? rule.localEndpoints : rule.clusterEndpoints
   const key = addressKey(rule.clusterIp, rule)
   if (endpoints.length === 0) {
@@ -186,10 +202,10 @@ function addInternal(rule: ServiceRule, target: Tables): void {
     return
   }
   const chain = chainName('service', rule)
-  const fromElsewhere = clusterCidrs.map((range) => `${syntax.ip} saddr != ${range} `).join('')
+  const fromElsewhere = masqueradeAll ? '' : clusterCidrs.map((range) => `${syntax.ip} saddr != ${range} `).join('')
   const masquerade = `${syntax.ip} daddr ${rule.clusterIp} ${rule.protocol} dport ${rule.port} ${fromElsewhere}jump mark-for-masquerade`
   // Without a range of pods the proxy cannot recognize pods: no traffic is masqueraded, as upstream.
-  target.chains.set(chain, [...(clusterCidrs.length > 0 ? [masquerade] : []), ...balance(rule, endpoints, target)])
+  target.chains.set(chain, [...(masqueradeAll || clusterCidrs.length > 0 ? [masquerade] : []), ...balance(rule, endpoints, target)])
   target.serviceIps.set(key, `goto ${chain}`)
 }
 
@@ -269,7 +285,7 @@ function chainName(kind: string, rule: ServiceRule): string {
 }
 
 /** Chains that hook into the kernel, and the declarations of maps: the same for every set of rules. */
-function frame({ ip, addressType, nodePortAddresses }: Syntax, serviceCidrs: readonly string[]): string {
+function frame({ ip, addressType }: Syntax, serviceCidrs: readonly string[], nodePorts: readonly string[]): string {
   return `
 	map service-ips { type ${addressType} . inet_proto . inet_service : verdict; }
 	map service-nodeports { type inet_proto . inet_service : verdict; }
@@ -284,10 +300,12 @@ function frame({ ip, addressType, nodePortAddresses }: Syntax, serviceCidrs: rea
 	}
 	chain services {
 		${ip} daddr . meta l4proto . th dport vmap @service-ips
-		${nodePortAddresses} meta l4proto . th dport vmap @service-nodeports
+		${nodePorts.map((match) => `${match} meta l4proto . th dport vmap @service-nodeports`).join('\n\t\t')}
 	}
 	chain service-endpoints-check { ${ip} daddr . meta l4proto . th dport vmap @no-endpoint-services; }
-	chain nodeport-endpoints-check { ${nodePortAddresses} meta l4proto . th dport vmap @no-endpoint-nodeports; }
+	chain nodeport-endpoints-check {
+		${nodePorts.map((match) => `${match} meta l4proto . th dport vmap @no-endpoint-nodeports`).join('\n\t\t')}
+	}
 	chain cluster-ips-check {
 		${ip} daddr @cluster-ips goto reject-chain
 		${serviceCidrs.map((range) => `${ip} daddr ${range} drop`).join('\n\t\t')}

@@ -6,7 +6,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
-import { cidrContains, isIpv6, parseCidr, parseIp } from '#api/machinery/ip'
+import { isIpv6 } from '#api/machinery/ip'
 import { deadlineScope } from '#base/abortScope'
 import { messageOf } from '#base/messageOf'
 import type { Forwarder, ForwardTarget, TargetOrder } from '#host/forwarding/forwarder'
@@ -14,6 +14,7 @@ import { createTcpForwarding } from '#host/forwarding/tcpForwarding'
 import { createUdpForwarding } from '#host/forwarding/udpForwarding'
 import { applyModels, retryMs } from '../applyModels.ts'
 import type { Family, FamilyModel, ProxyModels, ServiceRule } from '../model.ts'
+import { isWithin } from '../ranges.ts'
 import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 
 /** Marks our routes. */
@@ -220,14 +221,6 @@ function orderOf(wanted: () => Wanted, clock: ProxyModeDeps['clock']): TargetOrd
 }
 
 const isSame = (a: ForwardTarget, b: ForwardTarget) => a.address === b.address && a.port === b.port
-
-function isWithin(ranges: readonly string[], address: string): boolean {
-  const ip = parseIp(address)
-  return ranges.some((range) => {
-    const block = parseCidr(range)
-    return ip !== undefined && block !== undefined && cidrContains(block, ip)
-  })
-}
 
 /** The listener takes its connections over. */
 async function boundServer({ address, port }: Wanted): Promise<Server> {

@@ -1,66 +1,10 @@
-/**
- * The pages of a kubelet's port that every component has (L5): /statusz, /flagz, and profiles of the process. The API server's own pages do the work;
- * the kubelet has authorized the request. Upstream: kubelet/server/server.go InstallStatusz, InstallFlagz, InstallProfilingHandler (v1.36).
- */
-import type { IncomingMessage } from 'node:http'
-import type { Answer } from '#apiserver/core/answer'
-import type { ServerRequest } from '#apiserver/core/request'
+/** The pages of a kubelet's port that every component has (L5). Upstream: kubelet/server/server.go InstallStatusz, InstallFlagz, InstallProfilingHandler (v1.36). */
 import type { Clock } from '#base/clock'
-import type { Page } from '#kubelet/server/routes'
+import { lazyPages } from '../lazyPages.ts'
 
-export interface KubeletPagesParts {
-  readonly clock: Clock
-  /** By name, as /flagz shows them. */
-  readonly flags: Readonly<Record<string, string>>
-}
+const paths = ['/configz', '/debug/pprof', '/flagz', '/healthz', '/metrics', '/pods', '/stats/summary', '/statusz']
 
-export function kubeletPages(parts: KubeletPagesParts): (request: IncomingMessage) => Promise<Page | undefined> {
-  const startedMs = parts.clock.now()
-  let pages: ReturnType<typeof loadPages> | undefined
-  return async (incoming) => {
-    // Loaded with the first request: few nodes ever get one.
-    pages ??= loadPages(parts, startedMs)
-    const { answer, newCancellation } = await pages
-    const cancellation = newCancellation()
-    const cancel = () => cancellation.abort()
-    incoming.socket.once('close', cancel)
-    try {
-      const url = new URL(incoming.url ?? '/', 'https://kubelet')
-      const request = { path: url.pathname, query: url.searchParams, headers: incoming.headers, cancellation, warnings: [] } as unknown as ServerRequest
-      const given = await answer(request)
-      return given && (await pageOf(given))
-    } finally {
-      incoming.socket.off('close', cancel)
-    }
-  }
-}
-
-async function loadPages({ clock, flags }: KubeletPagesParts, startedMs: number) {
-  const [{ answerByPage }, { profiling }, { zpages }, { versionInfo: version }, { Cancellation }] = await Promise.all([
-    import('#apiserver/core/page'),
-    import('../profiling.ts'),
-    import('#apiserver/endpoints/zpages'),
-    import('#apiserver/endpoints/nonResource'),
-    import('#apiserver/core/cancellation'),
-  ])
-  const statusPages = zpages({
-    component: 'kubelet',
-    clock,
-    startedMs,
-    binaryVersion: version.gitVersion.replace(/^v/, ''),
-    emulationVersion: `${version.emulationMajor}.${version.emulationMinor}`,
-    runtimeVersion: `node ${process.version}`,
-    paths: () => ['/configz', '/debug/pprof', '/flagz', '/healthz', '/metrics', '/pods', '/stats/summary', '/statusz'],
-    flags,
-  })
-  const pages = [...statusPages, profiling(clock)]
-  return { answer: (request: ServerRequest) => answerByPage(pages, request), newCancellation: () => new Cancellation() }
-}
-
-async function pageOf(answer: Answer): Promise<Page | undefined> {
-  if (answer.type === 'bytes') return { type: answer.contentType, body: answer.bytes, code: answer.status }
-  if (answer.type !== 'value') return undefined
-  if (answer.encoding !== 'yaml') return { type: 'json', body: JSON.stringify(answer.value), code: answer.status }
-  const { toYaml } = await import('#api/machinery/yaml')
-  return { type: 'application/yaml', body: toYaml(answer.value), code: answer.status }
+/** @param parts flags by name, as /flagz shows them */
+export function kubeletPages(parts: { readonly clock: Clock; readonly flags: Readonly<Record<string, string>> }): ReturnType<typeof lazyPages> {
+  return lazyPages({ ...parts, component: 'kubelet', paths, profiling: true })
 }
