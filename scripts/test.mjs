@@ -94,7 +94,8 @@ const usesHost = (file) =>
 /** Clusters have namespaces, ranges of addresses and directories of their own, so that tests of two of them run at a time. */
 const hostLanes = 2
 /** These fill the host's memory, disks or processes, or judge what is left of a cluster on it after a power cut. */
-const needsHostAlone = ({ files }) => files.some((file) => /^test\/(robustness\/(node|attacks|clusterDiskFull)|e2e\/(powerCut|kubeletResources|twoClusters))/.test(file))
+const needsHostAlone = ({ files }) =>
+  files.some((file) => /^test\/(robustness\/(node|attacks|clusterDiskFull)|e2e\/(powerCut|kubeletResources|twoClusters))/.test(file))
 
 /** Their limits are processor time, which grows while another process uses the same caches and memory. */
 const measuresTurns = ({ files }) => files.some((file) => /^test\/robustness\/(budget\/|long|poisoned|slow|wide)/.test(file))

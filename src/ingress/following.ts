@@ -19,7 +19,7 @@ export function createPauses(clock: Clock): () => Promise<void> | undefined {
 }
 
 export interface Following {
-  /** Of the informers. */
+  /** The informers that are followed. */
   readonly sources: Readonly<Record<string, { synced(signal: AbortSignal): Promise<void> }>>
   /** Rung when there is something to take over. */
   readonly changes: WakeUp

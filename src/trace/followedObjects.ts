@@ -66,7 +66,7 @@ export class FollowedObjects {
     return true
   }
 
-  /** The oldest of those that nobody has asked for. @returns false when there is none */
+  /** Drops the oldest one that no rule is about. @returns false when there is none */
   #dropFirst(): boolean {
     for (const [key, followed] of this.#objects) {
       if (followed.isAsked) continue

@@ -64,7 +64,10 @@ const flows: Flow[] = [
     run: async ({ page, open }) => {
       await open('#/object/pods/default/web/calls')
       await page.getByText('RunPodSandbox').first().waitFor()
-      await page.getByText(/ADD \S+/).first().waitFor()
+      await page
+        .getByText(/ADD \S+/)
+        .first()
+        .waitFor()
     },
   },
   {

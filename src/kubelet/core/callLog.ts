@@ -90,7 +90,7 @@ function shownText(message: object): string {
     // Keep the names of environment variables, not their values.
     if (key === 'envs' && Array.isArray(value)) return value.map(({ key: name }: { key: string }) => name)
     if (wordMembers.has(key) && Array.isArray(value)) return value.map((word) => withoutValues(String(word), values))
-    // Whoever has the address of a stream is connected to the container.
+    // The address of a stream connects its reader to the container.
     if (key === 'url' && value) return hidden
     // Those of a pod hold what was applied, values of its environment included.
     if (key === 'annotations' && value) return Object.keys(value)
@@ -99,7 +99,7 @@ function shownText(message: object): string {
   return shortText(text, maxText)
 }
 
-/** Of the container that the message makes; the longest first, since one may be part of another. */
+/** The values of the container's variables in the message; the longest first, since one may be part of another. */
 function environmentValues(message: object): string[] {
   const { envs = [] } = (message as { readonly config?: { readonly envs?: readonly { readonly value: string | Uint8Array }[] } | null }).config ?? {}
   const values = envs.map(({ value }) => (typeof value === 'string' ? value : Buffer.from(value).toString()))

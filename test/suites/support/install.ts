@@ -1,6 +1,6 @@
 /**
  * Installs an operator from the manifest in its module. Its Deployments have no replicas, since its program runs as a process of the suite: with the rights
- * of its service account, and the API server reaches it through its Service.
+ * that its service account has, and the API server reaches it through its Service.
  */
 import fs from 'node:fs'
 import os from 'node:os'

@@ -60,7 +60,9 @@ function bindingCommand(
   const subject = shellWord(account ? `--serviceaccount=${account[1]}:${account[2]}` : `--user=${user.name}`)
   const inPlace = namespace === '' ? 'clusterrolebinding NAME' : `rolebinding NAME -n ${shellWord(namespace)}`
   if (role !== undefined) return `allow with: kubectl create ${inPlace} ${shellWord(`--clusterrole=${role}`)} ${subject}`
-  const what = shellWord(isResourceRequest ? `--resource=${resource}${apiGroup && `.${apiGroup}`}${subresource && `/${subresource}`}` : `--non-resource-url=${path}`)
+  const what = shellWord(
+    isResourceRequest ? `--resource=${resource}${apiGroup && `.${apiGroup}`}${subresource && `/${subresource}`}` : `--non-resource-url=${path}`,
+  )
   const kind = namespace === '' ? 'clusterrole NAME' : `role NAME -n ${shellWord(namespace)}`
   const reference = namespace === '' ? '--clusterrole=NAME' : '--role=NAME'
   return `allow with: kubectl create ${kind} ${shellWord(`--verb=${verb}`)} ${what}; kubectl create ${inPlace} ${reference} ${subject}`

@@ -37,7 +37,10 @@ export const admissionAdvice: readonly AdviceRule[] = [
       const found = await reader.list({ group: '', resource: 'limitranges' }, namespace)
       const [first] = found ?? []
       if (!first) return [`a LimitRange of namespace ${namespace} bounds it: ${why}`, 'stay within']
-      return [`LimitRange ${namesOf(found)} bounds it: ${why}`, `stay within, or: kubectl edit limitrange ${shellWord(first.metadata.name ?? '')} -n ${shellWord(namespace)}`]
+      return [
+        `LimitRange ${namesOf(found)} bounds it: ${why}`,
+        `stay within, or: kubectl edit limitrange ${shellWord(first.metadata.name ?? '')} -n ${shellWord(namespace)}`,
+      ]
     },
   },
   {

@@ -98,7 +98,10 @@ export const stateAdvice: readonly AdviceRule[] = [
   {
     code: 404,
     message: /^(\S+) "(.+)" not found/,
-    lines: ([, resource, name], request) => [`${resource} "${name}" does not exist`, `look with: kubectl get ${shellWord(resource ?? '')}${inNamespace(request)}`],
+    lines: ([, resource, name], request) => [
+      `${resource} "${name}" does not exist`,
+      `look with: kubectl get ${shellWord(resource ?? '')}${inNamespace(request)}`,
+    ],
   },
   {
     code: 410,

@@ -72,7 +72,8 @@ class SortedValues {
       while (open.length > 0 && commonBytes(this.#value(open.at(-1) as number), value, 0) < this.#value(open.at(-1) as number).length) open.pop()
       const parent = open.at(-1) ?? i
       const jump = this.#jumps[parent] as number
-      const isEven = open.length > 0 && (depths[parent] as number) - (depths[jump] as number) === (depths[jump] as number) - (depths[this.#jumps[jump] as number] as number)
+      const isEven =
+        open.length > 0 && (depths[parent] as number) - (depths[jump] as number) === (depths[jump] as number) - (depths[this.#jumps[jump] as number] as number)
       this.#parents[i] = parent
       this.#jumps[i] = parent === i ? i : isEven ? (this.#jumps[jump] as number) : parent
       depths[i] = open.length
