@@ -9,7 +9,6 @@ import { allCpus, type CpuLayout } from '../../core/machineTopology.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
 import { type CpuState, createCpuState, parseCpuState, renderCpuState } from './cpuState.ts'
 import { staticOptions } from './options.ts'
-import { createStaticCpuPolicy } from './staticPolicy.ts'
 
 export interface CpuManager extends HintProvider {
   readonly policy: string
@@ -38,9 +37,11 @@ export interface CpuManagerSettings {
   readonly reservedCpus: CpuSet
 }
 
+type CpuPolicy = HintProvider & { readonly allocatable: CpuSet; release(podUid: string): void }
+
 interface Policy {
   readonly name: string
-  create(layout: CpuLayout, state: CpuState, settings: CpuManagerSettings): HintProvider & { readonly allocatable: CpuSet; release(podUid: string): void }
+  create(layout: CpuLayout, state: CpuState, settings: CpuManagerSettings): CpuPolicy | Promise<CpuPolicy>
 }
 
 const none: Policy = {
@@ -54,7 +55,7 @@ const none: Policy = {
 
 const fixed: Policy = {
   name: 'static',
-  create: (layout, state, settings) => {
+  create: async (layout, state, settings) => {
     const { reservedCpus, reservedMilliCpu } = settings
     if (reservedCpus.length === 0 && reservedMilliCpu === 0) {
       throw new Error(
@@ -62,6 +63,7 @@ const fixed: Policy = {
       )
     }
     const count = reservedCpus.length > 0 ? reservedCpus.length : Math.ceil(reservedMilliCpu / 1000)
+    const { createStaticCpuPolicy } = await import('./staticPolicy.ts')
     return createStaticCpuPolicy(layout, state, staticOptions(settings.options, settings.featureGates), { count, cpus: reservedCpus })
   },
 }
@@ -82,7 +84,7 @@ export async function createCpuManager(layout: CpuLayout, settings: CpuManagerSe
       `could not restore state from checkpoint: ${reason}, please drain this node and delete the CPU manager checkpoint file "${file.path}" before restarting Kubelet`,
     )
   }
-  const policy = chosen.create(layout, state, settings)
+  const policy = await chosen.create(layout, state, settings)
   const save = () => file.write(() => renderCpuState(settings.policy, state))
   await save()
   return {

@@ -2,26 +2,17 @@
  * The static CPU policy (L3, pure over its state): containers of Guaranteed pods that request whole CPUs get exclusive ones; all others
  * run on the rest. Upstream: kubelet/cm/cpumanager/policy_static.go (v1.36).
  */
-import { podQosClass } from '../../core/cgroupResources.ts'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../core/containers.ts'
 import { type CpuSet, cpuSet, difference, formatCpuSet, intersection, noCpus, sameCpus, union } from '../../core/cpuSet.ts'
 import { allCpus, type CpuLayout, cpusPer } from '../../core/machineTopology.ts'
-import { milliUnits } from '../../core/quantities.ts'
 import { InitReuse } from '../initReuse.ts'
 import { type NumaMask, nodeCount, nodeMasks, nodesIn, type ProviderHints, type TopologyHint } from '../topology/hints.ts'
 import { AdmissionError, type HintProvider } from '../topology/topologyManager.ts'
 import { takePacked } from './accumulator.ts'
 import type { CpuState } from './cpuState.ts'
 import { takeDistributed } from './distributed.ts'
+import { exclusiveCpus } from './exclusiveCpus.ts'
 import type { StaticOptions } from './options.ts'
-
-/** How many CPUs a container gets for itself; 0: it shares. */
-export function exclusiveCpus(pod: FrozenPod, container: FrozenContainer): number {
-  // A pod that asks as a whole has no containers to pin.
-  if (podQosClass(pod) !== 'Guaranteed' || pod.spec.resources?.requests || pod.spec.resources?.limits) return 0
-  const milli = milliUnits(container.resources?.requests?.cpu ?? container.resources?.limits?.cpu)
-  return milli % 1000 === 0 ? milli / 1000 : 0
-}
 
 /** The larger of what the regular containers with sidecars need, and each init step. */
 function podExclusiveCpus(pod: FrozenPod): number {

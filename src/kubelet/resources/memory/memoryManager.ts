@@ -9,8 +9,8 @@ import type { CheckpointFile } from '../../core/checkpointFile.ts'
 import type { MachineTopology } from '../../core/machineTopology.ts'
 import type { MemoryReservation } from '../../core/resourceConfig.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
+import { emptyMachine, type ReservedMemory } from './emptyMachine.ts'
 import { type MemoryBlock, type MemoryState, parseMemoryState, renderMemoryState } from './memoryState.ts'
-import { createStaticMemoryPolicy, emptyMachine, type ReservedMemory } from './staticPolicy.ts'
 
 export interface MemoryManagerSettings {
   readonly policy: string
@@ -53,9 +53,11 @@ export function reservedMemory(topology: MachineTopology, { reservedMemory: list
   return reserved
 }
 
+type MemoryPolicy = HintProvider & { release(podUid: string): void }
+
 interface Policy {
   readonly name: string
-  create(topology: MachineTopology, state: MemoryState, settings: MemoryManagerSettings): HintProvider & { release(podUid: string): void }
+  create(topology: MachineTopology, state: MemoryState, settings: MemoryManagerSettings): MemoryPolicy | Promise<MemoryPolicy>
 }
 
 const none: Policy = {
@@ -65,7 +67,11 @@ const none: Policy = {
 
 const fixed: Policy = {
   name: 'Static',
-  create: (topology, state, settings) => createStaticMemoryPolicy(topology, reservedMemory(topology, settings), state),
+  create: async (topology, state, settings) => {
+    const reserved = reservedMemory(topology, settings)
+    const { createStaticMemoryPolicy } = await import('./staticPolicy.ts')
+    return createStaticMemoryPolicy(topology, reserved, state)
+  },
 }
 
 export const memoryPolicies: readonly Policy[] = [none, fixed]
@@ -84,7 +90,7 @@ export async function createMemoryManager(topology: MachineTopology, settings: M
       `could not restore state from checkpoint: ${reason}, please drain this node and delete the memory manager checkpoint file "${file.path}" before restarting Kubelet`,
     )
   }
-  const policy = chosen.create(topology, state, settings)
+  const policy = await chosen.create(topology, state, settings)
   const save = () => file.write(() => renderMemoryState(settings.policy, state))
   await save()
   const blocks = (podUid: string, container: string) => ownValue(ownValue(state.entries, podUid), container) ?? []

@@ -4,22 +4,15 @@
  */
 import { amountsOf } from '#api/helpers/podResources'
 import { emptyMap, ownValue } from '#base/bareMap'
-import { podQosClass } from '../../core/cgroupResources.ts'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../core/containers.ts'
 import { hugepageResource, type MachineTopology } from '../../core/machineTopology.ts'
 import { type NumaMask, nodeCount, nodeMasks, nodesIn, type ProviderHints, type TopologyHint } from '../topology/hints.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
+import { emptyMachine, type ReservedMemory } from './emptyMachine.ts'
 import type { MemoryBlock, MemoryState, MemoryTable, NodeMemory } from './memoryState.ts'
-
-/** NUMA node → resource → bytes that are kept back. */
-export type ReservedMemory = ReadonlyMap<number, Readonly<Record<string, number>>>
+import { isPinned } from './pinned.ts'
 
 type Requests = Readonly<Record<string, number>>
-
-/** A pod that asks as a whole has no containers to pin. */
-export function isPinned(pod: FrozenPod): boolean {
-  return podQosClass(pod) === 'Guaranteed' && !pod.spec.resources?.requests && !pod.spec.resources?.limits
-}
 
 /** Memory and huge pages that a container asks for. */
 function requestsOf(container: FrozenContainer): Requests {
@@ -46,32 +39,6 @@ function podRequestsOf(pod: FrozenPod): Requests {
   for (const container of pod.spec.containers) add(total, requestsOf(container))
   for (const [name, bytes] of Object.entries(peak)) total[name] = Math.max(total[name] ?? 0, bytes)
   return total
-}
-
-/** The machine without any allocation. */
-export function emptyMachine({ numaNodes }: MachineTopology, reserved: ReservedMemory): Record<string, NodeMemory> {
-  const machine: Record<string, NodeMemory> = {}
-  for (const { id, memoryBytes, hugepages } of numaNodes) {
-    const kept = (name: string) => reserved.get(id)?.[name] ?? 0
-    const table = (total: number, systemReserved: number, allocatable: number): MemoryTable => ({
-      total,
-      systemReserved,
-      allocatable,
-      reserved: 0,
-      free: allocatable,
-    })
-    const memoryMap: Record<string, MemoryTable> = emptyMap()
-    let inPages = 0
-    for (const [size, pages] of hugepages) {
-      const name = hugepageResource(size)
-      const allocatable = Math.max(0, size * pages - kept(name))
-      inPages += allocatable
-      memoryMap[name] = table(size * pages, kept(name), allocatable)
-    }
-    memoryMap.memory = table(memoryBytes, kept('memory'), Math.max(0, memoryBytes - kept('memory') - inPages))
-    machine[id] = { numberOfAssignments: 0, memoryMap, cells: [id] }
-  }
-  return machine
 }
 
 export interface StaticMemoryPolicy extends HintProvider {
