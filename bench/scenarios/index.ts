@@ -2,6 +2,7 @@
 import type { Scenario } from '../scenario.ts'
 import { api } from './api.ts'
 import { bundle } from './bundle.ts'
+import { claims } from './claims.ts'
 import { cycle } from './cycle.ts'
 import { deployment } from './deployment.ts'
 import { etcd, etcdFailOver } from './etcd.ts'
@@ -37,6 +38,7 @@ export const scenarios: readonly Scenario[] = [
   deployment,
   nodes,
   simulated,
+  claims,
   virtual,
   pod,
   pods,

@@ -1,24 +1,13 @@
 /**
- * Claims: how much later a pod runs that mounts a new one, many at once, what mounted volumes cost the kubelet, claims of simulated nodes, and snapshots. What is
- * compared is measured in turns, on one node.
+ * Claims: how much later a pod runs that mounts a new one, many at once, what mounted volumes cost the kubelet, and snapshots. What is compared is
+ * measured in turns, on one node.
  */
 import { execFileSync } from 'node:child_process'
 import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { inParallel } from '../cluster/bareCluster.ts'
 import type { Measurement, Scenario, ScenarioContext } from '../scenario.ts'
-import {
-  claimManifest,
-  claimsPath,
-  hostPathClass,
-  localPathClass,
-  podWithVolume,
-  removeSnapshot,
-  removeVolumes,
-  snapshotOf,
-  volumeIdOf,
-  watchBound,
-} from '../tools/claims.ts'
+import { hostPathClass, localPathClass, podWithVolume, removeSnapshot, removeVolumes, snapshotOf, volumeIdOf } from '../tools/claims.ts'
 import { costAtRest } from '../tools/costAtRest.ts'
 import { contentOf, volumesByHand } from '../tools/driverCalls.ts'
 import { createLoadClient, type LoadClient } from '../tools/load.ts'
@@ -28,20 +17,15 @@ import { median, rounded } from '../tools/statistics.ts'
 
 const repeats = 10
 const crowd = 100
-const simulatedNodes = 100
-const simulatedClaims = 1000
 const sparseBytes = 2 ** 30
 const dataBytes = 2 ** 28
 const classes = [undefined, localPathClass, hostPathClass] as const
 
 export const volumes: Scenario = {
   name: 'volumes',
-  about: `claims of real pods, one and ${crowd} at once; ${simulatedClaims} of simulated nodes; snapshots`,
+  about: `claims of real pods, one and ${crowd} at once, and snapshots`,
   skipped: obstacleToPods,
-  run: async (context) => [
-    ...(await withCluster(context.dir, 'vol', ['--runtime', 'containerd', '--nodes', '1'], (cluster) => measureReal(cluster, context))),
-    ...(await withCluster(context.dir, 'claims', ['--runtime', 'simulated', '--simulated-nodes', String(simulatedNodes)], measureSimulated)),
-  ],
+  run: (context) => withCluster(context.dir, 'vol', ['--runtime', 'containerd', '--nodes', '1'], (cluster) => measure(cluster, context)),
 }
 
 interface Ways {
@@ -51,7 +35,7 @@ interface Ways {
   readonly context: ScenarioContext
 }
 
-async function measureReal(cluster: LocalCluster, context: ScenarioContext): Promise<Measurement[]> {
+async function measure(cluster: LocalCluster, context: ScenarioContext): Promise<Measurement[]> {
   await loadBenchImage(cluster, context.dir)
   await runSkiff(cluster.home, 'addon', 'enable', 'csi-hostpath', '--cluster', cluster.name)
   const client = await createLoadClient(cluster.address)
@@ -168,29 +152,4 @@ function copyByHand(content: string): number {
   const tookMs = performance.now() - started
   rmSync(copy, { recursive: true, force: true })
   return tookMs
-}
-
-/** Claims of a class that binds at once need no pods. */
-async function measureSimulated(cluster: LocalCluster): Promise<Measurement[]> {
-  await runSkiff(cluster.home, 'addon', 'enable', 'csi-hostpath', '--cluster', cluster.name)
-  const client = await createLoadClient(cluster.address)
-  try {
-    const storageClass = { metadata: { name: 'at-once' }, provisioner: 'hostpath.csi.skiff.dev', volumeBindingMode: 'Immediate' }
-    await client.ask('POST', '/apis/storage.k8s.io/v1/storageclasses', { apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', ...storageClass })
-    const allBound = await watchBound(client, simulatedClaims)
-    const started = performance.now()
-    const body = (index: number) => Buffer.from(JSON.stringify(claimManifest(`claim-${index}`, 'at-once')))
-    await client.loop(simulatedClaims, 64, (index) => ({ method: 'POST', path: claimsPath, contentType: 'application/json', body: body(index) }))
-    const seconds = ((await allBound()) - started) / 1000
-    return [
-      {
-        what: `${simulatedClaims} claims on ${simulatedNodes} simulated nodes, the first creation to the last Bound`,
-        unit: 's',
-        values: [seconds],
-        target: { atMost: 3 },
-      },
-    ]
-  } finally {
-    client.close()
-  }
 }
