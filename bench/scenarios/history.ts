@@ -45,7 +45,13 @@ async function ofPods(cluster: LocalCluster, client: LoadClient, { dir, progress
     saved.push(await timed(() => runSkiff(cluster.home, 'snapshot', 'save', file, '--cluster', cluster.name, '-q')))
   }
   return [
-    { what: `skiff snapshot save of ${pods} pods`, unit: 'ms', values: saved, target: { atMost: 2000 }, note: `${Math.round(statSync(file).size / megabyte)} MB` },
+    {
+      what: `skiff snapshot save of ${pods} pods`,
+      unit: 'ms',
+      values: saved,
+      target: { atMost: 2000 },
+      note: `${Math.round(statSync(file).size / megabyte)} MB`,
+    },
     await restored(cluster, file, progress),
     ...(await firstAnswers(cluster, progress)),
   ]

@@ -83,8 +83,7 @@ export interface EtcdMembers {
 /** Runs `measure` over members with etcd's own times, whose data is on the disk. */
 export async function withEtcdMembers<T>(dir: string, size: number, measure: (members: EtcdMembers) => Promise<T>): Promise<T> {
   const plans: { name: string; url: string; peer: string }[] = []
-  for (let at = 0; at < size; at++)
-    plans.push({ name: `m${at}`, url: `http://127.0.0.1:${await freePort()}`, peer: `http://127.0.0.1:${await freePort()}` })
+  for (let at = 0; at < size; at++) plans.push({ name: `m${at}`, url: `http://127.0.0.1:${await freePort()}`, peer: `http://127.0.0.1:${await freePort()}` })
   const initial = plans.map(({ name, peer }) => `${name}=${peer}`).join(',')
   const start = (at: number) => {
     const { name, url, peer } = plans[at] as (typeof plans)[number]

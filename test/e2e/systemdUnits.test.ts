@@ -84,7 +84,10 @@ test('HA-01 server uninstall stops the cluster and removes the unit, and the clu
   const { code, stderr } = await cluster.skiff(['server', 'uninstall', 'unit'])
   assert.equal(code, 0, stderr)
   assert.equal((await status()).running, false)
-  assert.deepEqual(fs.readdirSync(path.join(directory, 'units'), { recursive: true }).filter((name) => String(name).includes('skiff')), [])
+  assert.deepEqual(
+    fs.readdirSync(path.join(directory, 'units'), { recursive: true }).filter((name) => String(name).includes('skiff')),
+    [],
+  )
   assert.equal(await host.systemctl('is-enabled', unit), '')
   assert.equal((await cluster.skiff(['start', 'unit', '-q'])).code, 0)
   await cluster.must(['get', 'configmap', 'kept'])

@@ -206,8 +206,12 @@ test('API-09 watches end and earlier revisions are too old when the history for 
     wanted.map((text) => text.replace(/a\/(\w+) .*/, '$1')),
   )
   assert.deepEqual(keysOf(cacher), ['a/added', 'a/changed', 'a/replaced', 'a/same'])
-  const resume = (afterRevision: number) => cacher.cache(prefix).watch({ selection: everything, afterRevision, bookmarks: false, markInitialEvents: false }, cacher.revision)
-  assert.throws(() => resume(changed), (error) => isStatus(error, 'Expired'))
+  const resume = (afterRevision: number) =>
+    cacher.cache(prefix).watch({ selection: everything, afterRevision, bookmarks: false, markInitialEvents: false }, cacher.revision)
+  assert.throws(
+    () => resume(changed),
+    (error) => isStatus(error, 'Expired'),
+  )
   const later = await put(store, 'later')
   await cacher.waitFor(later)
   assert.deepEqual(await seen(resume(added)), [`ADDED a/later ${later}`])

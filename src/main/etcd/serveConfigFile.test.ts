@@ -50,9 +50,21 @@ log-outputs: [stderr]
 })
 
 const refused = [
-  { name: 'several members', text: 'initial-cluster: a=http://10.0.0.1:2380,b=http://10.0.0.2:2380', fault: 'initial-cluster: names 2 members: skiff etcd serve is one' },
-  { name: 'a list of revoked certificates', text: 'client-transport-security: {client-crl-file: crl.pem}', fault: 'client-transport-security.client-crl-file: is not supported' },
-  { name: 'certificates of etcd’s own making', text: 'client-transport-security: {auto-tls: true}', fault: 'client-transport-security.auto-tls: is not supported' },
+  {
+    name: 'several members',
+    text: 'initial-cluster: a=http://10.0.0.1:2380,b=http://10.0.0.2:2380',
+    fault: 'initial-cluster: names 2 members: skiff etcd serve is one',
+  },
+  {
+    name: 'a list of revoked certificates',
+    text: 'client-transport-security: {client-crl-file: crl.pem}',
+    fault: 'client-transport-security.client-crl-file: is not supported',
+  },
+  {
+    name: 'certificates of etcd’s own making',
+    text: 'client-transport-security: {auto-tls: true}',
+    fault: 'client-transport-security.auto-tls: is not supported',
+  },
   { name: 'cipher suites', text: 'cipher-suites: [TLS_AES_128_GCM_SHA256]', fault: 'cipher-suites: is not supported' },
   { name: 'a list', text: '- name: a', fault: "must be a mapping of etcd's settings" },
 ]

@@ -3,9 +3,9 @@
  * src/store/serve/serveMetrics.ts. Upstream: etcd server/etcdserver/metrics.go, server/storage/backend/metrics.go, server/storage/wal/metrics.go (v3.6).
  */
 import { exponentialBuckets, type Metrics } from '#base/metrics'
+import type { StoreTimings } from '#store/local/backends/lmdb'
 import { etcdVersion } from '#store/serve/api'
 import type { LocalStore } from '#store/store'
-import type { StoreTimings } from '#store/local/backends/lmdb'
 
 /** Upstream: from a millisecond to eight seconds. */
 const buckets = exponentialBuckets(0.001, 2, 14)
@@ -20,7 +20,10 @@ export function storeTimings(metrics: Metrics): StoreTimings {
 type Sample = readonly [name: string, type: 'counter' | 'gauge', help: string, value: number, labels?: string]
 
 /** In the text format. The member leads from its start, and has applied what it has acknowledged: its revisions are the entries. */
-export async function storeMetricsText(store: LocalStore, { memberId, quotaBytes }: { readonly memberId: number; readonly quotaBytes: number }): Promise<string> {
+export async function storeMetricsText(
+  store: LocalStore,
+  { memberId, quotaBytes }: { readonly memberId: number; readonly quotaBytes: number },
+): Promise<string> {
   const { totalBytes, liveBytes } = await store.size()
   const revision = store.latestRevision()
   const samples: readonly Sample[] = [

@@ -83,7 +83,11 @@ test('ETC-22 OBS-08 the server of a configuration file counts its calls, leases,
     watching.send(watch.request.encode({ createRequest: { key } }))
     for await (const _ of watching.messages) break
     const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-    const sample = (name: string) => text.split('\n').find((line) => line.startsWith(`${name} `))?.slice(name.length + 1)
+    const sample = (name: string) =>
+      text
+        .split('\n')
+        .find((line) => line.startsWith(`${name} `))
+        ?.slice(name.length + 1)
     const put = 'grpc_type="unary",grpc_service="etcdserverpb.KV",grpc_method="Put"'
     const wanted = {
       [`grpc_server_started_total{${put}}`]: '2',
