@@ -43,7 +43,7 @@ const getFromCache: Load = {
   },
 }
 
-/** A get without a resourceVersion asks the store for its newest revision; reads of the cache do not ask it. */
+/** A get without a resourceVersion asks the store for its newest revision; a read from the cache does not. */
 const wanted: readonly { readonly load: Load; readonly isCached: boolean }[] = [
   ...['create', 'update', 'merge patch', 'get'].map((what) => ({ load: loadOf(what), isCached: false })),
   { load: getFromCache, isCached: true },

@@ -137,7 +137,10 @@ export interface Store extends ReadView {
   latestRevision(cancellable?: { readonly signal: AbortSignal }): Revision | Promise<Revision>
   /** Resolves when the writes are durable. Writes in flight together share one flush. */
   transact(transaction: Transaction): Promise<TransactionResult>
-  /** Calls `onBatch` in order, only with durable writes, until the signal aborts (then resolves) or the watch fails (then rejects). */
+  /**
+   * Calls `onBatch` in order, only with durable writes, until the signal aborts (then resolves) or the watch fails (then rejects). A remote store refuses a watch
+   * from the revision of a compaction on, with 'compacted': etcd may have dropped a deletion there.
+   */
   watch(options: StoreWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void>
   /** Grants a lease of `ttlSeconds`; its keys are deleted when it runs out. */
   grantLease(ttlSeconds: number): Promise<number>

@@ -124,5 +124,16 @@ func main() {
 	}
 	result := check(history, 2*time.Minute)
 	fmt.Println(result)
+	if result == porcupine.Illegal {
+		byKey := map[string][]operation{}
+		for _, one := range history {
+			byKey[one.Key] = append(byKey[one.Key], one)
+		}
+		for key, part := range byKey {
+			if check(part, time.Minute) == porcupine.Illegal {
+				fmt.Println(key)
+			}
+		}
+	}
 	os.Exit(map[porcupine.CheckResult]int{porcupine.Ok: 0, porcupine.Illegal: 1, porcupine.Unknown: 2}[result])
 }

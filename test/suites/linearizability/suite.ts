@@ -85,7 +85,9 @@ async function settled(server: KilledServer, marker: string, watches: readonly {
 function linearizable(number: number, history: readonly Operation[]): string {
   const file = path.join(WORK, `history-${number}.jsonl`)
   fs.writeFileSync(file, history.map((one) => `${JSON.stringify(one)}\n`).join(''))
-  const { stdout, stderr } = spawnSync(path.join(WORK, 'bin/check'), [file], { encoding: 'utf8' })
+  const { stdout, stderr, status } = spawnSync(path.join(WORK, 'bin/check'), [file], { encoding: 'utf8' })
+  // WORK is removed with the cluster of the suite.
+  if (status !== 0) fs.copyFileSync(file, path.join(os.tmpdir(), `skiff-history-${SKIFF_FUZZ_SEED}-${number}.jsonl`))
   return `${stdout}${stderr}`.trim()
 }
 

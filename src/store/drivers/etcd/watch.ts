@@ -1,7 +1,8 @@
 /**
  * One watch of a range of keys on etcd (L2): a stream of its own, whose events are handed on by revision. A revision is delivered whole, also where the
  * server cuts it into fragments. Where progress notifications may overtake events, the watch covers every key: each revision of the store arrives as an
- * event, and so shows by itself how far the watch is. Upstream: etcd server/etcdserver/api/v3rpc/watch.go, client/v3/watch.go.
+ * event, and so shows by itself how far the watch is. A watch begins one revision before the one that is wanted: etcd 3.4 and 3.5 drop a deletion at the
+ * revision of a compaction, without an error, for a watch that begins there (etcd issue 18089). Upstream: etcd server/etcdserver/api/v3rpc/watch.go, client/v3/watch.go.
  */
 import type { Clock, Timer } from '#base/clock'
 import { GrpcError } from '#grpc/grpcError'
@@ -96,7 +97,8 @@ export class EtcdWatch {
     const { from, to, startRevision, previous } = this.#options
     const { keys } = this.#deps
     const range = hasSoundProgress ? { key: keys.toEtcd(from), ...(to === undefined ? {} : { rangeEnd: keys.toEtcd(to) }) } : allKeys
-    return { ...range, ...(startRevision === undefined ? {} : { startRevision }), prevKv: previous ?? false, progressNotify: true, fragment: true }
+    const start = startRevision === undefined ? {} : { startRevision: Math.max(startRevision - 1, 1) }
+    return { ...range, ...start, prevKv: previous ?? false, progressNotify: true, fragment: true }
   }
 
   #take({ header, created, canceled, compactRevision, cancelReason, fragment, events }: EtcdWatchResponse): void {
@@ -121,6 +123,7 @@ export class EtcdWatch {
 
   #deliver(events: readonly EtcdEvent[]): void {
     const revision = events[0]?.kv.modRevision ?? 0
+    if (revision < (this.#options.startRevision ?? 0)) return
     const own = events.filter(({ kv }) => this.#isInRange(kv.key))
     if (own.length === 0) {
       this.#reached(revision)
