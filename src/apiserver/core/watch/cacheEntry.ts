@@ -61,7 +61,7 @@ export class CacheEntry implements CachedObject {
   untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
   #wasRead = false
-  /** False: nobody has looked at the value yet. */
+  /** False: the value is checked when it is first read. */
   #isChecked = true
   #bytes: Uint8Array | undefined
   #object: Frozen<KubeObject> | undefined
