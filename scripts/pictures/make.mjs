@@ -97,6 +97,7 @@ async function show(page, name) {
     .first()
     .click()
   await sleep(3_000)
+  await page.evaluate("document.getElementById('main').scrollTo(0, 0)")
 }
 
 async function fourOf(page, file) {

@@ -1,6 +1,6 @@
 /**
- * Makes a screenshot a PNG with a palette, a third as long: the page has few colours, apart from those of smoothed edges. The 256 most frequent colours stay as they
- * are, after the lowest bits of all are dropped; any other one becomes the nearest of them.
+ * Makes a screenshot a PNG with a palette, a third as long: the page has few colours, apart from those of smoothed edges. The most frequent colours stay as
+ * they are; any other one becomes the nearest of them.
  */
 import zlib from 'node:zlib'
 

@@ -19,7 +19,7 @@ export function createPauses(clock: Clock): () => Promise<void> | undefined {
 }
 
 export interface Following {
-  /** The informers that are followed. */
+  /** Informers that are read before the first changes are taken over. */
   readonly sources: Readonly<Record<string, { synced(signal: AbortSignal): Promise<void> }>>
   /** Rung when there is something to take over. */
   readonly changes: WakeUp

@@ -1,4 +1,4 @@
-/** The page of `skiff ui` over a cluster without nodes and workloads (ARC-16): each view says in words that it has nothing to show. */
+/** The page of `skiff ui` over a cluster without nodes and workloads (ARC-16): each view names what the cluster lacks. */
 import { type Flow, runFlows } from './support/pageFlows.ts'
 import { viewFlow } from './support/viewFlow.ts'
 

@@ -28,15 +28,23 @@ interface LoggingContainer {
 export function logKeyOf({ metadata, status }: LoggingPod, container: string): string {
   const found = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].find(({ name }) => name === container)
   const hasStarted = [found?.state, found?.lastState].some((state) => state && ('running' in state || 'terminated' in state))
-  return `${metadata.uid} ${hasStarted ? (found?.restartCount ?? 0) : 'waiting'}`
+  return hasStarted ? `${metadata.uid} ${found?.restartCount ?? 0}` : waitingLogKeyOf({ metadata })
 }
+
+/** Whether a key is of a container that has started once. */
+export const isOfFirstRun = (key: string): boolean => key.endsWith(' 0')
+
+/** The key while the container has not started. */
+export const waitingLogKeyOf = ({ metadata }: Pick<LoggingPod, 'metadata'>): string => `${metadata.uid} waiting`
 
 /** Sequences that colour and move: CSI, OSC up to its end, and two-character ones. */
 const sequence = '\\u001b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\\u0007\\u001b]*(?:\\u0007|\\u001b\\\\)?|[@-Z\\\\-_])'
 const escapes = new RegExp(sequence, 'g')
 
-/** A line without escape sequences, and other control characters written out. */
-export const logLine = (text: string): string => printable(text.replace(escapes, '').replaceAll('\t', '    '))
+const plain = /^[ -~]*$/
+
+/** A line without escape sequences, and other control characters written out. Most lines have none. */
+export const logLine = (text: string): string => (plain.test(text) ? text : printable(text.replace(escapes, '').replaceAll('\t', '    ')))
 
 const mostLineLength = 16_384
 

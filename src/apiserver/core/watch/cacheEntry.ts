@@ -61,7 +61,7 @@ export class CacheEntry implements CachedObject {
   untypedTail: Uint8Array | undefined = undefined
   #stored: Uint8Array | undefined
   #wasRead = false
-  /** False until the value is read for the first time. */
+  /** False: the value is checked when it is first read. */
   #isChecked = true
   #bytes: Uint8Array | undefined
   #object: Frozen<KubeObject> | undefined

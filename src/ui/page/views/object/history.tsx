@@ -28,7 +28,7 @@ const mostFields = 60
 export function HistoryTab({ kind, name, object }: { readonly kind: Kind; readonly name: ObjectName; readonly object?: AnyObject }) {
   const query = new URLSearchParams({ group: kind.group, resource: kind.resource, namespace: name.namespace, name: name.name })
   const version = object?.metadata.resourceVersion
-  // The search for earlier objects of the name takes hundreds of reads: the history without them is shown meanwhile.
+  // The search for earlier objects of the name takes hundreds of reads: the versions of the present one are shown meanwhile.
   const soon = useAnswer((signal) => get<History>(`/front/history?${query}&searches=0`, { signal }), `soon ${query} ${version}`)
   const all = useAnswer((signal) => get<History>(`/front/history?${query}`, { signal }), `${query} ${version}`)
   const value = all.value ?? (soon.value?.shown.length ? soon.value : undefined)

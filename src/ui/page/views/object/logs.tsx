@@ -1,7 +1,7 @@
 /** Logs of a pod, or of the pods of a workload (L4): followed, searched, bounded; only the lines in sight are in the document. */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import { LogLines, logKeyOf, piecesOf, podsPathOf, podsResource } from '../../../model/logs.ts'
+import { isOfFirstRun, LogLines, logKeyOf, piecesOf, podsPathOf, podsResource, waitingLogKeyOf } from '../../../model/logs.ts'
 import { objectPath } from '../../../model/places.ts'
 import { get, openSocket } from '../../api.ts'
 import { useKeys } from '../../keys.ts'
@@ -163,6 +163,8 @@ class LogReader {
   readonly #log = new LogLines(mostLines)
   readonly #sockets = new Map<string, WebSocket>()
   readonly #errors = new Map<string, string>()
+  /** Keys of logs that have had lines. */
+  readonly #begun = new Set<string>()
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: LogOptions, shown: Signal<Log>) {
@@ -172,9 +174,19 @@ class LogReader {
 
   follow(all: readonly AnyObject[]): void {
     const wanted = new Map(all.map((pod) => [logKeyOf(pod, this.#options.container), pod]))
+    for (const [key, pod] of wanted) this.#keepBegun(key, pod)
     for (const key of this.#sockets.keys()) if (!wanted.has(key)) this.#leave(key)
     for (const [key, pod] of wanted) if (!this.#sockets.has(key)) this.#open(key, pod)
     this.#show()
+  }
+
+  /** The log of a container may begin before its pod says that it runs: it is not read a second time. */
+  #keepBegun(key: string, pod: AnyObject): void {
+    const before = waitingLogKeyOf(pod)
+    const socket = this.#sockets.get(before)
+    if (!socket || !isOfFirstRun(key) || this.#sockets.has(key) || !this.#begun.has(before)) return
+    this.#sockets.delete(before)
+    this.#sockets.set(key, socket)
   }
 
   close(): void {
@@ -185,6 +197,7 @@ class LogReader {
   #open(key: string, pod: AnyObject): void {
     const add = this.#log.from(this.#options.isOfWorkload ? `${pod.metadata.name} ` : '')
     const take = (text: string) => {
+      this.#begun.add(key)
       add(text)
       this.#show()
     }
