@@ -22,6 +22,7 @@ One component alone, in the foreground, with the flags of upstream's program:
   controller-manager
   scheduler
   kubelet
+  kube-proxy           serves Services on this host
   join HOST:PORT       a kubelet that joins a cluster with a bootstrap token: skiff join --help
   etcd serve           the embedded store as an etcd server (API v3)
   nodegroup serve      the node groups of a local cluster, for upstream's cluster-autoscaler`

@@ -24,6 +24,7 @@ const components = {
     (await import('./layouts/controllerManager.ts')).runControllerManagerProcess(args, signal),
   scheduler: async (args: string[], signal: AbortSignal) => (await import('./layouts/scheduler.ts')).runSchedulerProcess(args, signal),
   kubelet: async (args: string[], signal: AbortSignal) => (await import('./layouts/kubelet.ts')).runKubeletProcess(args, signal),
+  'kube-proxy': async (args: string[], signal: AbortSignal) => (await import('./layouts/kubeProxy.ts')).runKubeProxyProcess(args, signal),
   join: async (args: string[], signal: AbortSignal) => (await import('./layouts/join.ts')).runJoin(args, signal),
   'csi-hostpath': async (args: string[], signal: AbortSignal) => (await import('./layouts/csiHostPath/csiHostPath.ts')).runCsiHostPath(args, signal),
   'csi-controller': async (args: string[], signal: AbortSignal) => (await import('./layouts/csiController.ts')).runCsiController(args, signal),
@@ -40,7 +41,7 @@ const components = {
 
 /** Roles that serve many clients; a node's agents keep less code in memory. */
 const servers = new Set(['apiserver', 'controller-manager', 'scheduler', 'etcd'])
-const agents = new Set(['kubelet', 'join', 'node-agent', 'node-ingress', 'csi-hostpath'])
+const agents = new Set(['kubelet', 'kube-proxy', 'join', 'node-agent', 'node-ingress', 'csi-hostpath'])
 const component = role === 'part' ? rest[0] : role
 
 /** Its other words are commands. */

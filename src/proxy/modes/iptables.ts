@@ -30,6 +30,7 @@ const families = ['IPv4', 'IPv6'] as const
 export const iptables = {
   name: 'iptables',
   obstacle: iptablesObstacle,
+  prepare: allowLocalhostNodePorts,
   run: async (deps, models, signal) => {
     const { exec } = deps
     await allowLocalhostNodePorts(deps)
@@ -97,7 +98,7 @@ async function keepChains(all: readonly OwnChains[], { clock, log }: ProxyModeDe
 }
 
 /** Packets from 127.0.0.1 may leave through another interface: node ports on localhost need it. The chain KUBE-FIREWALL removes the danger of the setting. */
-async function allowLocalhostNodePorts({ exec, log }: ProxyModeDeps): Promise<void> {
+async function allowLocalhostNodePorts({ exec, log }: Pick<ProxyModeDeps, 'exec' | 'log'>): Promise<void> {
   const { code, stderr } = await exec.run('tee', ['/proc/sys/net/ipv4/conf/all/route_localnet'], { input: '1' })
   if (code !== 0) log.warn('Node ports do not answer on localhost: route_localnet could not be set', { error: stderr.trim() })
 }

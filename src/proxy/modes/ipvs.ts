@@ -28,11 +28,11 @@ export const ipvs: ProxyMode = {
     if ((await exec.run('ipset', ['--version'])).code === -1) return 'ipset is not installed; the package ipset has it'
     return iptablesObstacle(exec, family)
   },
+  prepare,
   run: async (deps, models, signal) => {
     const { exec, log, clock } = deps
     log.warn('The proxy mode ipvs is deprecated: use nftables')
-    await check(exec, 'sysctl', ['-w', ...settings])
-    await exec.run('ip', ['link', 'add', device, 'type', 'dummy'])
+    await prepare(deps)
     const turns = { next: () => clock.turn() }
     const chains = { IPv4: createOwnChains(exec, 'IPv4', owner, turns), IPv6: createOwnChains(exec, 'IPv6', owner, turns) }
     const { failures } = createRestoreMetrics(deps.metrics, deps.families ?? [])
@@ -59,6 +59,11 @@ export const ipvs: ProxyMode = {
       for (const name of Object.keys(setTypes)) await exec.run('ipset', ['destroy', setName(family, name)])
     }
   },
+}
+
+async function prepare({ exec }: Pick<ProxyModeDeps, 'exec'>): Promise<void> {
+  await check(exec, 'sysctl', ['-w', ...settings])
+  await exec.run('ip', ['link', 'add', device, 'type', 'dummy'])
 }
 
 /** One call for all sets; if the kernel refuses an entry, each set on its own, so that one Service does not stop the others. */

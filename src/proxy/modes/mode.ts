@@ -14,6 +14,8 @@ export interface ProxyMode {
   readonly name: string
   /** Why this host cannot run the mode for addresses of the family; undefined when it can. */
   obstacle(exec: Exec, family: Family): Promise<string | undefined>
+  /** Makes the settings of the host that the mode needs. run() makes them, too. Absent: there are none. */
+  prepare?: ((deps: Pick<ProxyModeDeps, 'exec' | 'log'>) => Promise<void>) | undefined
   /** Keeps the host in step with the newest model until the signal aborts. The rules stay: a proxy that restarts must not cut the traffic; userspace closes its listeners. */
   run(deps: ProxyModeDeps, models: ProxyModels, signal: AbortSignal): Promise<void>
   /** The kernel's rules of the Services of a model, which are few, in the order in which a packet meets them. Absent: the mode cannot show them. */
