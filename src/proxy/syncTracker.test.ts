@@ -9,6 +9,7 @@ import { createSyncTracker } from './syncTracker.ts'
 
 function aSlice(address: string, triggeredMs: number, family: Family = 'IPv4'): EndpointSlice {
   return {
+    ...{ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice' },
     metadata: {
       name: 'web-1',
       namespace: 'd',
@@ -18,7 +19,7 @@ function aSlice(address: string, triggeredMs: number, family: Family = 'IPv4'): 
     addressType: family,
     endpoints: [{ addresses: [address] }],
     ports: [{ port: 80 }],
-  } as EndpointSlice
+  }
 }
 
 const aModel = (family: Family, rules: readonly Partial<ServiceRule>[] = []): FamilyModel => ({

@@ -135,10 +135,7 @@ const flows: Flow[] = [
       await watchFrames(page)
       await page.getByLabel('Search in the log').fill('7 of the flood')
       await page.getByRole('log').locator('mark').first().waitFor()
-      await page
-        .getByRole('log')
-        .getByText('the last line')
-        .waitFor({ timeout: 300_000 })
+      await page.getByRole('log').getByText('the last line').waitFor({ timeout: 300_000 })
       await page.getByText(/\d{6} lines, 9[78]\d{5} older ones dropped/).waitFor()
       assert.ok((await page.getByRole('log').locator('pre > div').count()) < 200)
       await assertNeverStill(page)

@@ -144,7 +144,7 @@ function fill(given: GivenDocument, fields: Fields): GivenDocument {
   const filled = Object.entries(fields).map(([name, field]) => {
     const value = given[name]
     if (!isField(field)) return [name, fill((value ?? {}) as GivenDocument, field)]
-    return [name, valueOf(field, value !== undefined && (pointers.has(name) || !isZero(field, value)) ? value : field.default)]
+    return [name, shownValue(field, value !== undefined && (pointers.has(name) || !isZero(field, value)) ? value : field.default)]
   })
   return Object.fromEntries(filled) as GivenDocument
 }
@@ -153,7 +153,7 @@ function isZero({ type }: Field, value: unknown): boolean {
   return type === 'duration' ? parseDuration(value as string) === 0 : value === 0 || value === ''
 }
 
-function valueOf({ type }: Field, value: unknown): unknown {
+function shownValue({ type }: Field, value: unknown): unknown {
   return type === 'duration' ? formatDuration(parseDuration(value as string) ?? 0) : value
 }
 

@@ -110,7 +110,8 @@ function localFaults({ detectLocalMode, detectLocal, clusterCIDR }: ProxyConfigu
     return [`${root}.DetectLocalMode: Unsupported value: "${detectLocalMode}": supported values: ${localModes.map((one) => `"${one}"`).join(', ')}`]
   }
   if (detectLocalMode === 'BridgeInterface') return detectLocal.bridgeInterface === '' ? [invalid(`${path}.InterfaceName`, '', 'must not be empty')] : []
-  if (detectLocalMode === 'InterfaceNamePrefix') return detectLocal.interfaceNamePrefix === '' ? [invalid(`${path}.InterfacePrefix`, '', 'must not be empty')] : []
+  if (detectLocalMode === 'InterfaceNamePrefix')
+    return detectLocal.interfaceNamePrefix === '' ? [invalid(`${path}.InterfacePrefix`, '', 'must not be empty')] : []
   const ranges = clusterCIDR === '' ? [] : clusterCIDR.split(',')
   const pair = 'must be a either a single CIDR or dual-stack pair of CIDRs (e.g. [10.100.0.0/16, fde4:8dba:82e1::/48]'
   if (detectLocalMode === 'NodeCIDR') return []

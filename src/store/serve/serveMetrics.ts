@@ -116,19 +116,21 @@ function effects(counter: (name: string, help: string) => CounterSeries): (metho
   const transactions = counter('etcd_mvcc_txn_total', 'Transactions of more than one operation.')
   const granted = counter('etcd_debugging_lease_granted_total', 'Leases that were granted.')
   const revoked = counter('etcd_debugging_lease_revoked_total', 'Leases that clients have revoked.')
-  const all: Readonly<Record<string, (answer: object) => void>> = {
-    'KV.Range': () => ranges.inc(),
-    'KV.Put': () => puts.inc(),
-    'KV.DeleteRange': () => deletes.inc(),
-    'KV.Txn': (answer) => {
-      const { responses } = answer as TransactionAnswer
-      for (const { responseRange, responsePut } of responses) (responseRange ? ranges : responsePut ? puts : deletes).inc()
-      if (responses.length > 1) transactions.inc()
-    },
-    'Lease.LeaseGrant': () => granted.inc(),
-    'Lease.LeaseRevoke': () => revoked.inc(),
-  }
-  return (method) => all[method]
+  const all = new Map<string, (answer: object) => void>(
+    Object.entries({
+      'KV.Range': () => ranges.inc(),
+      'KV.Put': () => puts.inc(),
+      'KV.DeleteRange': () => deletes.inc(),
+      'KV.Txn': (answer: object) => {
+        const { responses } = answer as TransactionAnswer
+        for (const { responseRange, responsePut } of responses) (responseRange ? ranges : responsePut ? puts : deletes).inc()
+        if (responses.length > 1) transactions.inc()
+      },
+      'Lease.LeaseGrant': () => granted.inc(),
+      'Lease.LeaseRevoke': () => revoked.inc(),
+    }),
+  )
+  return (method) => all.get(method)
 }
 
 function statusOf(error: unknown): StatusName {

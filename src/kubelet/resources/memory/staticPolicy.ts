@@ -5,11 +5,11 @@
 import { amountsOf } from '#api/helpers/podResources'
 import { emptyMap, ownValue } from '#base/bareMap'
 import { type FrozenContainer, type FrozenPod, isRestartableInitContainer } from '../../core/containers.ts'
-import { hugepageResource, type MachineTopology } from '../../core/machineTopology.ts'
+import type { MachineTopology } from '../../core/machineTopology.ts'
 import { type NumaMask, nodeCount, nodeMasks, nodesIn, type ProviderHints, type TopologyHint } from '../topology/hints.ts'
 import type { HintProvider } from '../topology/topologyManager.ts'
 import { emptyMachine, type ReservedMemory } from './emptyMachine.ts'
-import type { MemoryBlock, MemoryState, MemoryTable, NodeMemory } from './memoryState.ts'
+import type { MemoryBlock, MemoryState, NodeMemory } from './memoryState.ts'
 import { isPinned } from './pinned.ts'
 
 type Requests = Readonly<Record<string, number>>

@@ -3,13 +3,7 @@
  * Upstream: cmd/kube-proxy/app/options.go (v1.36).
  */
 import { parseDuration } from '#api/machinery/duration'
-import {
-  defaultDocument,
-  type GivenDocument,
-  mergeDocuments,
-  type ProxyConfigurationDocument,
-  readDocument,
-} from '#proxy/configuration/document'
+import { defaultDocument, type GivenDocument, mergeDocuments, type ProxyConfigurationDocument, readDocument } from '#proxy/configuration/document'
 import { unsupportedSettings, validateDocument } from '#proxy/configuration/validate'
 import { primaryAddresses } from '#proxy/ownNode'
 import { decimal, type Flag, type Flags, flag, list, switches, text, UsageError, whole } from '../../apiserver/options/flags.ts'

@@ -22,6 +22,7 @@ interface PortDeps {
   readonly onFailed?: ((error: Error) => void) | undefined
 }
 
+/** @param address by default port 10256 of all addresses. Paths: /healthz and /livez, which answer 200 or 503. */
 export function createHealthPort(deps: PortDeps, health: ProxyHealth, address: PortAddress) {
   const counted = createHealthMetrics(deps.metrics)
   const answerOf = (page: keyof typeof counted, { isHealthy, body }: HealthReport): PlainAnswer => {
@@ -52,6 +53,7 @@ export interface MetricsPortParts {
 const textType = 'text/plain; charset=utf-8'
 const paths = ['/configz', '/flagz', '/healthz', '/metrics', '/metrics/slis', '/proxyMode', '/statusz']
 
+/** @param address by default port 10249 of the loopback address. Paths: /metrics, /healthz, /proxyMode, /configz, /flagz, /statusz, and /debug/pprof with profiling. */
 export function createMetricsPort(deps: PortDeps, { mode, configuration, flags, profiling }: MetricsPortParts, address: PortAddress) {
   const { clock, metrics } = deps
   const slis = new HealthSlis()
