@@ -88,7 +88,7 @@ const flows: Flow[] = [
       await open('#/object/pods/default/absent/events')
       await page.getByRole('list', { name: 'Events' }).getByText('ErrImageNeverPull').first().waitFor()
       await open('#/overview?ns=default')
-      await page.getByRole('article', { name: 'Pod', exact: true }).getByText('absent').waitFor()
+      await page.getByRole('article', { name: 'Pod', exact: true }).getByRole('link', { name: 'absent ErrImageNeverPull' }).waitFor()
     },
   },
 ]

@@ -18,8 +18,12 @@ export function openTerminal(parent: HTMLElement, open: (protocols: readonly str
   terminal.open(parent)
   const socket = open([execProtocol])
   socket.binaryType = 'arraybuffer'
+  /** What is typed before the connection is there. */
+  const early: Uint8Array[] = []
   const send = (channel: number, bytes: Uint8Array) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(new Uint8Array([channel, ...bytes]))
+    const message = new Uint8Array([channel, ...bytes])
+    if (socket.readyState === WebSocket.OPEN) socket.send(message)
+    else if (socket.readyState === WebSocket.CONNECTING) early.push(message)
   }
   const encoder = new TextEncoder()
   const resize = () => {
@@ -29,6 +33,7 @@ export function openTerminal(parent: HTMLElement, open: (protocols: readonly str
   const observer = new ResizeObserver(resize)
   let ending = 'The connection has ended.'
   socket.onopen = () => {
+    for (const message of early.splice(0)) socket.send(message)
     observer.observe(parent)
     terminal.focus()
   }
