@@ -19,7 +19,7 @@ export function openTerminal(parent: HTMLElement, open: (protocols: readonly str
   const socket = open([execProtocol])
   socket.binaryType = 'arraybuffer'
   /** What is typed before the connection is there. */
-  const early: Uint8Array[] = []
+  const early: Uint8Array<ArrayBuffer>[] = []
   const send = (channel: number, bytes: Uint8Array) => {
     const message = new Uint8Array([channel, ...bytes])
     if (socket.readyState === WebSocket.OPEN) socket.send(message)
