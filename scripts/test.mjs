@@ -58,7 +58,6 @@ const simulated = [
   'pages',
   'prometheus',
   'simulated',
-  'systemdUnits',
   'timeTravel',
   'transfer',
   'ui',
@@ -93,9 +92,11 @@ const usesHost = (file) =>
 
 /** Clusters have namespaces, ranges of addresses and directories of their own, so that tests of two of them run at a time. */
 const hostLanes = 2
-/** These fill the host's memory, disks or processes, or judge what is left of a cluster on it after a power cut. */
+/** These fill the host's memory, disks or processes, or compare what is on the host before and after. */
 const needsHostAlone = ({ files }) =>
-  files.some((file) => /^test\/(robustness\/(node|attacks|clusterDiskFull)|e2e\/(powerCut|kubeletResources|twoClusters))/.test(file))
+  files.some(
+    (file) => /^test\/(robustness\/(node|attacks|clusterDiskFull)|e2e\/kubeletResources)/.test(file) || fs.readFileSync(file, 'utf8').includes('hostTraces'),
+  )
 
 /** Their limits are processor time, which grows while another process uses the same caches and memory. */
 const measuresTurns = ({ files }) => files.some((file) => /^test\/robustness\/(budget\/|long|poisoned|slow|wide)/.test(file))
