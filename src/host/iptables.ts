@@ -137,8 +137,10 @@ async function isThere(exec: Exec, family: IptablesFamily, canary: string): Prom
 function rulesByTable(script: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   let table = ''
-  for (let at = 0; at < script.length; at = script.indexOf('\n', at) + 1) {
-    if (script[at] === '*') table = script.slice(at + 1, script.indexOf('\n', at))
+  for (let at = 0, end = 0; at < script.length; at = end + 1) {
+    end = script.indexOf('\n', at)
+    if (end < 0) end = script.length
+    if (script[at] === '*') table = script.slice(at + 1, end)
     else if (script.startsWith('-A ', at)) counts.set(table, (counts.get(table) ?? 0) + 1)
   }
   return counts

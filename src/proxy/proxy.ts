@@ -99,7 +99,7 @@ async function runProxy(deps: ProxyDeps, config: ProxyConfig, onRunning: (runnin
   const health = deps.health ?? new ProxyHealth(deps.clock, Number.POSITIVE_INFINITY)
   const chosen = await chooseMode(deps, config.mode)
   health.serves(chosen.families)
-  const tracker = createSyncTracker({ ...deps, health })
+  const tracker = createSyncTracker({ ...deps, health, families: chosen.families })
   tracker.otherChanged()
   const cleaned = cleanUpOtherModes(deps, chosen.mode)
   const changes = createWakeUp()

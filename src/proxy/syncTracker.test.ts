@@ -34,7 +34,7 @@ async function world() {
   const metrics = createRecordedMetrics()
   const health = new ProxyHealth(clock, 60_000)
   health.serves(['IPv4', 'IPv6'])
-  const tracker = createSyncTracker({ clock, metrics, health })
+  const tracker = createSyncTracker({ clock, metrics, health, families: ['IPv4', 'IPv6'] })
   await clock.advance(1000)
   const value = (name: string) => metrics.values.get(`kubeproxy_${name}`)
   return { clock, health, tracker, value }
@@ -114,4 +114,22 @@ test('OBS-13 deleted flows are counted, and how long that took', async () => {
   tracker.flowsDeleted('IPv6', 3, 0.01)
   assert.equal(value('conntrack_reconciler_deleted_entries_total{ip_family="IPv6"}'), 3)
   assert.equal(value('conntrack_reconciler_sync_duration_seconds{ip_family="IPv6"}'), 1)
+})
+
+test('OBS-13 times of changes are kept for the families that are served, a hundred for each Service that fails to be applied', async () => {
+  const clock = new VirtualClock()
+  const metrics = createRecordedMetrics()
+  const tracker = createSyncTracker({ clock, metrics, health: new ProxyHealth(clock, 60_000), families: ['IPv4'] })
+  await clock.advance(1000)
+  for (let n = 0; n < 300; n++) {
+    tracker.sliceChanged(undefined, aSlice(`10.0.0.${n % 250}`, clock.now()))
+    tracker.sliceChanged(undefined, aSlice('fd00::1', clock.now(), 'IPv6'))
+    tracker.modelMade()
+    tracker.ended(aModel('IPv4'), 0.001, true)
+  }
+  tracker.ended(aModel('IPv4'), 0.001, false)
+  const measured = (family: Family) => metrics.values.get(`kubeproxy_network_programming_duration_seconds{ip_family="${family}"}`)
+  assert.equal(measured('IPv4'), 100)
+  tracker.ended(aModel('IPv6'), 0.001, false)
+  assert.equal(measured('IPv6'), undefined)
 })

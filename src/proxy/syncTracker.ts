@@ -31,18 +31,21 @@ export interface SyncTracker extends SyncObserver {
 
 const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'
 const serviceNameLabel = 'kubernetes.io/service-name'
-const families = ['IPv4', 'IPv6'] as const
+/** How many times of a Service are kept while its rules fail to be applied: the oldest say enough. */
+const mostTriggers = 100
 
 interface TrackerDeps {
   readonly clock: Clock
   readonly metrics: Metrics
   readonly health: ProxyHealth
+  /** Those that the proxy serves: rules of others are never applied. */
+  readonly families: readonly Family[]
 }
 
 /** Trigger times of one family, in milliseconds since 1970, by Service. */
 type Triggers = Map<string, number[]>
 
-export function createSyncTracker({ clock, metrics, health }: TrackerDeps): SyncTracker {
+export function createSyncTracker({ clock, metrics, health, families }: TrackerDeps): SyncTracker {
   const own = createProxyMetrics(metrics)
   const startedMs = clock.now()
   let pendingServices = new Set<string>()
@@ -69,7 +72,9 @@ export function createSyncTracker({ clock, metrics, health }: TrackerDeps): Sync
       own.endpointChangesPending.inc()
       queued()
       const family = families.find((name) => name === one.addressType)
-      if (family) noteTrigger(waiting[family], one, slice !== undefined, startedMs)
+      if (family && slice) noteTrigger(waiting[family], slice, startedMs)
+      // The slice has the time of its last change, not that of its removal: the times of its Service are not measured.
+      if (family && !slice) for (const triggers of [waiting[family], taken[family]]) triggers.delete(serviceOf(one))
     },
     otherChanged: queued,
     modelMade: () => {
@@ -102,18 +107,23 @@ function placesOf({ endpoints, ports, metadata }: Frozen<EndpointSlice>): string
   return JSON.stringify([metadata.labels?.[serviceNameLabel], endpoints, ports])
 }
 
-/** A slice that is removed has the time of its last change, not that of its removal: the times of its Service are not measured. */
-function noteTrigger(triggers: Triggers, { metadata }: Frozen<EndpointSlice>, isThere: boolean, startedMs: number): void {
-  const service = `${metadata.namespace}/${metadata.labels?.[serviceNameLabel]}`
-  const time = Date.parse(metadata.annotations?.[triggerTimeAnnotation] ?? '')
-  if (!isThere) triggers.delete(service)
+const serviceOf = ({ metadata }: Frozen<EndpointSlice>) => `${metadata.namespace}/${metadata.labels?.[serviceNameLabel]}`
+
+function noteTrigger(triggers: Triggers, slice: Frozen<EndpointSlice>, startedMs: number): void {
+  const time = Date.parse(slice.metadata.annotations?.[triggerTimeAnnotation] ?? '')
   // Before the start no proxy was there to program anything.
-  else if (time > startedMs) triggers.set(service, [...(triggers.get(service) ?? []), time])
+  if (time > startedMs) addTimes(triggers, serviceOf(slice), [time])
 }
 
 function moveTriggers(from: Triggers, to: Triggers): void {
-  for (const [service, times] of from) to.set(service, [...(to.get(service) ?? []), ...times])
+  for (const [service, times] of from) addTimes(to, service, times)
   from.clear()
+}
+
+function addTimes(triggers: Triggers, service: string, times: readonly number[]): void {
+  const all = triggers.get(service) ?? []
+  all.push(...times.slice(0, mostTriggers - all.length))
+  triggers.set(service, all)
 }
 
 /** Ports with the policy Local that have endpoints, but none on this node. */

@@ -215,6 +215,8 @@ test('MSH-02 MSH-05 a client without a certificate of the mesh is refused in str
   const connect = `require('tls').connect({ host: 'server.shop', port: 80, rejectUnauthorized: false }, () => socket.write(${hello}))`
   const overTls = `const socket = ${connect}; socket.on('error', () => {}).pipe(process.stdout)`
   assert.equal((await cluster.kubectl(['-n', 'outside', 'exec', 'client', '--', process.execPath, '-e', overTls])).stdout, '')
+  const { podIP } = JSON.parse(await cluster.must(['-n', 'shop', 'get', 'pod', 'server', '-o', 'jsonpath={.status}']))
+  for (const detour of ['/probe/8080/from-outside', '/probe/0/from-outside']) assert.notEqual((await ask('outside', `${podIP}:15020`, 'none', detour)).code, 0)
   assert.doesNotMatch(await logOf('server'), /from-outside/)
   const metrics = await cluster.must(['get', '--raw', '/api/v1/namespaces/shop/pods/server:15020/proxy/metrics'])
   assert.match(metrics, /^mesh_inbound_connections_total\{kind="refused"\} [1-9]/m)

@@ -23,6 +23,7 @@ export interface MeshOptions {
   readonly nft: string
   /** The mesh authority's certificate, PEM. */
   readonly ca: string
+  /** Strict refuses connections to the application that have no certificate of the mesh. */
   readonly mode: 'strict' | 'permissive'
   /** Ports of Services to which the application's requests are encrypted. */
   readonly outbound: readonly number[]
@@ -40,11 +41,17 @@ function rulesOf(inbound: string, outbound: string): string {
   }`
 }
 
-/** The kubelet's probes of the application go by way of the sidecar, which accepts no plain connection for the application. */
-function probedBySidecar(probe: coreV1.Probe | undefined): coreV1.Probe | undefined {
-  if (!probe?.httpGet) return probe
-  const { port, path: asked = '/' } = probe.httpGet
-  return { ...probe, httpGet: { ...probe.httpGet, port: 15020, path: `/probe/${port}${asked}` } }
+interface AskedProbe {
+  readonly port: number
+  readonly path: string
+}
+
+/** The kubelet's probes of the application go by way of the sidecar, which accepts no plain connection for the application. @param asked gets the probe */
+function probedBySidecar(probe: coreV1.Probe, { ports = [] }: coreV1.Container, asked: AskedProbe[]): coreV1.Probe {
+  if (!probe.httpGet) return probe
+  const { port, path: askedPath = '/' } = probe.httpGet
+  const number = typeof port === 'number' ? port : (ports.find(({ name }) => name === port)?.containerPort ?? Number(port))
+  return { ...probe, httpGet: { port: 15020, path: `/probe/${asked.push({ port: number, path: askedPath }) - 1}` } }
 }
 
 /** A pod with the sidecar: an init container that writes the rules, then the proxy, which starts before the application and ends after it. */
@@ -54,7 +61,13 @@ export function withSidecar(pod: coreV1.Pod, options: MeshOptions): coreV1.Pod {
   const own = spec.containers.flatMap(({ ports = [] }) => ports.map(({ containerPort }) => containerPort))
   const inbound = portPairs(own, 15_100)
   const outbound = portPairs(options.outbound, 15_200)
-  const env = { MESH_CA: options.ca, MESH_MODE: options.mode, MESH_INBOUND: inbound, MESH_OUTBOUND: outbound }
+  const asked: AskedProbe[] = []
+  const containers = spec.containers.map((container) => {
+    const { readinessProbe, livenessProbe, startupProbe } = container
+    const given = Object.entries({ readinessProbe, livenessProbe, startupProbe })
+    return { ...container, ...Object.fromEntries(given.flatMap(([name, probe]) => (probe ? [[name, probedBySidecar(probe, container, asked)]] : []))) }
+  })
+  const env = { MESH_PROBES: JSON.stringify(asked), MESH_CA: options.ca, MESH_MODE: options.mode, MESH_INBOUND: inbound, MESH_OUTBOUND: outbound }
   const rules: coreV1.Container = {
     ...{ name: 'mesh-rules', ...options.proxy, command: [options.nft, rulesOf(inbound, outbound)] },
     securityContext: { runAsUser: 0, capabilities: { add: ['NET_ADMIN'] } },
@@ -68,11 +81,6 @@ export function withSidecar(pod: coreV1.Pod, options: MeshOptions): coreV1.Pod {
     securityContext: { runAsUser: proxyUser },
     startupProbe: { httpGet: { path: '/ready', port: 15020 }, periodSeconds: 1, failureThreshold: 60 },
   }
-  const containers = spec.containers.map((container) => {
-    const { readinessProbe, livenessProbe, startupProbe } = container
-    const probes = Object.entries({ readinessProbe, livenessProbe, startupProbe }).map(([name, probe]) => [name, probedBySidecar(probe)])
-    return { ...container, ...Object.fromEntries(probes.filter(([, probe]) => probe !== undefined)) }
-  })
   const volumes = [...(spec.volumes ?? []), ...(options.volumes ?? [])]
   return { ...pod, spec: { ...spec, containers, volumes, initContainers: [rules, proxy, ...(spec.initContainers ?? [])] } }
 }

@@ -15,6 +15,7 @@ const { POD_NAME: pod = '', MESH_CA: ca = '', MESH_MODE: mode = 'strict' } = pro
 const portsOf = (text = '') => text.split(',').filter(Boolean).map((pair) => pair.split(':').map(Number) as [number, number])
 const inbound = portsOf(process.env.MESH_INBOUND)
 const outbound = portsOf(process.env.MESH_OUTBOUND)
+const probes = JSON.parse(process.env.MESH_PROBES ?? '[]') as readonly { readonly port: number; readonly path: string }[]
 const connections = { encrypted: 0, plain: 0, refused: 0 }
 const peers = new Map<string, number>()
 
@@ -106,11 +107,11 @@ function forwardRequests(port: number, agent: https.Agent): http.Server {
   })
 }
 
-/** Probes of the kubelet, which is not in the mesh, as /probe/PORT/PATH; the sidecar's own readiness; its metrics. */
+/** The pod's own probes of the kubelet, which is not in the mesh, by their number: no other request gets past the proxy. The sidecar's readiness and metrics. */
 function answerProbes(request: http.IncomingMessage, response: http.ServerResponse): void {
-  const [, port, path = '/'] = /^\/probe\/(\d+)(\/.*)?$/.exec(request.url ?? '') ?? []
-  if (port !== undefined) {
-    const probe = http.get({ port: Number(port), path, timeout: 1000 }, (answer) => void answer.resume().on('end', () => response.writeHead(answer.statusCode ?? 502).end()))
+  const probed = probes[Number(/^\/probe\/(\d+)$/.exec(request.url ?? '')?.[1])]
+  if (probed !== undefined) {
+    const probe = http.get({ ...probed, timeout: 1000 }, (answer) => void answer.resume().on('end', () => response.writeHead(answer.statusCode ?? 502).end()))
     probe.on('timeout', () => probe.destroy()).on('error', () => response.writeHead(502).end())
   } else if (request.url === '/metrics') {
     const lines = Object.entries(connections).map(([kind, count]) => `mesh_inbound_connections_total{kind="${kind}"} ${count}`)

@@ -7,6 +7,7 @@ import { isIpv6, isUnspecified, parseIp } from '#api/machinery/ip'
 import { abortScope } from '#base/abortScope'
 import type { Component } from '#base/component'
 import { announceFeatures } from '#base/featureGates'
+import { aborted } from '#base/orAborted'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createEventRecorder } from '#client/eventRecorder'
 import { createConntrack } from '#host/conntrack'
@@ -132,7 +133,7 @@ function portFailure(isFatal: boolean): Component & { readonly onFailed: ((error
     fail = reject
   })
   failed.catch(() => {})
-  return { name: 'ports', onFailed: isFatal ? fail : undefined, run: (signal) => Promise.race([failed, ended(signal)]) }
+  return { name: 'ports', onFailed: isFatal ? fail : undefined, run: (signal) => Promise.race([failed, aborted(signal)]) }
 }
 
 /** Fails when the configuration file changes, so that its supervisor starts it again, as upstream. */
@@ -146,13 +147,6 @@ function fileChange(file: string, clock: ProcessTools['clock']): Component {
         if (file !== '') createConfigFile(path.resolve(file), clock).follow(changed, signal)
       }),
   }
-}
-
-function ended(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 /** Runs components until the signal aborts. @throws the first error of one of them, after the others have ended */

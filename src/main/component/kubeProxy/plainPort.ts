@@ -32,6 +32,10 @@ export interface PlainPortOptions {
 }
 
 const againMs = 5000
+/** Every pod reaches the port of health, whose process runs the node. */
+const mostConnections = 256
+/** For a request, whole. */
+const requestMs = 10_000
 const notFound: PlainAnswer = { status: 404, type: 'text/plain; charset=utf-8', body: '404 page not found\n' }
 
 /** `listening` resolves with the port. */
@@ -60,7 +64,8 @@ export function plainPort(options: PlainPortOptions): Component & { readonly lis
 
 /** Until the signal aborts. @throws Error when the address cannot be bound */
 async function serve({ address, answer, log }: PlainPortOptions, onPort: (port: number) => void, signal: AbortSignal): Promise<void> {
-  const server = createServer(async (request, response) => {
+  const limits = { requestTimeout: requestMs, headersTimeout: requestMs, connectionsCheckingInterval: requestMs / 2, maxHeaderSize: 8192 }
+  const server = createServer(limits, async (request, response) => {
     const path = request.url?.split('?')[0] ?? ''
     try {
       const { status, type, body } = (await answer(path, request)) ?? notFound
@@ -70,6 +75,7 @@ async function serve({ address, answer, log }: PlainPortOptions, onPort: (port: 
       response.writeHead(500).end()
     }
   })
+  server.maxConnections = mostConnections
   server.listen(address)
   await once(server, 'listening')
   onPort((server.address() as { port: number }).port)
