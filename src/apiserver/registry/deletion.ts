@@ -97,7 +97,7 @@ async function remove(deps: WriterDeps, context: WriteContext, entry: CacheEntry
 
 /** Decides a delete: remove the object now, mark it so that finalizers finish the deletion, or nothing because that is under way. */
 export function planDeletion(stored: StoredResource, request: DeleteRequest, old: Frozen<KubeObject>, nowMs: number): 'now' | 'pending' | KubeObject {
-  const object = deepCopy<KubeObject>(old)
+  const object = changeable(stored, old)
   const { metadata } = object
   if (!metadata.deletionTimestamp) stored.strategy.prepareForDelete?.(object, nowMs)
   const finalizers = plannedFinalizers(stored, request, object)
@@ -117,6 +117,12 @@ export function planDeletion(stored: StoredResource, request: DeleteRequest, old
     markDeleting(metadata, nowMs, 0)
   }
   return terminating(stored, object, old)
+}
+
+/** A copy of what a deletion may change. Most kinds change their metadata alone: what a client has filled with many small values is not copied. */
+function changeable({ strategy }: StoredResource, old: Frozen<KubeObject>): KubeObject {
+  if (strategy.prepareForDelete || strategy.termination) return deepCopy<KubeObject>(old)
+  return { ...(old as KubeObject), metadata: deepCopy<KubeObject['metadata']>(old.metadata) }
 }
 
 /** Some kinds record their deletion in the status, too. */
