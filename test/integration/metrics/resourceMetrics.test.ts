@@ -160,12 +160,17 @@ test('AUT-02 lists of thousands and single objects have the same content in ever
   const protobuf = 'application/vnd.kubernetes.protobuf'
   for (const path of ['/namespaces/case/pods', '/namespaces/case/pods/app', '/nodes/n1']) {
     const json = JSON.parse(String(await read(path, 'application/json')))
-    assert.deepEqual(decodeProtobuf(await read(path, protobuf), schemaOf), json, path)
+    assert.deepEqual(withoutTime(decodeProtobuf(await read(path, protobuf), schemaOf)), withoutTime(json), path)
   }
   const names = Array.from({ length: 501 }, (_, index) => `p-${String(index).padStart(3, '0')}`)
   for (const name of names) await runningPod(client, { namespace: 'case', name, nodeName: 'n2' }, ['main'])
   sampled(store, 'n2', Object.fromEntries(names.map((name) => [`case/${name}`, ['main']])))
   const long = JSON.parse(String(await read('/pods', 'application/json')))
   assert.deepEqual([long.kind, long.items.length, long.items[502].metadata.name], ['PodMetricsList', 503, 'p-500'])
-  assert.deepEqual(decodeProtobuf(await read('/pods', protobuf), schemaOf), long)
+  assert.deepEqual(withoutTime(decodeProtobuf(await read('/pods', protobuf), schemaOf)), withoutTime(long))
 })
+
+/** Computed objects are created for each answer, and two answers may be of different seconds. */
+function withoutTime(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value, (name, member) => (name === 'creationTimestamp' ? typeof member : member)))
+}
