@@ -75,11 +75,12 @@ export const applying: Family = {
 
     says('kustomize layer', /^apiVersion: v1\ndata:\n {2}a: "1"\nkind: ConfigMap\nmetadata:\n {2}name: dev-base\n---\n(.|\n)*name: dev-made-\w{10}/, {
       since: 21,
+      row: 'CRD-10',
     }),
     fails('kustomize set', /unable to find one of 'kustomization\.yaml', 'kustomization\.yml' or 'Kustomization'/),
-    says('apply -k layer', /configmap\/dev-base created\nconfigmap\/dev-made-\w{10} created/),
+    says('apply -k layer', /configmap\/dev-base created\nconfigmap\/dev-made-\w{10} created/, { row: 'CRD-10' }),
     says('get -k layer -o name', /^configmap\/dev-base\nconfigmap\/dev-made-/),
-    says('diff -k layer', ''),
+    says('diff -k layer', '', { row: 'CRD-10' }),
     says('delete -k layer', /configmap "dev-base" deleted.*\nconfigmap "dev-made-\w{10}" deleted/),
   ],
 }

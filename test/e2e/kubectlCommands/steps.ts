@@ -12,6 +12,8 @@ import { eventually, kubectlVersion, type LocalCluster, obstacleToCluster } from
 export type Want = string | RegExp | readonly RegExp[]
 
 export interface Step {
+  /** The row of the feature map that the step proves alone; all steps together prove EXP-08. */
+  readonly row?: string
   /** The arguments of kubectl as a shell would take them, with single quotes; `{name}` stands for what the family remembered by that name. */
   readonly line: string
   /** What the standard output must be; what the standard error must be. */
@@ -70,7 +72,9 @@ export function testFamily(family: Family, clusterOf: () => LocalCluster): void 
     })
     for (const step of family.steps) {
       const [title, run] =
-        'line' in step ? [step.line, () => runStep(clusterOf(), family.name, step, remembered)] : [step.name, () => step.run(clusterOf(), family.name)]
+        'line' in step
+          ? [[step.row, step.line].filter(Boolean).join(' '), () => runStep(clusterOf(), family.name, step, remembered)]
+          : [step.name, () => step.run(clusterOf(), family.name)]
       test(title, { skip: skip || otherRelease(step) }, run)
     }
   })

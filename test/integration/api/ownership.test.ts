@@ -200,7 +200,8 @@ bothTransports({
       const byPatch = await client.of(deployments).patch({ namespace, name }, 'strategic', { status: { replicas: 3 } }, { subresource: 'status' })
       assert.deepEqual(byPatch.spec, before.spec)
       return [after, byPatch].map(({ metadata: { generation, finalizers, managedFields }, spec, status: shown }) => {
-        const owners = managedFields?.map(({ time: _time, ...entry }) => entry)
+        // Their order is that of their seconds.
+        const owners = managedFields?.map(({ time: _time, ...entry }) => entry).sort((a, b) => (String(a.manager) < String(b.manager) ? -1 : 1))
         return { generation, finalizers, owners, spec, status: shown }
       })
     }
