@@ -6,7 +6,7 @@ NODE ?= node
 STAMP := node_modules/.package-lock.json
 comma := ,
 
-.PHONY: up down test test-node suites soak lint bench status site reference pictures build packages test-packages generate clean
+.PHONY: up down test test-node test-vm suites soak lint bench status site reference pictures build packages test-packages generate clean
 
 up: build packages
 	bin/skiff up
@@ -23,6 +23,12 @@ test: build test-packages
 NODE_VERSION ?= 24
 test-node: build test-packages
 	$(NODE) scripts/otherNode.mjs $(NODE_VERSION) node scripts/test.mjs --only $(or $(ONLY),unit$(comma)architecture$(comma)integration$(comma)robustness$(comma)conformance) $(TEST_ARGS)
+
+# What needs another kernel and a boot, on a stock Debian 12 that qemu emulates: cgroup v2, AppArmor, IPVS, --autostart over a power cut. Takes a quarter of an hour,
+# the first time some minutes more for the disk. Needs root.
+test-vm: build
+	@scripts/packages.sh --machine
+	$(NODE) scripts/machine/run.mjs $(TEST_ARGS)
 
 # Other people's clients against a simulated cluster; `make suites ONLY=client-go` runs one. A suite whose toolchain is missing is skipped by name.
 # `make suites PICK=NUMBER` runs one of those whose toolchain is there, and fails when there is none.

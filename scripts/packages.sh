@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, naming them first. Never fails on what is already there.
-# With --tests, what only tests need, too.
+# With --tests, what only tests need, too; with --machine, what `make test-vm` needs to emulate a machine.
 # Without root, without apt or off Linux it installs nothing and says what real nodes would need.
 set -euo pipefail
 
@@ -11,6 +11,7 @@ needs=(
   /bin/busybox:busybox-static kubectl:kubernetes-client
 )
 [ "${1:-}" != --tests ] || needs+=(/usr/lib/python3/dist-packages/kubernetes:python3-kubernetes openssl:openssl etcd:etcd-server etcdctl:etcd-client chromium:chromium prometheus:prometheus)
+[ "${1:-}" != --machine ] || needs+=(debootstrap:debootstrap qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mkfs.ext4:e2fsprogs)
 [ "$(uname -s)" = Linux ] || { echo "packages: not Linux, so nodes will be simulated; nothing to install"; exit 0; }
 missing=()
 for need in "${needs[@]}"; do

@@ -64,6 +64,8 @@ mkdir -p /etc/cni/net.d /var/lib/cni /var/log/containers
 mount -t proc proc /proc
 mount -t tmpfs -o mode=755 tmpfs /run
 mount -t sysfs sysfs /sys
+# Where the kernel has AppArmor, containerd looks there for it and for the profiles.
+[ ! -d /sys/kernel/security ] || mount -t securityfs securityfs /sys/kernel/security || true
 mount --rbind /mnt/cgroup /sys/fs/cgroup
 umount -l /mnt/cgroup
 mkdir -p /run/containerd /run/netns
@@ -89,12 +91,15 @@ done
 `
 }
 
-/** containerd 1.6's configuration for one node. */
-export function containerdConfig(): string {
+/**
+ * containerd 1.6's configuration for one node.
+ * @param lowersOomScores whether a process of the node may lower a score: a host without CAP_SYS_RESOURCE cannot, and runc would fail every pod whose score is below containerd's
+ */
+export function containerdConfig(lowersOomScores: boolean): string {
   return `version = 2
 root = "${nodePaths.containerdRoot}"
 state = "/run/containerd"
-oom_score = 0
+oom_score = ${lowersOomScores ? -999 : 0}
 [grpc]
   address = "${nodePaths.containerdSocket}"
 [ttrpc]
@@ -102,8 +107,7 @@ oom_score = 0
 [plugins."io.containerd.internal.v1.opt"]
   path = "${nodePaths.containerdRoot}/opt"
 [plugins."io.containerd.grpc.v1.cri"]
-  # A host without CAP_SYS_RESOURCE cannot lower a score; runc would fail every pod.
-  restrict_oom_score_adj = true
+  restrict_oom_score_adj = ${!lowersOomScores}
   sandbox_image = "${pauseImage}"
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '#base/clock'
+import { capabilities, hasCapability } from '#host/capabilities'
 import type { Exec } from '#host/exec'
 import { makePrivateDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import { withLockFile } from '#host/lockFile'
@@ -52,7 +53,8 @@ export async function ensureVnode(spec: VnodeSpec, clock: Clock, ensureNetwork: 
 async function startVnode(spec: VnodeSpec, clock: Clock): Promise<ProcessRef> {
   // The node's shell appends to its logs: they keep the mode that they have.
   for (const log of ['init.log', 'containerd.log']) await (await fs.open(path.join(spec.dir, log), 'a', 0o600)).close()
-  await writeFileAtomic(path.join(spec.dir, 'containerd.toml'), containerdConfig(), 0o600)
+  const lowersOomScores = hasCapability(await fs.readFile('/proc/self/status', 'utf8'), capabilities.sysResource)
+  await writeFileAtomic(path.join(spec.dir, 'containerd.toml'), containerdConfig(lowersOomScores), 0o600)
   const script = path.join(spec.dir, 'init.sh')
   await writeFileAtomic(script, initScript(spec.dir, spec.name, spec.resolvConf), 0o700)
   const launcher = spawn(

@@ -1,6 +1,6 @@
 /** Logs of a pod, or of the pods of a workload (L4): followed, searched, bounded; only the lines in sight are in the document. */
 import { type Signal, useSignal } from '@preact/signals'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { isOfFirstRun, LogLines, logKeyOf, piecesOf, podsPathOf, podsResource, waitingLogKeyOf } from '../../../model/logs.ts'
 import { objectPath } from '../../../model/places.ts'
 import { get, openSocket } from '../../api.ts'
@@ -102,7 +102,8 @@ interface LogTextProps {
 function LogText({ lines, search, isFollowing, onScrolledUp }: LogTextProps) {
   const element = useRef<HTMLDivElement>(null)
   const top = useSignal(0)
-  useEffect(() => {
+  // Before the browser reports a scroll: lines that were dropped move the text up, and with more lines below it that would look like a reader who scrolls up.
+  useLayoutEffect(() => {
     if (isFollowing && element.current) element.current.scrollTop = element.current.scrollHeight
   }, [lines, isFollowing])
   const first = Math.max(0, Math.floor(top.value / lineHeight) - 20)
