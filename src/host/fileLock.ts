@@ -4,16 +4,19 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, ftruncateSync, openSync, readFileSync, readlinkSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '#base/messageOf'
 
 export interface FileLockOptions {
   /** How long to wait for another holder. */
   readonly waitMs: number
-  /** Called once when another process holds the lock; undefined when it has not written its pid yet. */
+  /** Called once when another process holds the lock; undefined when it has not written its pid yet, and when the pid belongs to another pid namespace. */
   readonly onWait?: (pid: number | undefined) => void
   /** The error to throw when the wait is over. */
   readonly refuse: (pid: number | undefined) => Error
+  /** Ends the wait: lockFile() rejects with what `refuse` says. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** Time between two tries while another process holds the lock. */
@@ -22,17 +25,19 @@ const pollMs = 100
 const heldCode = 1
 
 /** Resolves with the function that releases the lock. The file is created if need be, and holds the pid of its last holder. */
-export async function lockFile(file: string, { waitMs, onWait, refuse }: FileLockOptions): Promise<() => void> {
+export async function lockFile(file: string, { waitMs, onWait, refuse, signal }: FileLockOptions): Promise<() => void> {
   const fd = openSync(file, 'a+', 0o600)
   try {
     const deadlineMs = performance.now() + waitMs
     for (let tries = 0; await isHeld(fd); tries++) {
       if (tries === 0) onWait?.(holderOf(file))
       if (performance.now() >= deadlineMs) throw refuse(holderOf(file))
-      await sleep(pollMs)
+      if (signal) await sleep(pollMs, undefined, { signal }).catch(() => {})
+      else await sleep(pollMs)
+      if (signal?.aborted) throw new Error(`stopped by ${messageOf(signal.reason)} while waiting: ${refuse(holderOf(file)).message}`)
     }
     ftruncateSync(fd)
-    writeSync(fd, `${process.pid}\n`)
+    writeSync(fd, `${process.pid} ${pidNamespace()}\n`)
   } catch (error) {
     closeSync(fd)
     throw error
@@ -50,7 +55,16 @@ async function isHeld(fd: number): Promise<boolean> {
   return code === heldCode
 }
 
+/** A pid of another pid namespace would name another process here. Earlier versions wrote no namespace. */
 function holderOf(file: string): number | undefined {
-  const pid = Number.parseInt(readFileSync(file, 'utf8'), 10)
-  return Number.isInteger(pid) ? pid : undefined
+  const [pid, namespace = pidNamespace()] = readFileSync(file, 'utf8').trim().split(' ')
+  return /^\d+$/.test(pid ?? '') && namespace === pidNamespace() ? Number(pid) : undefined
+}
+
+function pidNamespace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return 'unknown'
+  }
 }

@@ -148,6 +148,27 @@ test('a second process on the same file waits, then says which process has it', 
   await end(child, 'SIGTERM')
 })
 
+test('a process that waits for the file ends at once after SIGTERM, and names the process that has it', { skip, timeout: 60_000 }, async () => {
+  const { child } = await startStore()
+  const waiting = spawn(process.execPath, [program, 'etcd', 'serve', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] })
+  running.add(waiting)
+  let output = ''
+  for await (const piece of waiting.stderr.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+    output += piece
+    if (output.includes('Another process has the store open')) break
+  }
+  waiting.stderr.on('data', (text: string) => {
+    output += text
+  })
+  const ended = once(waiting, 'close')
+  const startMs = performance.now()
+  waiting.kill('SIGTERM')
+  assert.deepEqual(await ended, [1, null])
+  assert.ok(performance.now() - startMs < 5_000, 'it did not wait for the file to the end')
+  assert.match(output, new RegExp(`stopped by SIGTERM while waiting: another process \\(pid ${child.pid}\\) has the store .*data\\.mdb open`))
+  await end(child, 'SIGTERM')
+})
+
 test('ETC-18 flags that cannot be used are refused together', { skip }, () => {
   const { stderr, status } = spawnSync(
     process.execPath,

@@ -9,9 +9,13 @@ import type { EtcdSettings } from './options/storage.ts'
 /** Time for another process that is ending to close the store. */
 const waitForOtherMs = 15_000
 
-/** @param directory of the server's own store; it exists. @throws Error when the store cannot be opened, or etcd does not answer */
-export async function openStore(etcd: EtcdSettings | undefined, directory: string, tools: ProcessTools): Promise<Store> {
-  if (!etcd) return openLocalStore(directory, tools)
+/**
+ * @param directory of the server's own store; it exists
+ * @param signal ends the wait for another process that holds the store
+ * @throws Error when the store cannot be opened, or etcd does not answer
+ */
+export async function openStore(etcd: EtcdSettings | undefined, directory: string, tools: ProcessTools, signal: AbortSignal): Promise<Store> {
+  if (!etcd) return openLocalStore(directory, tools, { signal })
   const { openEtcdStore } = await import('#store/drivers/etcd/etcdStore')
   const { clock, random, log } = tools
   return openEtcdStore({ ...etcd, clock, random, log: log.with('store') })
@@ -27,10 +31,11 @@ export function isLocal(store: Store): store is LocalStore {
 }
 
 /** Locks the store in a directory, which exists. @returns the function that ends that @throws Error when another process holds it */
-export function lockStore(directory: string, { log }: Pick<ProcessTools, 'log'>): Promise<() => void> {
+export function lockStore(directory: string, { log }: Pick<ProcessTools, 'log'>, signal?: AbortSignal): Promise<() => void> {
   const file = storeFile(directory)
   return lockFile(`${file}-holder`, {
     waitMs: waitForOtherMs,
+    signal,
     onWait: (pid) => log.warn('Another process has the store open; waiting', { file, pid }),
     refuse: (pid) => new Error(`another process${pid === undefined ? '' : ` (pid ${pid})`} has the store ${file} open: end it, or use another directory`),
   })
@@ -43,11 +48,11 @@ export function lockStore(directory: string, { log }: Pick<ProcessTools, 'log'>)
 export async function openLocalStore(
   directory: string,
   tools: Pick<ProcessTools, 'clock' | 'log'>,
-  { quotaBytes, timings }: Pick<LmdbStoreOptions, 'quotaBytes' | 'timings'> = {},
+  { quotaBytes, timings, signal }: Pick<LmdbStoreOptions, 'quotaBytes' | 'timings'> & { readonly signal?: AbortSignal } = {},
 ): Promise<LocalStore> {
   const file = storeFile(directory)
   const { clock, log } = tools
-  const [release, { openLmdbStore }] = await Promise.all([lockStore(directory, tools), import('#store/drivers/lmdb')])
+  const [release, { openLmdbStore }] = await Promise.all([lockStore(directory, tools, signal), import('#store/drivers/lmdb')])
   try {
     const store = await openLmdbStore({ path: file, clock, log: log.with('store'), quotaBytes, timings })
     const close = store.close.bind(store)

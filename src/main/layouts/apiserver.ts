@@ -47,7 +47,7 @@ async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const load = () => ensurePki(serving.certDir, hosts, tools.clock.now())
   const certificates = createLivePki(await load(), load, tools)
   const { pki } = certificates
-  const store = await openStore(options.storage.etcd, serving.dataDir, tools)
+  const store = await openStore(options.storage.etcd, serving.dataDir, tools, signal)
   const encryption = await encryptionOf(options, tools)
   const externalSigner = await signerFromOptions(options, tools).catch(usersFault)
   const server = serverOf(options, { tools, log: tools.log, pki, store, encryption, externalSigner })

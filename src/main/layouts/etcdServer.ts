@@ -57,7 +57,7 @@ async function serve({ etcd: options, logs: logSettings }: OptionsOf<typeof grou
   const tools = processTools('etcd', logSettings)
   await makePrivateDirectory(options.dataDir)
   for (const warning of warnings) tools.log.warn(warning)
-  const store = await openLocalStore(options.dataDir, tools, { quotaBytes: options.quotaBytes, timings: storeTimings(tools.metrics) })
+  const store = await openLocalStore(options.dataDir, tools, { quotaBytes: options.quotaBytes, timings: storeTimings(tools.metrics), signal })
   const servers: GrpcServer[] = []
   try {
     const ids = { memberId: idOf(`member ${options.name}`), clusterId: idOf(`cluster ${options.clientUrls.join(',')}`) }

@@ -76,6 +76,7 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
     withLiveCertificates(options.storage.etcd, () => etcdPki),
     paths.store,
     tools,
+    signal,
   )
   const encryption = await encryptionFromOptions(options, { ...tools, log: tools.log.with('encryption') })
   const externalSigner = await signerFromOptions(options, tools)
