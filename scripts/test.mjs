@@ -68,6 +68,7 @@ const simulated = [
   'uiMany',
   'uiObjects',
   'uiTasks',
+  'uiWhy',
 ].map((name) => `test/e2e/${name}.test.ts`)
 
 const unknownPart = only.find((part) => !parts.includes(part))
