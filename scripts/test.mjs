@@ -67,6 +67,7 @@ const simulated = [
   'uiInside',
   'uiMany',
   'uiObjects',
+  'uiRights',
   'uiTasks',
   'uiWhy',
 ].map((name) => `test/e2e/${name}.test.ts`)
