@@ -67,7 +67,9 @@ const simulated = [
   'uiInside',
   'uiMany',
   'uiObjects',
+  'uiRights',
   'uiTasks',
+  'uiWhy',
 ].map((name) => `test/e2e/${name}.test.ts`)
 
 const unknownPart = only.find((part) => !parts.includes(part))

@@ -32,6 +32,19 @@ export const content = [
   service('checkout'),
   { apiVersion: 'v1', kind: 'ConfigMap', metadata: meta('prices'), data: { tea: '3.20', coffee: '2.80' } },
   { apiVersion: 'v1', kind: 'ServiceAccount', metadata: meta('viewer') },
+  {
+    apiVersion: 'autoscaling/v2',
+    kind: 'HorizontalPodAutoscaler',
+    metadata: meta('shop'),
+    spec: {
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'shop' },
+      minReplicas: 4,
+      maxReplicas: 8,
+      metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'AverageValue', averageValue: '250m' } } }],
+    },
+  },
+  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'leaving' } },
+  { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ledger', namespace: 'leaving', finalizers: ['example.com/archive'] } },
 ]
 
 /** One Deployment of so many small pods. */

@@ -61,6 +61,7 @@ async function fill() {
   const revision = await cluster.kubectl('get', 'service', 'checkout', '-o', 'jsonpath={.metadata.resourceVersion}')
   const last = (await cluster.kubectl('get', 'nodes', '-o', 'jsonpath={.items[*].metadata.name}')).split(' ').at(-1)
   await cluster.kubectl('cordon', last)
+  await cluster.kubectl('delete', 'namespace', 'leaving', '--wait=false')
   return { pod, node, revision }
 }
 

@@ -13,6 +13,7 @@ import { explainDefinition } from './customResourceDefinition.ts'
 import { explainDaemonSet } from './daemonSet.ts'
 import { deletionCauses } from './deletion.ts'
 import { explainDeployment } from './deployment.ts'
+import { type ExplainedKind, explainedKinds } from './explainedKinds.ts'
 import { explainGateway, explainRoute } from './gateway.ts'
 import { explainIngress } from './ingress.ts'
 import { explainJob } from './job.ts'
@@ -31,8 +32,7 @@ import { explainWebhooks } from './webhookConfiguration.ts'
 /** It is about objects of its own kind, and reads what it needs through the view, and nothing else. */
 type Question = (object: never, view: View) => Promise<Explanation>
 
-/** By resource and group. */
-const questions: Readonly<Record<string, Question>> = {
+const questions: Readonly<Record<ExplainedKind, Question>> = {
   'apiservices.apiregistration.k8s.io': explainApiService,
   'certificatesigningrequests.certificates.k8s.io': explainCertificate,
   'cronjobs.batch': explainCronJob,
@@ -59,7 +59,7 @@ const questions: Readonly<Record<string, Question>> = {
 
 /** The resources with a question of their own. */
 export function explainedResources(): readonly string[] {
-  return Object.keys(questions).map((name) => name.split('.', 1)[0] ?? name)
+  return explainedKinds.map((name) => name.split('.', 1)[0] ?? name)
 }
 
 export interface ResourceName {
@@ -69,7 +69,7 @@ export interface ResourceName {
 
 export async function explainObject({ group, resource }: ResourceName, object: Frozen<KubeObject>, reader: ObjectReader): Promise<Answer> {
   const view = new View(reader)
-  const question: Question = ownValue(questions, group === '' ? resource : `${resource}.${group}`) ?? explainByConditions
+  const question: Question = ownValue<Question>(questions, group === '' ? resource : `${resource}.${group}`) ?? explainByConditions
   const { deletionTimestamp } = object.metadata
   const found =
     deletionTimestamp === undefined

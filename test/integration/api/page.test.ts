@@ -9,7 +9,7 @@ import { WebSocket } from 'ws'
 import { createSecurity } from '#apiserver/security'
 import { seededRandom } from '#base/random'
 import { pageAnswers } from '#cli/page/answers'
-import { configMaps, pods, roleBindings, roles, serviceAccounts } from '#client/builtIn'
+import { configMaps, pods, roleBindings, roles, serviceAccounts, services } from '#client/builtIn'
 import { createHttpTransport } from '#client/httpTransport'
 import { startTestApiServer, type TestApiServer } from '#testing/apiServer'
 import { realClock } from '#testing/realClock'
@@ -50,6 +50,7 @@ before(async () => {
   })
   await api.client.of(configMaps).create({ metadata: { namespace: 'default', name: 'a' }, data: { x: '1' } })
   await api.client.of(configMaps).patch({ namespace: 'default', name: 'a' }, 'merge', { data: { x: '2' } })
+  await api.client.of(services).create({ metadata: { namespace: 'default', name: 'lonely' }, spec: { selector: { app: 'lonely' }, ports: [{ port: 80 }] } })
 })
 
 after(async () => {
@@ -132,6 +133,15 @@ for (const [query, status, want] of [
   ['kind=access&user=jane&verb=list&resource=secrets&namespace=default&name=', 200, /"allowed":false/],
   ['kind=access&user=jane', 400, /verb is missing/],
   ['kind=Unicorn&name=a', 400, /no answer for the kind Unicorn/],
+  ['group=&resource=configmaps&namespace=default&name=a', 200, /"object":"ConfigMap default\/a".*"isSettled":true/],
+  [
+    'group=&resource=services&namespace=default&name=lonely',
+    200,
+    /its selector selects no pod that runs: app=lonely.*kubectl get pods --show-labels -n default/,
+  ],
+  ['group=apps&resource=deployments&namespace=default&name=none', 404, /there is no Deployment default\/none/],
+  ['group=&resource=unicorns&namespace=default&name=a', 404, /the cluster lists no unicorns/],
+  ['group=&resource=services&namespace=default', 400, /name is missing/],
 ] as const) {
   test(`ARC-16 why answers ${query} with ${status}`, async () => {
     const found = await (await asAdmin()).get(`/front/why?${query}`)
@@ -139,6 +149,13 @@ for (const [query, status, want] of [
     assert.match(JSON.stringify(found.body), want)
   })
 }
+
+test('ARC-16 why explains an object only to a user who may read it', async () => {
+  const { status, body } = await (await login({ token: 'jane' })).get('/front/why?group=&resource=services&namespace=default&name=lonely')
+  assert.equal(status, 503)
+  assert.match(JSON.stringify(body), /Service default\/lonely is not shown: you may not get services in the namespace default/)
+  assert.doesNotMatch(JSON.stringify(body), /app=lonely/)
+})
 
 test('LRN-01 the page gets the hops of a pod as far as they are over, with the rights of its user', async () => {
   await api.client.of(serviceAccounts).create({ metadata: { namespace: 'default', name: 'default' } })

@@ -6,7 +6,9 @@ import { Age, Empty, Failure, Loading, Status } from '../../parts/basics.tsx'
 import type { TabProps } from './types.ts'
 
 export function EventsTab({ kind, name, object }: TabProps) {
-  const selector = `involvedObject.uid=${object.metadata.uid ?? ''}`
+  // Kubelets give the name of their Node in place of its uid.
+  const isNode = kind.group === '' && kind.resource === 'nodes'
+  const selector = isNode ? `involvedObject.kind=Node,involvedObject.name=${name.name}` : `involvedObject.uid=${object.metadata.uid ?? ''}`
   // Events on objects of the cluster are in the namespace default.
   const path = listPath({ group: '', version: 'v1', resource: 'events' }, kind.namespaced ? name.namespace : '')
   const live = useLiveObjects<EventObject>(`${path}?fieldSelector=${encodeURIComponent(selector)}`)

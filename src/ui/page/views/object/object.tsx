@@ -3,6 +3,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { type Kind, listPath, listPlace, type ObjectName, objectPlace } from '../../../model/places.ts'
+import { isExplained } from '../../../model/whyTargets.ts'
 import { useKeys } from '../../keys.ts'
 import { useLiveObjects } from '../../live.ts'
 import { Empty, Failure, Icon, Loading, Status } from '../../parts/basics.tsx'
@@ -21,18 +22,17 @@ interface Tab {
   readonly title: string
   readonly component: ComponentType<TabProps>
   /** Absent: every kind has it. */
-  readonly isOf?: (kind: Kind) => boolean
+  readonly isOf?: (kind: Kind, object: AnyObject | undefined) => boolean
 }
 
 const isPod = ({ group, resource }: Kind) => group === '' && resource === 'pods'
 const withPods = new Set(['deployments', 'replicasets', 'statefulsets', 'daemonsets', 'jobs'])
-const withWhy = new Set(['pods', 'namespaces', 'horizontalpodautoscalers'])
 
 const tabs: readonly Tab[] = [
   { path: 'summary', title: 'Summary', component: SummaryTab },
   { path: 'yaml', title: 'YAML', component: lazy(() => import('./yaml.tsx').then(({ YamlTab }) => YamlTab)) },
   { path: 'events', title: 'Events', component: EventsTab },
-  { path: 'why', title: 'Why', component: WhyTab, isOf: ({ resource }) => withWhy.has(resource) },
+  { path: 'why', title: 'Why', component: WhyTab, isOf: isExplained },
   {
     path: 'logs',
     title: 'Logs',
@@ -61,7 +61,7 @@ const tabs: readonly Tab[] = [
 export function ObjectView({ kind, name, tab: wanted }: { readonly kind: Kind; readonly name: ObjectName; readonly tab: string }) {
   const live = useLiveObjects<AnyObject>(`${listPath(kind, name.namespace)}?fieldSelector=${encodeURIComponent(`metadata.name=${name.name}`)}`)
   const [object] = live.items.value.values()
-  const shown = tabs.filter(({ isOf }) => isOf?.(kind) ?? true)
+  const shown = tabs.filter(({ isOf }) => isOf?.(kind, object) ?? true)
   const tab = shown.find(({ path }) => path === wanted) ?? shown[0]
   useKeys([
     ...shown.slice(0, 9).map(({ path, title }, index) => ({ key: String(index + 1), text: title, act: () => go(objectPlace(kind, name, path)) })),

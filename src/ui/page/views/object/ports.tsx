@@ -1,10 +1,9 @@
 /** The ports of a pod or a Service (L4), each with the command that forwards it, to be copied: the page shows no content of pods. */
 import { type ForwardedObject, forwardsOf } from '../../../model/forwards.ts'
 import type { Kind } from '../../../model/places.ts'
-import { messageOf } from '../../api.ts'
 import { Button } from '../../parts/basics.tsx'
+import { copyCommand } from '../../parts/copyCommand.ts'
 import { isStill } from '../../session.ts'
-import { say } from '../../state.ts'
 
 export function Ports({ kind, object }: { readonly kind: Kind; readonly object: ForwardedObject }) {
   const forwards = kind.group === '' ? forwardsOf(kind.resource, object) : []
@@ -31,14 +30,7 @@ function Command({ command, protocol }: { readonly command: string | undefined; 
   return (
     <>
       <code class="why">{command}</code>
-      <Button onClick={() => void copy(command)}>Copy</Button>
+      <Button onClick={() => void copyCommand(command)}>Copy</Button>
     </>
-  )
-}
-
-function copy(command: string): Promise<void> {
-  return navigator.clipboard.writeText(command).then(
-    () => say('good', 'The command is copied: run it where your kubectl is'),
-    (error: unknown) => say('bad', `Copy: ${messageOf(error)}`),
   )
 }

@@ -1,69 +1,63 @@
-/** Why a pod is where it is, why a namespace does not end, how an autoscaler came to its replicas (L4): the answers of `skiff why`. */
+/** Why an object waits (L4): the answer of `skiff why`, of a pod also the scheduler's, and of namespaces and autoscalers the facts behind it. */
 import type { SchedulingExplanation } from '#api/debug/scheduling'
-import { get } from '../../api.ts'
+import type { Answer } from '#why/answer'
+import type { Kind } from '../../../model/places.ts'
+import { hasFacts } from '../../../model/whyTargets.ts'
+import { ApiError, get } from '../../api.ts'
 import { Button, Failure, Loading } from '../../parts/basics.tsx'
+import { AnswerPanel } from '../../parts/explanation.tsx'
 import { SchedulingAnswer } from '../../parts/matrix.tsx'
 import { useAnswer } from '../../parts/useAnswer.ts'
 import { isStill } from '../../session.ts'
-import type { TabProps } from './types.ts'
+import type { AnyObject, TabProps } from './types.ts'
+import { type AutoscalerFacts, AutoscalerPanel, type NamespaceFacts, NamespacePanel } from './whyFacts.tsx'
 
-export function WhyTab({ kind, name, object }: TabProps) {
-  const isPod = kind.resource === 'pods'
-  // A bundle has no scheduler that could be asked.
-  const isScheduling = isPod && !isStill()
-  const about: Record<string, string> = isPod ? { resource: kind.resource } : { kind: kind.kind }
-  const path = isScheduling
-    ? `/debug/scheduling?pod=${encodeURIComponent(`${name.namespace}/${name.name}`)}`
-    : `/front/why?${new URLSearchParams({ ...about, namespace: name.namespace, name: name.name })}`
-  const { value, error, again } = useAnswer((signal) => get<object>(path, { signal }), `${path} ${object.metadata.resourceVersion}`)
+/** Causes often stand on other objects, whose changes the page does not watch. */
+const againMs = 5_000
+
+export function WhyTab(props: TabProps) {
+  const { kind, name, object } = props
+  const withFacts = hasFacts(kind)
+  const about: Record<string, string> = withFacts ? { kind: kind.kind } : { group: kind.group, resource: kind.resource }
+  const path = `/front/why?${new URLSearchParams({ ...about, namespace: name.namespace, name: name.name })}`
+  const { value, error, again } = useAnswer((signal) => get<object>(path, { signal }), path, isStill() ? undefined : againMs)
   if (error !== '') return <Failure text={error} retry={again} />
   if (!value) return <Loading text="Asking…" />
+  const isPod = kind.group === '' && kind.resource === 'pods'
   return (
     <div class="summary">
       <p class="asked">
         <Button onClick={again}>Ask again</Button>
       </p>
-      {isScheduling ? <SchedulingAnswer found={value as SchedulingExplanation} /> : <Explanation value={value} />}
+      {withFacts ? <FactsPanel kind={kind} value={value} /> : <AnswerPanel answer={value as Answer} />}
+      {isPod && asksScheduler(object, value as Answer) && <PodScheduling object={object} />}
     </div>
   )
 }
 
-/** Answers of other kinds: names and values, lists of them as tables. */
-function Explanation({ value }: { readonly value: object }) {
-  return (
-    <section class="panel" aria-label="Explanation">
-      {Object.entries(value).map(([name, held]) => (
-        <div key={name} class="explained">
-          <h2>{name.replace(/([A-Z])/g, ' $1').toLowerCase()}</h2>
-          <Value value={held} />
-        </div>
-      ))}
-    </section>
-  )
+/** The scheduler explains pods without a node, and where a pod that does not wait was placed. A bundle has no scheduler. */
+function asksScheduler({ spec }: AnyObject, { causes }: Answer): boolean {
+  return !isStill() && (spec?.nodeName === undefined || causes.length === 0)
 }
 
-function Value({ value }: { readonly value: unknown }) {
-  if (Array.isArray(value)) {
-    if (value.length === 0) return <p class="quiet">none</p>
-    return (
-      <ul>
-        {value.map((one, index) => (
-          <li key={`${index}`}>
-            <Value value={one} />
-          </li>
-        ))}
-      </ul>
-    )
+function PodScheduling({ object: { metadata } }: { readonly object: AnyObject }) {
+  const path = `/debug/scheduling?pod=${encodeURIComponent(`${metadata.namespace}/${metadata.name}`)}`
+  const { value, error } = useAnswer((signal) => schedulingAt(path, signal), `${path} ${metadata.resourceVersion}`)
+  if (error !== '') return <p class="quiet">The scheduler’s view is not shown: {error}</p>
+  if (!value) return <Loading text="Asking the scheduler…" />
+  return value.found ? <SchedulingAnswer found={value.found} /> : null
+}
+
+/** The scheduler does not know pods that have ended, or that name another scheduler. */
+async function schedulingAt(path: string, signal: AbortSignal): Promise<{ readonly found?: SchedulingExplanation }> {
+  try {
+    return { found: await get<SchedulingExplanation>(path, { signal }) }
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return {}
+    throw error
   }
-  if (typeof value !== 'object' || value === null) return <>{String(value)}</>
-  return (
-    <>
-      {Object.entries(value).map(([name, held]) => (
-        <span key={name} class="pair">
-          <span class="quiet">{name} </span>
-          <Value value={held} />{' '}
-        </span>
-      ))}
-    </>
-  )
+}
+
+function FactsPanel({ kind, value }: { readonly kind: Kind; readonly value: object }) {
+  return kind.resource === 'namespaces' ? <NamespacePanel value={value as NamespaceFacts} /> : <AutoscalerPanel value={value as AutoscalerFacts} />
 }
