@@ -67,6 +67,7 @@ const simulated = [
   'uiInside',
   'uiMany',
   'uiObjects',
+  'uiParts',
   'uiRights',
   'uiTasks',
   'uiWhy',
