@@ -26,6 +26,8 @@ export interface LockFileOptions {
   readonly onWait?: (pid: number | undefined, here: ProcessRef | undefined) => void
   /** The error to throw when the wait times out. */
   readonly refuse: (pid: number | undefined) => Error
+  /** Ends the wait, with the error of `refuse`. */
+  readonly signal?: AbortSignal | undefined
 }
 
 const pollMs = 20
@@ -40,7 +42,7 @@ export async function withLockFile<T>(file: string, options: LockFileOptions, wo
   }
 }
 
-async function take(file: string, { clock, timeoutMs, onWait, refuse }: LockFileOptions): Promise<void> {
+async function take(file: string, { clock, timeoutMs, onWait, refuse, signal }: LockFileOptions): Promise<void> {
   const place = await here()
   const own = textOf({ pid: process.pid, startTime: (await startTimeOf(process.pid)) ?? '', place })
   const deadlineMs = clock.monotonicMs() + timeoutMs
@@ -52,8 +54,8 @@ async function take(file: string, { clock, timeoutMs, onWait, refuse }: LockFile
       continue
     }
     if (!waited) onWait?.(holder?.pid, holder?.place === place ? holder : undefined)
-    if (clock.monotonicMs() >= deadlineMs) throw refuse(holder?.pid)
-    await clock.sleep(pollMs)
+    if (clock.monotonicMs() >= deadlineMs || signal?.aborted) throw refuse(holder?.pid)
+    await clock.sleep(pollMs, signal).catch(() => {})
   }
 }
 

@@ -46,6 +46,7 @@ export async function exclusively<T>(
   const options = {
     clock: deps.clock,
     timeoutMs,
+    signal: deps.endsWaiting,
     onWait: (pid: number | undefined, here: ProcessRef | undefined) => {
       progress?.note(`Waiting for ${holder(pid)} that works on cluster "${name}"`)
       if (here) onHolder?.(here)

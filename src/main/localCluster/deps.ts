@@ -11,4 +11,6 @@ export interface LocalClusterDeps {
   readonly platform: string
   /** Words that run this program: node and its entry. */
   readonly self: readonly string[]
+  /** Ends the wait for another command that works on the cluster. Absent: only the time limit does. */
+  readonly endsWaiting?: AbortSignal | undefined
 }

@@ -8,8 +8,11 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
 import { realClock } from '#testing/realClock'
+import { exclusively } from './clusterLock.ts'
+import { clusterPaths } from './clusterState.ts'
+import type { LocalClusterDeps } from './deps.ts'
 import { rememberProcess } from './processes.ts'
-import { followSupervisor } from './runCluster.ts'
+import { followSupervisor, runCluster } from './runCluster.ts'
 
 const skip = process.platform === 'linux' ? false : 'reads /proc'
 
@@ -63,3 +66,22 @@ test('HA-01 skiff stop removes the pid file: the service ends without a failure'
 test('HA-01 a service that gets SIGTERM ends at once', { skip }, async () =>
   assert.equal(await endingAfter(async (_supervisor, _pidFile, stop) => stop.abort()), 'asked'),
 )
+
+test('HA-01 a service that waits for another command on its cluster ends with 0 at once after SIGTERM', { skip, timeout: 30_000 }, async () => {
+  const home = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-run-'))
+  const deps = { clock: realClock, home, isRoot: false, platform: 'linux', self: [] } as unknown as LocalClusterDeps
+  const paths = clusterPaths(home, 'a')
+  await fs.mkdir(paths.dir, { recursive: true })
+  await fs.writeFile(paths.state, '{}')
+  const stop = new AbortController()
+  try {
+    const code = await exclusively(deps, 'a', undefined, () => {
+      const running = runCluster(deps, ['a'], stop.signal)
+      stop.abort(new Error('SIGTERM'))
+      return running
+    })
+    assert.equal(code, 0)
+  } finally {
+    await fs.rm(home, { recursive: true })
+  }
+})

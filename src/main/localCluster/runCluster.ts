@@ -1,6 +1,6 @@
 /**
  * `skiff server run NAME` (L5): starts a cluster that exists, and stays in the foreground for systemd or another supervisor of services. It stops the cluster on
- * SIGTERM. It ends with 0 when `skiff stop` or `skiff delete` stops the cluster, and with 1 when the cluster's own supervisor ends unasked, so that it is started again.
+ * SIGTERM, and ends at once while it still waits for another command that works on the cluster. It ends with 0 when `skiff stop` or `skiff delete` stops the cluster, and with 1 when the cluster's own supervisor ends unasked, so that it is started again.
  */
 import { printable } from '#base/printable'
 import { checkName } from '#cli/command'
@@ -25,14 +25,15 @@ export async function runCluster(deps: LocalClusterDeps, words: readonly string[
     if (more.length > 0 || name === '') throw new CommandError('usage', 'expected the name of a cluster', { hint: 'as in: skiff server run lab' })
     const clusters = createLocalClusterManager(deps)
     if (!(await clusters.exists(checkName(name)))) throw new CommandError('notFound', `there is no cluster "${name}"`)
-    await clusters.up(name, parseOptions({}), progress)
+    await createLocalClusterManager({ ...deps, endsWaiting: signal }).up(name, parseOptions({}), progress)
     const ending = await followSupervisor(clusterPaths(deps.home, name).supervisorPid, deps, signal)
     if (ending === 'asked') await clusters.stop(name, progress)
     return ending === 'crashed' ? exitCodes.internal : exitCodes.ok
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    process.stderr.write(`error: ${printable(error.message)}\n`)
-    return exitCodes[error.exit]
+    const isStopped = signal.aborted && error.exit === 'conflict'
+    process.stderr.write(`${isStopped ? 'stopped while waiting' : 'error'}: ${printable(error.message)}\n`)
+    return isStopped ? exitCodes.ok : exitCodes[error.exit]
   }
 }
 
