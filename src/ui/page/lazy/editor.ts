@@ -44,7 +44,7 @@ export function openEditor(parent: HTMLElement, { text, against, isReadOnly, onC
         ...[search({ top: true }), yaml(), syntaxHighlighting(colors), syntaxHighlighting(defaultHighlightStyle, { fallback: true })],
         keymap.of([...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, indentWithTab, { key: 'Escape', run: leave }]),
         EditorState.readOnly.of(isReadOnly),
-        EditorView.contentAttributes.of({ 'aria-label': 'YAML' }),
+        EditorView.contentAttributes.of({ 'aria-label': 'YAML', tabindex: '0' }),
         EditorView.updateListener.of(({ docChanged, state }) => docChanged && onChange(state.doc.toString())),
         ...(against === undefined ? [] : [unifiedMergeView({ original: against, mergeControls: false, collapseUnchanged: { margin: 3, minSize: 6 } })]),
       ],
