@@ -3,6 +3,7 @@ module skiff.dev/suites/vpa
 go 1.26.0
 
 tool (
+	k8s.io/autoscaler/vertical-pod-autoscaler/pkg/admission-controller
 	k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender
 	k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater
 )
@@ -20,6 +21,7 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
+	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.2 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/go-openapi/jsonpointer v0.23.2 // indirect
