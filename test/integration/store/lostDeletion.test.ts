@@ -1,6 +1,6 @@
 /**
  * ETC-20: an API server's cache over etcd 3.4 whose watch was interrupted, while an object was deleted and history was compacted at the revision of the deletion. A
- * watch that resumes at that revision gets neither the deletion nor an error from etcd, and the server would serve the object for ever: such a round of
+ * watch that resumes at that revision gets neither the deletion nor an error from etcd, and the server would never stop serving the object: such a round of
  * `make suites ONLY=linearizability` is not linearizable.
  */
 import assert from 'node:assert/strict'
@@ -35,7 +35,7 @@ function interruptible(store: Store) {
   return { store: new Proxy(store, { get: (target, name) => (name === 'watch' ? watch : bound(target, name)) }), interrupt }
 }
 
-/** A promise that resolves when it is told to. */
+/** A promise that another function resolves. */
 function gate() {
   let resolve = () => {}
   const promise = new Promise<void>((done) => {
