@@ -13,6 +13,7 @@ import type { EventRecorder } from '#client/eventRecorder'
 import type { Exec } from '#host/exec'
 import { addressRule } from './externalAddresses.ts'
 import { ProxyHealth } from './health.ts'
+import { createHealthChecks, type HealthChecks } from './healthChecks.ts'
 import { noteIgnoredAddresses } from './ignoredAddressEvents.ts'
 import { buildModel, EarlierRules, type Family, type ProxyModel, type ProxyModels } from './model.ts'
 import { proxyModes } from './modes/index.ts'
@@ -103,18 +104,26 @@ async function runProxy(deps: ProxyDeps, config: ProxyConfig, onRunning: (runnin
   tracker.otherChanged()
   const cleaned = cleanUpOtherModes(deps, chosen.mode)
   const changes = createWakeUp()
-  const following = followCluster(deps, config, { changes, tracker, health })
+  const checks = createHealthChecks({ ...deps, health, nodeName: config.nodeName }, signal)
+  const following = followCluster(deps, config, { changes, tracker, health, checks })
   try {
     await following.synced(signal)
     await cleaned
     changes.ring()
+    const sync: SyncTracker = {
+      ...tracker,
+      ended: (model, seconds, failed) => {
+        tracker.ended(model, seconds, failed)
+        if (!failed) checks.applied()
+      },
+    }
     const newest = () => {
       const model = following.model(chosen.families)
       tracker.modelMade()
       onRunning({ mode: chosen.mode, model })
       return model
     }
-    await chosen.mode.run({ ...deps, sync: tracker, families: chosen.families }, modelsOf(newest, changes, deps, config), signal)
+    await chosen.mode.run({ ...deps, sync, families: chosen.families }, modelsOf(newest, changes, deps, config), signal)
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
@@ -141,6 +150,7 @@ interface Follower {
   readonly changes: WakeUp
   readonly tracker: SyncTracker
   readonly health: ProxyHealth
+  readonly checks: HealthChecks
 }
 
 /** Rings `changes` when a model of the cluster may differ from the one before. */
@@ -171,12 +181,9 @@ function followCluster(deps: ProxyDeps, config: ProxyConfig, follower: Follower)
       const clusterCidrs = config.usesNodeCidrs ? node.podCidrs() : ranges(config.clusterCidr)
       const { masqueradeAll } = config
       const nodePortCidrs = node.nodePortCidrs()
-      return buildModel(
-        { services: listed, slices: sliceInformer.store.list(), place, clusterCidrs, serviceCidrs, nodePortCidrs, masqueradeAll },
-        families,
-        rule,
-        earlier,
-      )
+      const slices = sliceInformer.store.list()
+      follower.checks.take({ services: listed, slices, nodePortCidrs })
+      return buildModel({ services: listed, slices, place, clusterCidrs, serviceCidrs, nodePortCidrs, masqueradeAll }, families, rule, earlier)
     },
     stop: () => {
       for (const registration of registrations) registration.remove()
