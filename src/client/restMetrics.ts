@@ -9,7 +9,7 @@ import type { Transport } from './transport.ts'
 
 const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
-/** `host` names the server in the series. A watch counts when it ends or breaks, and is not timed. */
+/** `host` names the server in the series. A watch counts with its first events, or when it ends without any, and is not timed. */
 export function meteredTransport(transport: Transport, metrics: Metrics, clock: Clock, host: string): Transport {
   const requests = metrics.counter({
     name: 'rest_client_requests_total',
@@ -39,11 +39,20 @@ export function meteredTransport(transport: Transport, metrics: Metrics, clock: 
       }
     },
     async *watch(request, signal) {
+      let isCounted = false
+      const answered = () => {
+        if (!isCounted) requests.inc({ code: '200', method: 'GET', host })
+        isCounted = true
+      }
       try {
-        yield* transport.watch(request, signal)
-        requests.inc({ code: '200', method: 'GET', host })
+        for await (const events of transport.watch(request, signal)) {
+          answered()
+          yield events
+        }
+        answered()
       } catch (error) {
-        failed(error, 'GET')
+        // An error event comes in an answer whose code was 200.
+        if (!isCounted) failed(error, 'GET')
         throw error
       }
     },

@@ -149,6 +149,7 @@ test('ARC-06 kube-proxy alone is unhealthy without its node and while the node i
     /^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{ip_family="IPv4"\} \d/m,
     /^kubeproxy_sync_proxy_rules_iptables_total\{ip_family="IPv4",table="nat"\} [1-9]/m,
     /^kubeproxy_proxy_healthz_total\{code="503"\} [1-9]/m,
+    /^rest_client_requests_total\{code="200",method="GET",host="[^"]+"\} [1-9]/m,
   ])
     assert.match(metrics, expected)
 })

@@ -170,6 +170,29 @@ test('API-09 a store watch that breaks resumes: clients keep their watches, and 
   await close()
 })
 
+test('API-09 HA-01 a store watch that breaks resumes after 50 ms, after twice as long when it breaks again at once, and after 50 ms when it has lasted', async () => {
+  const clock = new VirtualClock('2026-01-01T00:00:00Z')
+  const store = createMemoryStore({ clock })
+  const { proxy, state } = fragile(store)
+  const { cacher, close } = start(proxy, clock)
+  await cacher.loaded
+  await clock.advance(2_000)
+  for (const [name, pauseMs, lastsMs] of [
+    ['one', 50, 0],
+    ['two', 100, 5_000],
+    ['three', 50, 0],
+  ] as const) {
+    state.breakWatch()
+    const revision = await put(store, name)
+    await clock.advance(pauseMs - 1)
+    assert.ok(cacher.revision < revision, `${name} is seen early`)
+    await clock.advance(1)
+    await cacher.waitFor(revision)
+    await clock.advance(lastsMs)
+  }
+  await close()
+})
+
 test('API-09 watches end and earlier revisions are too old when the history for a broken store watch is compacted, and listeners get the difference', async () => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const store = createMemoryStore({ clock })

@@ -26,7 +26,9 @@ import type { FieldIndex } from './watchGroups.ts'
 const registryFrom = '/registry/'
 const registryTo = '/registry0'
 const defaultBookmarkMs = 60_000
-const reconnectMs = 1_000
+/** Pause after a watch of the store that ended, and after twice as long each time, as long as watches end soon: writes wait for the cache to show them. */
+const reconnectMs = 50
+const longestReconnectMs = 1_000
 /** Keys read at once: an answer of a remote store stays small, and other requests get their turn. */
 const pageKeys = 2_000
 /** Objects that cannot be decrypted are tried again after this time, and after twice as long each time. */
@@ -220,7 +222,9 @@ export class Cacher {
   /** Loads, then follows the store until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const bookmarks = this.#bookmarkLoop(signal)
+    let pauseMs = reconnectMs
     while (!signal.aborted) {
+      const begunMs = this.#clock.monotonicMs()
       try {
         if (this.#mustLoad) await this.#loadAll()
         await this.#follow(signal)
@@ -228,7 +232,9 @@ export class Cacher {
         if (isStoreError(error, 'compacted')) this.#mustLoad = true
         if (!signal.aborted) this.#log.error(error, this.#mustLoad ? 'The store watch ended; reading everything again' : 'The store watch ended; resuming')
       }
-      if (!signal.aborted) await this.#clock.sleep(reconnectMs, signal).catch(() => undefined)
+      if (this.#clock.monotonicMs() - begunMs >= longestReconnectMs) pauseMs = reconnectMs
+      if (!signal.aborted) await this.#clock.sleep(pauseMs, signal).catch(() => undefined)
+      pauseMs = Math.min(longestReconnectMs, 2 * pauseMs)
     }
     this.closeWatches()
     this.#ended = true
