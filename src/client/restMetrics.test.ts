@@ -12,7 +12,7 @@ const signal = new AbortController().signal
 
 /** @returns the transport, and the codes that were counted */
 function metered(watch: Transport['watch']) {
-  const codes: (string | undefined)[] = []
+  const codes: (string | number | undefined)[] = []
   const metrics: Metrics = { ...noMetrics, counter: () => ({ inc: (labels?: Labels) => void codes.push(labels?.code) }) as never }
   const transport = { watch } as unknown as Transport
   return { transport: meteredTransport(transport, metrics, new VirtualClock(), 'h:1'), codes }
