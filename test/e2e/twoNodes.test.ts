@@ -185,6 +185,21 @@ test(
   },
 )
 
+test('SVC-10 the health check node port of a Service says on each node whether it has an endpoint', options, async () => {
+  await cluster.mustWith(JSON.stringify(service('checked', { type: 'LoadBalancer', externalTrafficPolicy: 'Local', selector: { index: '1' }, ports })), [
+    'apply',
+    '-f',
+    '-',
+  ])
+  const port = await cluster.must(['get', 'service', 'checked', '-o', 'jsonpath={.spec.healthCheckNodePort}'])
+  const codeOf = (address: string) => async () => (await fetch(`http://${address}:${port}/`).catch(() => undefined))?.status
+  await eventually('the node of the endpoint', 20_000, codeOf(addresses[0] as string), (code) => code === 200)
+  await eventually('the other node', 20_000, codeOf(addresses[1] as string), (code) => code === 503)
+  assert.equal((await fetch(`http://${addresses[0]}:10256/healthz`)).status, 200)
+  await cluster.must(['delete', 'service', 'checked'])
+  for (const address of addresses) await eventually('the closed port', 20_000, codeOf(address), (code) => code === undefined)
+})
+
 test('SVC-03 a load balancer with the Local policy answers on localhost by a node that has an endpoint', options, async () => {
   const spec = { type: 'LoadBalancer', externalTrafficPolicy: 'Local', selector: { index: '2' }, ports: [{ name: 'http', port: 8089, targetPort: 8080 }] }
   await cluster.mustWith(JSON.stringify(service('balanced-local', spec)), ['apply', '-f', '-'])
