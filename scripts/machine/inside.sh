@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs in the machine, once in each boot: the tests of this boot, one process a file. A boot ends as by a power cut.
+# Runs in the machine, once in each boot: the tests of this boot, one process a file. A boot ends as by a power cut, also after a failure.
+trap 'sync; echo o >/proc/sysrq-trigger; sleep 60' EXIT
 . /mnt/in/settings
 boot=$(($(cat /root/boots 2>/dev/null || echo 0) + 1))
 echo "$boot" >/root/boots
@@ -17,6 +18,3 @@ for entry in "/mnt/in/boot-$boot"/*.mjs; do
   timeout --kill-after=10 "$FILE_SECONDS" node --enable-source-maps --test-reporter=spec --test-reporter-destination=stdout "$entry"
   echo "MACHINE code $?"
 done
-sync
-echo o >/proc/sysrq-trigger
-sleep 60
