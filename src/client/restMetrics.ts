@@ -22,14 +22,15 @@ export function meteredTransport(transport: Transport, metrics: Metrics, clock: 
     labels: ['verb', 'host'],
     buckets,
   })
-  const failed = (error: unknown, method: string) => requests.inc({ code: isStatus(error) ? String(error.code) : '<error>', method, host })
+  const count = (code: string, method = 'GET') => requests.inc({ code, method, host })
+  const failed = (error: unknown, method?: string) => count(isStatus(error) ? String(error.code) : '<error>', method)
   return {
     async request(request, signal) {
       const { method } = request
       const startedMs = clock.monotonicMs()
       try {
         const answer = await transport.request(request, signal)
-        requests.inc({ code: String(answer.status), method, host })
+        count(String(answer.status), method)
         return answer
       } catch (error) {
         failed(error, method)
@@ -41,7 +42,7 @@ export function meteredTransport(transport: Transport, metrics: Metrics, clock: 
     async *watch(request, signal) {
       let isCounted = false
       const answered = () => {
-        if (!isCounted) requests.inc({ code: '200', method: 'GET', host })
+        if (!isCounted) count('200')
         isCounted = true
       }
       try {
@@ -52,7 +53,7 @@ export function meteredTransport(transport: Transport, metrics: Metrics, clock: 
         answered()
       } catch (error) {
         // An error event comes in an answer whose code was 200.
-        if (!isCounted) failed(error, 'GET')
+        if (!isCounted) failed(error)
         throw error
       }
     },

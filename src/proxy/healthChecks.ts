@@ -8,7 +8,7 @@ import type { Frozen } from '#api/machinery/meta'
 import type { HealthCheckDeps, HealthCheckSources } from './healthCheckServer.ts'
 
 const hasPort = (service: Frozen<Service>) =>
-  service.spec.type === 'LoadBalancer' && externalPolicyLocal(service) && (service.spec.healthCheckNodePort ?? 0) > 0
+  service.spec.type === 'LoadBalancer' && externalPolicyLocal(service) && service.spec.healthCheckNodePort
 
 export interface HealthChecks {
   /** Notes what the model that is made now holds. */
@@ -30,7 +30,7 @@ export function createHealthChecks(deps: HealthCheckDeps, signal: AbortSignal): 
       const sources = newest
       if (!sources || (!loaded && sources.services.length === 0)) return
       loaded ??= load()
-      loaded.then((serve) => serve(sources)).catch((error) => deps.log.error(error, 'Health check node ports are not served'))
+      loaded.then((serve) => serve(sources)).catch((error) => deps.log.error(error, 'No health check ports'))
     },
   }
 }
