@@ -7,8 +7,7 @@ import { externalPolicyLocal } from '#api/helpers/services'
 import type { Frozen } from '#api/machinery/meta'
 import type { HealthCheckDeps, HealthCheckSources } from './healthCheckServer.ts'
 
-const hasPort = (service: Frozen<Service>) =>
-  service.spec.type === 'LoadBalancer' && externalPolicyLocal(service) && service.spec.healthCheckNodePort
+const hasPort = (service: Frozen<Service>) => service.spec.type === 'LoadBalancer' && externalPolicyLocal(service) && service.spec.healthCheckNodePort
 
 export interface HealthChecks {
   /** Notes what the model that is made now holds. */
