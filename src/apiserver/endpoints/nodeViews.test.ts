@@ -102,9 +102,12 @@ test('KUB-17 answers that arrive together do not make one long turn of the event
   const { list } = viewed(32, async () => full)
   // The first list also compiles the code, which takes as long as half of the answers.
   await list()
-  const { longestMs, totalMs } = await longestTurn(list)
-  // Without pauses, the answers of all 16 workers take one turn: a half.
-  assert.ok(longestMs < totalMs / 3, `a turn of ${Math.round(longestMs)} ms in ${Math.round(totalMs)} ms`)
+  // Twice, so that the bound is longer than a slice on every line of Node.js. Without pauses, the answers of all 16 workers take one turn: a quarter.
+  const { longestMs, totalMs } = await longestTurn(async () => {
+    await list()
+    await list()
+  })
+  assert.ok(longestMs < totalMs / 5, `a turn of ${Math.round(longestMs)} ms in ${Math.round(totalMs)} ms`)
 })
 
 test('KUB-17 the kubelet is given the parameters that its view has, escaped, and no others', async () => {

@@ -17,13 +17,13 @@ let cluster: LocalCluster
 
 before(async () => {
   // The kernel's IPVS is a module, which an administrator loads for this mode.
-  for (const module of ['ip_vs', 'ip_vs_rr', 'sctp']) execFileSync('modprobe', [module])
+  for (const module of ['ip_vs', 'ip_vs_rr']) execFileSync('modprobe', [module])
   cluster = await startOnMachine('machine', directory, ['--nodes', '2', '--proxy-mode', 'ipvs'])
 })
 after(() => fs.rmSync(directory, { recursive: true, force: true }))
 
 const equal = { cpu: '200m', memory: '64Mi' }
-const read = (directory_: string, file: string) => fs.readFileSync(path.join(directory_, file), 'utf8').trim()
+const read = (folder: string, file: string) => fs.readFileSync(path.join(folder, file), 'utf8').trim()
 /** A file in the container's own view of the machine. */
 const inside = (pod: string, file: string) => cluster.must(['exec', pod, '--', 'cat', file], slowMs)
 
@@ -92,8 +92,8 @@ test('KUB-19 containers run under the AppArmor profile that they name, and one t
 
 test('KUB-19 a pod with a user namespace of its own is refused with the reason of containerd 1.6', options, async () => {
   await create(cluster, podOf('own-users', { spec: { hostUsers: false } }))
-  const read_ = () => cluster.must(['get', 'events', '--field-selector', 'involvedObject.name=own-users', '-o', 'jsonpath={.items[*].message}'], slowMs)
-  await eventually('the reason', slowMs, read_, (text) => /user ?namespace/i.test(text))
+  const messages = () => cluster.must(['get', 'events', '--field-selector', 'involvedObject.name=own-users', '-o', 'jsonpath={.items[*].message}'], slowMs)
+  await eventually('the reason', slowMs, messages, (text) => /user ?namespace/i.test(text))
   await cluster.must(['delete', 'pod', 'own-users'], slowMs)
 })
 
