@@ -47,6 +47,10 @@ export type CompareTarget = 'version' | 'create' | 'mod' | 'lease' | 'value'
 
 export interface Compare {
   readonly key: string
+  /**
+   * Absent: the one key. Otherwise each key of the half-open range [key, to) must hold; a range without keys is compared as a key that does not exist.
+   */
+  readonly to?: string | undefined
   readonly target: CompareTarget
   readonly op: '=' | '!=' | '<' | '>'
   readonly value: number | bigint | Uint8Array
@@ -73,6 +77,15 @@ export interface TransactionResult {
   readonly responses: readonly OpResult[]
   /** The revision the writes got, or the current one when nothing was written. All writes of one transaction share it. */
   readonly revision: Revision
+}
+
+/** What is written when a transaction is carried out, whether it is durable yet or not. */
+export interface WrittenView {
+  holds(compare: Compare): boolean
+  /** Undefined when the key does not exist. */
+  get(key: string): KeyValue | undefined
+  /** @throws StoreError 'leaseNotFound' */
+  checkLease(id: LeaseId): void
 }
 
 export type StoreEventType = 'put' | 'delete'
@@ -211,6 +224,13 @@ export interface LocalStore extends Store {
   latestRevision(): Revision
   /** The newest compaction; 0: none. */
   compactRevision(): Revision
+  /**
+   * Carries out the operations that `choose` picks; no other transaction comes between what it reads and what it writes. An error that it throws rejects,
+   * and nothing is written. `choice` is what it returned.
+   */
+  transactWith<Choice extends { readonly ops: readonly Op[] }>(
+    choose: (view: WrittenView) => Choice,
+  ): Promise<{ readonly choice: Choice } & Omit<TransactionResult, 'succeeded'>>
   watch(options: LocalWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void>
   /** @param id chosen by the caller; absent: a new one. The lease must not exist. */
   grantLease<Id extends LeaseId = number>(ttlSeconds: number, id?: Id): Promise<Id | number>

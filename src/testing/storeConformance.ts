@@ -210,6 +210,24 @@ function describeTransactions(check: Check): void {
     )
     assert.deepEqual(await Promise.all([holds('version', '=', 0, 'none'), holds('value', '!=', bytes('x'), 'none')]), [true, false])
   })
+
+  check('compares each key of a range, and an empty range as a key that does not exist', async (store) => {
+    for (const key of ['r/a', 'r/b', 'r/b', 's']) await write(store, put(key, 'v'))
+    await write(store, { type: 'delete', from: 'r/a' })
+    await write(store, put('r/c', 'v'))
+    const holds = async (key: string, to: string, target: 'version' | 'create' | 'value', op: '=' | '!=' | '<' | '>', value: number | Uint8Array) =>
+      (await store.transact({ compare: [{ key, to, target, op, value }], success: [] })).succeeded
+    const answers = await Promise.all([
+      holds('r/', 'r0', 'version', '>', 0),
+      holds('r/', 'r0', 'version', '=', 2),
+      holds('r/', 'r0', 'value', '=', bytes('v')),
+      holds('r/b', '\0', 'version', '<', 3),
+      holds('r/a', 'r/b', 'create', '=', 0),
+      holds('x', 'y', 'version', '=', 0),
+      holds('x', 'y', 'value', '!=', bytes('v')),
+    ])
+    assert.deepEqual(answers, [true, false, true, true, true, true, false])
+  })
 }
 
 function describeWatches(check: Check): void {

@@ -17,13 +17,14 @@ import type {
   StoreSnapshot,
   Transaction,
   TransactionResult,
+  WrittenView,
 } from '../store.ts'
 import { isStoreError, storeError } from '../storeError.ts'
 import { wantsSpace } from '../wantsSpace.ts'
 import { AuthEntries } from './authEntries.ts'
 import type { Backend, BackendChange, BackendState } from './backend.ts'
 import { Leases } from './leases.ts'
-import { MvccEngine } from './mvcc/engine.ts'
+import { MvccEngine, type Written } from './mvcc/engine.ts'
 import { isTombstone, type Version } from './mvcc/keyHistory.ts'
 import { StoreSnapshots } from './storeSnapshots.ts'
 import { WatchHub } from './watchHub.ts'
@@ -69,6 +70,11 @@ export class MvccStore implements LocalStore {
   readonly #leases: Leases
   readonly #snapshots: StoreSnapshots
   readonly #auth = new AuthEntries()
+  readonly #view: WrittenView = {
+    holds: (compare) => this.#engine.holds(compare),
+    get: (key) => this.#engine.get(key),
+    checkLease: (id) => this.#leases.check(id),
+  }
   readonly maxValueBytes: number
   #queue: Pending[] = []
   #writing: Promise<void> | undefined
@@ -121,11 +127,20 @@ export class MvccStore implements LocalStore {
 
   async transact(transaction: Transaction): Promise<TransactionResult> {
     this.#checkOpen()
-    const { succeeded, responses, revision, versions } = this.#write(transaction)
-    // A transaction that wrote nothing may have read what is not durable yet, so it waits as well.
-    if (versions.length > 0) await this.#append({ type: 'revision', revision, versions })
-    else if (revision > this.#engine.durableRevision) await this.#append(undefined)
+    this.#checkSpace(transaction)
+    const succeeded = transaction.compare.every((compare) => this.#engine.holds(compare))
+    const { responses, revision } = await this.#durable(this.#write(succeeded ? transaction.success : (transaction.failure ?? [])))
     return { succeeded, responses, revision }
+  }
+
+  async transactWith<Choice extends { readonly ops: readonly Op[] }>(
+    choose: (view: WrittenView) => Choice,
+  ): Promise<{ readonly choice: Choice } & Omit<TransactionResult, 'succeeded'>> {
+    this.#checkOpen()
+    const choice = choose(this.#view)
+    this.#checkSpace({ success: choice.ops })
+    const { responses, revision } = await this.#durable(this.#write(choice.ops))
+    return { choice, responses, revision }
   }
 
   watch(options: LocalWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void> {
@@ -179,7 +194,7 @@ export class MvccStore implements LocalStore {
   async revokeLease(id: LeaseId): Promise<void> {
     this.#checkOpen()
     this.#leases.check(id)
-    const { revision, versions } = this.#write({ compare: [], success: [...this.#leases.keysOf(id)].sort().map((from) => ({ type: 'delete', from })) })
+    const { revision, versions } = this.#write([...this.#leases.keysOf(id)].sort().map((from) => ({ type: 'delete', from })))
     // From here on no put can name the lease; the deletions and the lease's end become durable in this order.
     this.#leases.remove(id)
     const deleted = versions.length > 0 ? this.#append({ type: 'revision', revision, versions }) : undefined
@@ -239,11 +254,23 @@ export class MvccStore implements LocalStore {
     if (this.#closed) throw storeError('closed')
   }
 
-  #write(transaction: Transaction) {
-    if (hasLargerPut(transaction, this.maxValueBytes)) throw storeError('tooLarge')
-    if (this.#isOverQuota() && wantsSpace(transaction)) throw storeError('noSpace')
-    const written = this.#engine.write(transaction, (id) => this.#leases.check(id))
+  #checkSpace(branches: Pick<Transaction, 'success' | 'failure'>): void {
+    if (hasLargerPut(branches, this.maxValueBytes)) throw storeError('tooLarge')
+    if (this.#isOverQuota() && wantsSpace(branches)) throw storeError('noSpace')
+  }
+
+  #write(ops: readonly Op[]): Written {
+    const written = this.#engine.write(ops, (id) => this.#leases.check(id))
     for (const version of written.versions) this.#leases.move(version.key, this.#engine.versionBefore(version)?.lease ?? 0, version.lease)
+    return written
+  }
+
+  /** Resolves when nothing that the transaction wrote or read can be lost. */
+  async #durable(written: Written): Promise<Written> {
+    const { revision, versions } = written
+    // A transaction that wrote nothing may have read what is not durable yet, so it waits as well.
+    if (versions.length > 0) await this.#append({ type: 'revision', revision, versions })
+    else if (revision > this.#engine.durableRevision) await this.#append(undefined)
     return written
   }
 
@@ -328,7 +355,7 @@ export class MvccStore implements LocalStore {
   }
 }
 
-function hasLargerPut({ success, failure = [] }: Transaction, maxBytes: number): boolean {
+function hasLargerPut({ success, failure = [] }: Pick<Transaction, 'success' | 'failure'>, maxBytes: number): boolean {
   const isLarger = (op: Op) => op.type === 'put' && op.value.length > maxBytes
   return success.some(isLarger) || failure.some(isLarger)
 }

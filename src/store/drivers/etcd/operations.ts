@@ -136,8 +136,9 @@ export function transactionRequestOf(keys: KeyMapping, { compare, success, failu
     return { requestDeleteRange: { key: keys.toEtcd(op.from), ...(op.to === undefined ? {} : { rangeEnd: keys.toEtcd(op.to) }) } }
   }
   return {
-    compare: compare.map(({ key, target, op, value }) => ({
+    compare: compare.map(({ key, to, target, op, value }) => ({
       key: keys.toEtcd(key),
+      ...(to === undefined ? {} : { rangeEnd: keys.toEtcd(to) }),
       target: target.toUpperCase(),
       result: results[op],
       [members[target]]: value,

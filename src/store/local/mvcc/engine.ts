@@ -6,7 +6,7 @@
 import { append } from '#base/extremes'
 import { inOwnMemory } from '#base/ownMemory'
 import { SortedMap } from '#base/sortedMap'
-import type { Compare, LeaseId, Op, OpResult, RangeOptions, RangeResult, Revision, Transaction } from '../../store.ts'
+import type { Compare, KeyValue, LeaseId, Op, OpResult, RangeOptions, RangeResult, Revision } from '../../store.ts'
 import { storeError } from '../../storeError.ts'
 import {
   compactHistory,
@@ -23,10 +23,9 @@ import {
 } from './keyHistory.ts'
 
 export interface Written {
-  readonly succeeded: boolean
   readonly responses: readonly OpResult[]
   readonly revision: Revision
-  /** What the transaction changed; empty when it only read. */
+  /** What the operations changed; empty when they only read. */
   readonly versions: readonly Version[]
 }
 
@@ -97,6 +96,28 @@ export class MvccEngine {
     return version && !isTombstone(version) ? version : undefined
   }
 
+  /** The written key as readers get it; undefined when it does not exist. */
+  get(key: string): KeyValue | undefined {
+    const version = this.writtenVersion(key)
+    return version && toKeyValue(version, this.valueOf(version))
+  }
+
+  /** Whether a compare holds for what is written. Upstream: etcd server/etcdserver/txn/txn.go applyCompare. */
+  holds(compare: Compare): boolean {
+    const { key, to } = compare
+    if (to === undefined) return this.#versionHolds(this.writtenVersion(key), compare)
+    let isEmpty = true
+    let holds = true
+    this.#histories.scan(key, upperEnd(to), (_key, history) => {
+      const version = newestOf(history)
+      if (!version || isTombstone(version)) return true
+      isEmpty = false
+      holds = this.#versionHolds(version, compare)
+      return holds
+    })
+    return isEmpty ? this.#versionHolds(undefined, compare) : holds
+  }
+
   versionBefore(version: Version): Version | undefined {
     return versionBefore(this.#histories.get(version.key), version)
   }
@@ -132,10 +153,8 @@ export class MvccEngine {
     return this.#answer(versions, countedAll ? versions.length : this.#newest.count(from, upperEnd(to)), options, this.#durable)
   }
 
-  /** Evaluates a transaction on what is written. `checkLease` throws for a lease that does not exist. */
-  write(transaction: Transaction, checkLease: (id: LeaseId) => void): Written {
-    const succeeded = transaction.compare.every((compare) => this.#holds(compare))
-    const ops = succeeded ? transaction.success : (transaction.failure ?? [])
+  /** Carries out the operations of one transaction on what is written. `checkLease` throws for a lease that does not exist. */
+  write(ops: readonly Op[], checkLease: (id: LeaseId) => void): Written {
     // All checks run before the first change, so that none has to be rolled back.
     for (const op of ops) {
       if (op.type === 'put' && op.lease) checkLease(op.lease)
@@ -145,7 +164,7 @@ export class MvccEngine {
     const versions: Version[] = []
     const responses = ops.map((op) => this.#perform(op, revision, versions))
     if (versions.length > 0) this.#written = revision
-    return { succeeded, responses, revision: this.#written, versions }
+    return { responses, revision: this.#written, versions }
   }
 
   /** Makes the changes of one revision visible to readers. Called in revision order. */
@@ -227,8 +246,7 @@ export class MvccEngine {
     if (revision < this.#compacted) throw storeError('compacted', { revision: this.#compacted })
   }
 
-  #holds({ key, target, op, value }: Compare): boolean {
-    const version = this.writtenVersion(key)
+  #versionHolds(version: Version | undefined, { target, op, value }: Compare): boolean {
     if (target === 'value') {
       // As etcd: comparing the value of a key that does not exist is always false.
       return version !== undefined && decide(Buffer.compare(this.valueOf(version), value as Uint8Array), op)

@@ -68,7 +68,7 @@ for (let seed = 1; seed <= 20; seed++) {
         const key = String.fromCharCode(97 + random.int(6))
         const success: Op[] =
           random.int(3) === 0 ? [{ type: 'delete', from: key, to: random.int(2) ? 'z' : undefined }] : [{ type: 'put', key, value: new Uint8Array(1) }]
-        const { versions } = engine.write({ compare: [], success }, () => {})
+        const { versions } = engine.write(success, () => {})
         engine.commit(versions)
         all.push(...versions)
       }
@@ -128,10 +128,10 @@ test('a watcher index finds exactly the watchers of a key', () => {
 
 test('what did not become durable is taken back without a trace', () => {
   const engine = new MvccEngine(() => undefined)
-  const put = (key: string, value: number) => engine.write({ compare: [], success: [{ type: 'put', key, value: new Uint8Array([value]) }] }, () => {})
+  const put = (key: string, value: number) => engine.write([{ type: 'put', key, value: new Uint8Array([value]) }], () => {})
   engine.commit(put('a', 1).versions)
   const bytes = [engine.totalBytes, engine.liveBytes]
-  const lost = [put('a', 2), put('b', 1), engine.write({ compare: [], success: [{ type: 'delete', from: 'a', to: 'z' }] }, () => {})]
+  const lost = [put('a', 2), put('b', 1), engine.write([{ type: 'delete', from: 'a', to: 'z' }], () => {})]
   // Not yet durable: readers do not see it, transactions do.
   assert.deepEqual([engine.durableRevision, engine.range('a', 'z').count, engine.writtenVersion('a')], [2, 1, undefined])
   for (const { versions } of lost.toReversed()) for (const version of versions.toReversed()) engine.rollback(version)

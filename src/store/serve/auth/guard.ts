@@ -8,7 +8,7 @@ import type { LeaseId } from '../../store.ts'
 import type { EtcdApi } from '../api.ts'
 import type { GuardedService } from '../guardedService.ts'
 import { type DeleteRangeRequest, keyOf, type PutRequest, type RangeRequest, type TxnRequest } from '../messages.ts'
-import { checkOperationCount, noNestedTransactions } from '../transactions.ts'
+import { checkOperationCount } from '../transactionRules.ts'
 import type { AuthInfo } from './authStore.ts'
 
 interface RuleContext {
@@ -79,17 +79,22 @@ function mayDelete({ api, info }: RuleContext, { key, rangeEnd, prevKv }: Delete
 
 function mayTransact(context: RuleContext, request: TxnRequest): void {
   checkOperationCount(context.api, request)
-  for (const one of request.compare) mayRange(context, one)
   const leases = new Set<string>()
-  for (const { requestRange, requestPut, requestDeleteRange, requestTxn } of [...request.success, ...request.failure]) {
-    if (requestTxn) throw noNestedTransactions()
+  mayOperate(context, request, leases)
+  for (const lease of leases) mayWriteKeysOf(context, lease)
+}
+
+/** Everything but the leases of puts, which it collects. */
+function mayOperate(context: RuleContext, { compare, success, failure }: TxnRequest, leases: Set<string>): void {
+  for (const one of compare) mayRange(context, one)
+  for (const { requestRange, requestPut, requestDeleteRange, requestTxn } of [...success, ...failure]) {
     if (requestRange) mayRange(context, requestRange)
     if (requestDeleteRange) mayDelete(context, requestDeleteRange)
+    if (requestTxn) mayOperate(context, requestTxn, leases)
     if (!requestPut) continue
     mayPutWithoutLease(context, requestPut)
     leases.add(requestPut.lease)
   }
-  for (const lease of leases) mayWriteKeysOf(context, lease)
 }
 
 interface LeaseRequest {

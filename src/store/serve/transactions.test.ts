@@ -1,0 +1,91 @@
+/** ETC-05: what a transaction does to the store, by the messages of its requests and answers. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createWorld } from '#testing/etcdUsers'
+
+const bytes = (text: string) => Buffer.from(text)
+const noOps = { requestRange: null, requestPut: null, requestDeleteRange: null, requestTxn: null }
+const put = (key: string, value: string, more: object = {}) => ({
+  ...noOps,
+  requestPut: { key: bytes(key), value: bytes(value), lease: '0', prevKv: false, ignoreValue: false, ignoreLease: false, ...more },
+})
+const keep = (key: string, more: object = {}) => put(key, '', { ignoreValue: true, ...more })
+const remove = (key: string, rangeEnd = '') => ({ ...noOps, requestDeleteRange: { key: bytes(key), rangeEnd: bytes(rangeEnd), prevKv: false } })
+const exists = (key: string, rangeEnd = '') => ({ result: 'GREATER', target: 'VERSION', key: bytes(key), rangeEnd: bytes(rangeEnd), version: 0 })
+const transaction = (parts: object) => ({ compare: [], success: [], failure: [], ...parts })
+const nested = (parts: object) => ({ ...noOps, requestTxn: transaction(parts) })
+const nothing = transaction({})
+
+interface Answer {
+  readonly succeeded: boolean
+  readonly responses: readonly { readonly responseTxn?: Answer }[]
+}
+
+const outcome = (answer: unknown) => (typeof answer === 'string' ? answer.replace('etcdserver: ', '') : 'carried out')
+
+test('ETC-05 the compares of a nested transaction do not see what the transaction around it writes', async () => {
+  const { call, store } = createWorld()
+  const inner = nested({ compare: [exists('a')], success: [put('seen', '1')], failure: [put('unseen', '1')] })
+  const answer = (await call<Answer>('KV.Txn', transaction({ success: [put('a', '1'), inner] }))) as Answer
+  assert.equal(answer.succeeded, true)
+  assert.equal(answer.responses[1]?.responseTxn?.succeeded, false)
+  const { kvs } = await store.range('\0', '\0')
+  assert.deepEqual(
+    kvs.map(({ key, modRevision }) => [key, modRevision]),
+    [
+      ['a', 2],
+      ['unseen', 2],
+    ],
+  )
+})
+
+test('ETC-05 a put keeps the value that an earlier put wrote, although that one is not durable yet', async () => {
+  const { call, store } = createWorld()
+  const writing = store.transact({ compare: [], success: [{ type: 'put', key: 'a', value: bytes('new') }] })
+  const keeping = call('KV.Txn', transaction({ compare: [exists('a')], success: [keep('a')] }))
+  assert.equal(outcome(await keeping), 'carried out')
+  await writing
+  const [found] = (await store.range('a')).kvs
+  assert.deepEqual([String(Buffer.from(found?.value ?? [])), found?.version], ['new', 2])
+})
+
+test('ETC-05 a transaction that keeps the value of no key changes nothing', async () => {
+  const { call, store } = createWorld()
+  assert.equal(outcome(await call('KV.Txn', transaction({ success: [put('a', '1'), nested({ success: [keep('none')] })] }))), 'key not found')
+  assert.equal(store.latestRevision(), 1)
+})
+
+/** Each with its outcome in etcd. */
+const rules: readonly (readonly [what: string, operations: readonly object[], outcome: string])[] = [
+  ['a key twice', [put('a', '1'), put('a', '2')], 'duplicate key given in txn request'],
+  ['a key here and in a nested transaction', [put('a', '1'), nested({ failure: [put('a', '2')] })], 'duplicate key given in txn request'],
+  ['a key in both branches of a nested transaction', [nested({ success: [put('a', '1')], failure: [put('a', '2')] })], 'carried out'],
+  ['a key in two nested transactions', [nested({ success: [put('a', '1')] }), nested({ success: [put('a', '1')] })], 'duplicate key given in txn request'],
+  ['and deletes a key', [put('b', '1'), remove('a', 'c')], 'duplicate key given in txn request'],
+  ['a key that a nested transaction deletes', [nested({ success: [remove('a')] }), put('a', '1')], 'duplicate key given in txn request'],
+  ['a key in a nested transaction and deletes it in a later one', [nested({ success: [put('a', '1')] }), nested({ success: [remove('a')] })], 'carried out'],
+  ['a key and deletes all from it on', [remove('a', '\0'), put('a', '1')], 'carried out'],
+  ['no key', [put('', '1')], 'key is not provided'],
+  ['a value that it also keeps', [put('a', '1', { ignoreValue: true })], 'value is provided'],
+  ['a lease that it also keeps', [put('a', '1', { ignoreLease: true, lease: '7' })], 'lease is provided'],
+  ['a lease that does not exist', [nested({ success: [put('a', '1', { lease: '7' })] })], 'requested lease not found'],
+  ['nothing at all', [noOps], 'key not found'],
+]
+
+for (const [what, operations, wanted] of rules)
+  test(`ETC-05 the outcome of a transaction that puts ${what}: ${wanted}`, async () => {
+    const { call } = createWorld()
+    assert.equal(outcome(await call('KV.Txn', transaction({ success: operations }))), wanted)
+    assert.equal(outcome(await call('KV.Txn', transaction({ compare: [exists('none')], failure: operations }))), wanted)
+  })
+
+test('ETC-24 operations of nested transactions count together, as deep as they stand and up to 16 times the limit', async () => {
+  const { call } = createWorld()
+  const many = (count: number, one: object) => Array.from({ length: count }, () => one)
+  const reading = { ...noOps, requestDeleteRange: { key: bytes('a'), rangeEnd: bytes(''), prevKv: false } }
+  const outcomeOf = async (parts: object) => outcome(await call('KV.Txn', transaction(parts)))
+  assert.equal(await outcomeOf({ success: many(64, nested({ success: many(64, noOps) })) }), 'too many operations in txn request')
+  assert.equal(await outcomeOf({ success: many(28, nested({ success: many(64, reading) })) }), 'carried out')
+  assert.equal(await outcomeOf({ success: many(64, nested({ success: many(65, reading) })) }), 'too many operations in txn request')
+  assert.equal(outcome(await call('KV.Txn', nothing)), 'carried out')
+})
