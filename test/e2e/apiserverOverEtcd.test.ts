@@ -62,7 +62,7 @@ function etcdctl(...args: string[]): string {
   return stdout
 }
 
-test('ETC-19 objects stand in etcd under the keys of upstream, and etcd saw only our certificate', { skip }, () => {
+test('ETC-19 HA-02 objects stand in etcd under the keys of upstream, and etcd saw only our certificate', { skip }, () => {
   const [a] = servers as [ApiServerProcess]
   kubectl(a, 'create', 'namespace', 'shop')
   kubectl(a, '-n', 'shop', 'create', 'configmap', 'prices', '--from-literal=tea=3')

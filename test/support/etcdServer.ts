@@ -58,8 +58,8 @@ export async function startEtcd(tls?: EtcdTls, data?: string): Promise<EtcdServe
   return Object.assign(members[0] as EtcdMember, { stop })
 }
 
-/** Elections take a tenth of a second, so that a new leader is there soon. */
-export async function startEtcdCluster(size: number, tls?: EtcdTls, data?: string): Promise<EtcdCluster> {
+/** Elections take a tenth of a second, so that a new leader is there soon. @param more flags of etcd, which win */
+export async function startEtcdCluster(size: number, tls?: EtcdTls, data?: string, more: readonly string[] = []): Promise<EtcdCluster> {
   const directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'skiff-etcd-'))
   const plans: { name: string; url: string; peerUrl: string }[] = []
   for (let at = 0; at < size; at++) {
@@ -70,7 +70,7 @@ export async function startEtcdCluster(size: number, tls?: EtcdTls, data?: strin
   const members = plans.map(({ name, url, peerUrl }) => {
     const own = ['--name', name, '--data-dir', data ?? join(directory, name), '--listen-client-urls', url, '--advertise-client-urls', url]
     const peers = ['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl, '--initial-cluster', initial]
-    return createMember(url, [...own, ...peers, '--log-level', 'error', '--heartbeat-interval', '10', '--election-timeout', '100', ...flags])
+    return createMember(url, [...own, ...peers, '--log-level', 'error', '--heartbeat-interval', '10', '--election-timeout', '100', ...flags, ...more])
   })
   const stop = async () => {
     await Promise.all(members.map((member) => member.kill()))

@@ -205,6 +205,23 @@ try {
     assert.equal(Status.header.revision, revision + 1000)
     await assert.rejects(etcdctl(ours, 'get', '/registry/', '--prefix', '--rev', String(revision)), /required revision has been compacted/)
   })
+  await passes('HA-02 a cluster keeps its objects in an etcd 3.6, and finds them after a restart', async () => {
+    const etcd = await serveEtcd('sixth')
+    await skiff('up', 'over-etcd', '--runtime', 'simulated', '--etcd-servers', `http://${etcd}`, '-q')
+    try {
+      const value = await etcdctl(etcd, 'get', '/registry/namespaces/default', '--print-value-only')
+      assert.ok(value.startsWith('k8s\0'))
+      const namespaces = () => etcdctl(etcd, 'get', '/registry/namespaces/', '--prefix', '-w', 'fields')
+      const before = await namespaces()
+      assert.match(before, /kube-system/)
+      await skiff('stop', 'over-etcd', '-q')
+      await skiff('start', 'over-etcd', '-q')
+      const withoutHeader = (text: string) => text.replace(/^"(ClusterID|MemberID|Revision|RaftTerm)".*$/gm, '')
+      assert.equal(withoutHeader(await namespaces()), withoutHeader(before))
+    } finally {
+      await skiff('delete', 'over-etcd', '-q')
+    }
+  })
 } finally {
   for (const child of running) child.kill('SIGKILL')
 }
