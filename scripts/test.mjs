@@ -43,6 +43,7 @@ const simulated = [
   'allHealthy',
   'apiserver',
   'apiserverOverEtcd',
+  'badStores',
   'bundle',
   'bundlePage',
   'commandMessages',

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { createServer as createHttp2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { test } from 'node:test'
+import { createServer as createTlsServer } from 'node:tls'
+import { testCertificates } from '#testing/testCertificates'
 import { addressOf, connectGrpc, type GrpcConnection, type GrpcConnectionOptions } from './grpcConnection.ts'
 import { GrpcError } from './grpcError.ts'
 import { reconnecting } from './grpcSession.ts'
@@ -114,6 +116,16 @@ test('an answer that is larger than the limit fails the call with both numbers',
     await assert.rejects(call(limited), (error) => error instanceof GrpcError && error.code === 'RESOURCE_EXHAUSTED' && /100 vs 99/.test(error.message))
     assert.equal((await call(connect({ maxMessageBytes: 100 }))).length, 100)
   }))
+
+test('ETC-19 a server that asks for a client certificate after the handshake fails the call at once, with its reason', async () => {
+  const { cert, key } = await testCertificates()
+  const server = createTlsServer({ cert, key, ca: cert, requestCert: true, rejectUnauthorized: true, ALPNProtocols: ['h2'] })
+  const connection = connectGrpc(await listen(server), { tls: { ca: cert } })
+  for (let calls = 0; calls < 2; calls++)
+    await assert.rejects(call(connection), (error) => failsWith('UNAVAILABLE', true)(error) && /remote error: tls: certificate required$/.test(String(error)))
+  connection.close()
+  server.close()
+})
 
 test('ETC-20 each new connection is greeted before its first call', () =>
   withServer(async ({ connect, calls, sessions }) => {

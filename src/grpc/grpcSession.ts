@@ -135,7 +135,7 @@ function openSession({ address, tls, keepAlive, connectTimeoutMs, greet }: Sessi
     createConnection: () => {
       const kept = { ...address, ...tcpKeepAlive }
       socket = tls ? connectOverTls(kept, tls) : connectSocket(kept)
-      return socket
+      return endedByError(socket)
     },
     settings: { enablePush: false, initialWindowSize: streamWindowBytes },
   })
@@ -166,7 +166,8 @@ function openSession({ address, tls, keepAlive, connectTimeoutMs, greet }: Sessi
     session.once('remoteSettings', () => void start())
     session.on('error', (error) => {
       onLost()
-      reject(new GrpcError('UNAVAILABLE', `connection error: ${error.message}`, error))
+      const alert = alertOf(error)
+      reject(new GrpcError('UNAVAILABLE', `connection error: ${alert ?? error.message}`, alert === undefined ? error : undefined))
     })
     session.once('goaway', onLost)
     session.once('close', () => {
@@ -184,6 +185,20 @@ function connectOverTls(address: NetConnectOpts, { serverName, ...context }: Grp
   const host = 'host' in address ? (address.host ?? '') : ''
   const servername = serverName ?? (isIP(host) ? '' : host)
   return connectTls({ ...address, ...context, ...(servername === '' ? {} : { servername }), ALPNProtocols: ['h2'] })
+}
+
+/**
+ * The session of a TLS 1.3 server that refuses the client's certificate after the handshake emits neither 'error' nor 'close' until its socket is destroyed
+ * (Node.js 20 to 26).
+ */
+function endedByError(socket: Socket): Socket {
+  return socket.once('error', (error) => socket.destroy(error))
+}
+
+/** An alert of the peer in the words of Go's TLS, which users of etcd know; OpenSSL's text names its own files. Undefined: the error is none. */
+function alertOf(error: Error & { readonly reason?: string }): string | undefined {
+  const alert = /^(?:sslv3|tlsv1|tlsv13) alert (.+)$/.exec(error.reason ?? '')?.[1]
+  return alert && `remote error: tls: ${alert}`
 }
 
 function asUnsent(error: unknown): unknown {

@@ -32,10 +32,12 @@ export function createTextLog(options: TextLogOptions, name = '', bound: LogFiel
   }
 }
 
-/** The error with the chain of its causes, on one line. */
+/** The error with the chain of its causes, on one line; a cause that the error's own text repeats is left out. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  return error.cause === undefined ? error.message : `${error.message}: ${describeError(error.cause)}`
+  if (error.cause === undefined) return error.message
+  const cause = describeError(error.cause)
+  return error.message.includes(cause) ? error.message : `${error.message}: ${cause}`
 }
 
 function textLine(options: TextLogOptions, severity: string, name: string, message: string, fields: LogFields): string {

@@ -1,5 +1,7 @@
 /** Opens the store that the flags of an API server name (L5): an etcd cluster, or a file of the server's own. */
+import { X509Certificate } from 'node:crypto'
 import path from 'node:path'
+import { formatTime } from '#base/time'
 import { lockFile } from '#host/fileLock'
 import type { LmdbStoreOptions } from '#store/drivers/lmdb'
 import type { LocalStore, Store } from '#store/store'
@@ -18,7 +20,24 @@ export async function openStore(etcd: EtcdSettings | undefined, directory: strin
   if (!etcd) return openLocalStore(directory, tools, { signal })
   const { openEtcdStore } = await import('#store/drivers/etcd/etcdStore')
   const { clock, random, log } = tools
-  return openEtcdStore({ ...etcd, clock, random, log: log.with('store') })
+  try {
+    return await openEtcdStore({ ...etcd, clock, random, log: log.with('store') })
+  } catch (error) {
+    throw new Error(`${(error as Error).message}${hintOn(error as Error, etcd, clock.now())}`, { cause: error })
+  }
+}
+
+/** Which flag to look at when certificates are the reason. */
+function hintOn({ message }: Error, { tls: { cert } }: EtcdSettings, nowMs: number): string {
+  const untilMs = cert === undefined ? undefined : Date.parse(new X509Certificate(cert).validTo)
+  if (untilMs !== undefined && untilMs < nowMs) return `; the certificate in --etcd-certfile expired at ${formatTime(untilMs)}`
+  if (/remote error: tls: /.test(message))
+    return cert === undefined
+      ? '; etcd asks for a client certificate: give one with --etcd-certfile and --etcd-keyfile'
+      : '; etcd accepts no client certificate of this authority: look at --etcd-certfile'
+  return /certificate/.test(message)
+    ? '; the authority that signed the certificate of etcd is not in --etcd-cafile, or the certificate is for another name'
+    : ''
 }
 
 export function storeFile(directory: string): string {

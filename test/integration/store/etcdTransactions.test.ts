@@ -97,7 +97,7 @@ class Transactions {
   }
 }
 
-/** Without the headers, whose members differ: of the parts of a transaction only etcd fills them. */
+/** Without the headers: etcd fills them in the parts of a transaction, too. */
 function comparable(answer: object | string): unknown {
   if (typeof answer === 'string') return answer
   return JSON.parse(JSON.stringify(answer, (name, value: unknown) => (name === 'header' ? undefined : value)))
@@ -136,7 +136,7 @@ describe('transactions of etcd', () => {
     assert.notEqual(typeof (await ours.call('KV.Put', { key: Buffer.from('after'), value: Buffer.from('1') })), 'string')
   })
 
-  describe('beside an etcd', { skip: obstacleToEtcd() }, () => {
+  describe('compared with an etcd', { skip: obstacleToEtcd() }, () => {
     let etcd: EtcdServer
     let theirs: Client
     before(async () => {
@@ -162,7 +162,11 @@ describe('transactions of etcd', () => {
       for (let round = 0; round < 1_000; round++) {
         const request = transactions.next()
         const [answer, wanted] = (await both('KV.Txn', request)).map(comparable)
-        assert.deepEqual(answer, wanted, `round ${round}: ${JSON.stringify(request, (_, value) => (value?.type === 'Buffer' ? String(Buffer.from(value)) : value))}`)
+        assert.deepEqual(
+          answer,
+          wanted,
+          `round ${round}: ${JSON.stringify(request, (_, value) => (value?.type === 'Buffer' ? String(Buffer.from(value)) : value))}`,
+        )
         const outcome = typeof answer === 'string' ? answer : 'carried out'
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
       }
@@ -171,7 +175,10 @@ describe('transactions of etcd', () => {
       // Every kind of outcome was met, so that the comparison says something.
       assert.ok((outcomes.get('carried out') ?? 0) > 200, JSON.stringify([...outcomes]))
       for (const refusal of ['duplicate key given in txn request', 'requested lease not found', 'key not found'])
-        assert.ok([...outcomes.keys()].some((text) => text.includes(refusal)), `${refusal}: ${JSON.stringify([...outcomes])}`)
+        assert.ok(
+          [...outcomes.keys()].some((text) => text.includes(refusal)),
+          `${refusal}: ${JSON.stringify([...outcomes])}`,
+        )
     })
   })
 })

@@ -72,6 +72,7 @@ export function createEndpoints({ urls, tls, clock, maxAnswerBytes = defaultMaxA
     const method = methodOf(name)
     const bytes = method.request.encode(request)
     const untilMs = clock.monotonicMs() + callTimeoutMs
+    let outage: GrpcError | undefined
     for (let attempt = 1, pauseMs = firstPauseMs; ; attempt++) {
       const at = current
       try {
@@ -80,8 +81,11 @@ export function createEndpoints({ urls, tls, clock, maxAnswerBytes = defaultMaxA
       } catch (error) {
         if (!isOutage(error)) throw error
         next(at)
-        const mayRepeat = isRepeatable || (error as GrpcError).isUnsent
-        if (!mayRepeat || clock.monotonicMs() + pauseMs > untilMs) throw error
+        const failed = error as GrpcError
+        // A connection that did not get its turn before the deadline says less than the one before it.
+        outage = failed.code === 'DEADLINE_EXCEEDED' && outage ? outage : failed
+        const mayRepeat = isRepeatable || failed.isUnsent
+        if (!mayRepeat || clock.monotonicMs() + pauseMs > untilMs) throw outage
         // Every endpoint gets its turn at once; then the round starts over after a pause.
         if (attempt % members.length !== 0) continue
         await clock.sleep(pauseMs, signal)

@@ -21,7 +21,7 @@ import { freeBytes, hasReserve } from './fileReserve.ts'
 import { Journal, syncFolder } from './journal.ts'
 import { type CheckpointedBackend, decodeChanges, journaledBackend, lengthOf, type RecordedChange } from './journaledBackend.ts'
 import { changesIn, decodeRecord, encodeRecord } from './record.ts'
-import { checkFormat, checkIsLmdb, formatFor } from './storeFormat.ts'
+import { checkFormat, damaged, formatFor, isDamage, prepareFile } from './storeFormat.ts'
 
 export interface LmdbBackendOptions {
   /** The file. Its folder must exist; a lock file and the journal (`-journal`) are created in it. */
@@ -51,14 +51,14 @@ interface Files {
   readonly auth: Database<Uint8Array, string>
 }
 
-/** Opens or creates the file, and reads what it holds. @throws StoreError 'unavailable' when it cannot be opened. */
+/** Opens or creates the file, and reads what it holds. @throws StoreError 'unavailable' when it cannot be opened; Error naming the file when it is damaged */
 export async function openLmdbBackend({ path, clock, log, timings }: LmdbBackendOptions): Promise<{ readonly backend: Backend; readonly state: BackendState }> {
   const files = openFiles(path)
   const lmdb = timings ? timed(lmdbBackend(files), clock, timings) : lmdbBackend(files)
   const journal = await openJournal(files, clock, timings)
-  if (!journal) return { backend: lmdb, state: readState(files, []) }
+  if (!journal) return { backend: lmdb, state: readUndamaged(files, []) }
   const left = await moveJournal(files, lmdb, journal, log)
-  const state = readState(files, left.pending)
+  const state = readUndamaged(files, left.pending)
   return { backend: journaledBackend(lmdb, journal, { ...left, isShortOfSpace: () => !lmdb.hasRoom(journalReserveBytes), log }), state }
 }
 
@@ -118,7 +118,7 @@ export function openFiles(path: string): Files {
     return files
   } catch (error) {
     void files.root.close()
-    throw error
+    throw isDamage(error) ? damaged(path, error) : error
   }
 }
 
@@ -128,7 +128,7 @@ function openAll(path: string): Files {
   } catch (cause) {
     throw storeError('unavailable', { cause })
   }
-  checkIsLmdb(path)
+  prepareFile(path)
   try {
     // Without turn batching every promise of a write is ours: the batch's own would be rejected unheard when the disk is full.
     const root = openLmdb({ path, noSubdir: true, maxDbs: 4, eventTurnBatching: false })
@@ -142,7 +142,7 @@ function openAll(path: string): Files {
       auth: facts as unknown as Files['auth'],
     }
   } catch (cause) {
-    throw storeError('unavailable', { cause })
+    throw isDamage(cause) ? damaged(path, cause) : storeError('unavailable', { cause })
   }
 }
 
@@ -156,7 +156,16 @@ function makePrivate(file: string): void {
   }
 }
 
-/** @param pending changes that LMDB does not have yet */
+/** @param pending changes that LMDB does not have yet @throws Error naming the file when LMDB or a record is damaged */
+function readUndamaged(files: Files, pending: readonly RecordedChange[]): BackendState {
+  try {
+    return readState(files, pending)
+  } catch (cause) {
+    void files.root.close()
+    throw damaged(files.path, cause)
+  }
+}
+
 function readState(files: Files, pending: readonly RecordedChange[]): BackendState {
   const { records, leases, facts } = files
   const versions: Version[] = []

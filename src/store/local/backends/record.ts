@@ -46,10 +46,11 @@ export function changesIn(record: Buffer): number {
   return record.readUInt32LE(0)
 }
 
-/** The changes of a record; with their values (copied) where `keepValue` wants them. */
+/** The changes of a record; with their values (copied) where `keepValue` wants them. @throws RangeError when the bytes are no record */
 export function decodeRecord(record: Buffer, modRevision: Revision, keepValue: (sub: number) => boolean): Version[] {
   const versions: Version[] = []
-  for (let left = changesIn(record), at = head; left > 0; left--) {
+  let at = head
+  for (let left = changesIn(record); left > 0; left--) {
     const first = record.readUInt32LE(at)
     const sub = first % longLease
     const keyLength = record.readUInt32LE(at + 24)
@@ -67,7 +68,9 @@ export function decodeRecord(record: Buffer, modRevision: Revision, keepValue: (
       value: keepValue(sub) ? new Uint8Array(record.subarray(valueAt, valueAt + valueLength)) : undefined,
     })
     at = valueAt + valueLength
+    if (at > record.length) break
   }
+  if (versions.length === 0 || at !== record.length) throw new RangeError(`the record of revision ${modRevision} is damaged`)
   return versions
 }
 
