@@ -18,6 +18,8 @@ export interface EnvironmentSources {
   services(): readonly Frozen<Service>[]
   /** The text of a file in one of the pod's volumes. @throws Error when there is no such volume or file */
   file(volumeName: string, path: string): Promise<string>
+  /** A turn of the event loop for this container alone: an environment of many variables takes milliseconds, and pods start together. */
+  ownTurn(): Promise<void>
 }
 
 /** The container's configuration cannot be made: shown as CreateContainerConfigError. */
@@ -75,6 +77,15 @@ class Variables extends Map<string, string> {
     return super.set(name, value)
   }
 }
+
+function variablesOf(services: readonly Frozen<Service>[]): Variables {
+  const variables = new Variables()
+  for (const [name, value] of serviceVariables(services)) variables.set(name, value)
+  return variables
+}
+
+/** Ports of services and entries of `env` that a container has in one turn of the event loop with others. */
+const manyEntries = 500
 
 /** The equals sign, the end and the pointer. */
 const variableOverhead = 10
@@ -148,18 +159,25 @@ export async function makeEnvironment(
   facts: PodRuntimeFacts,
   sources: EnvironmentSources,
 ): Promise<Map<string, string>> {
-  const services = new Variables()
-  for (const [name, value] of serviceVariables(relevantServices(pod, sources.services()))) services.set(name, value)
+  const linked = relevantServices(pod, sources.services())
+  if (linked.reduce((ports, { spec }) => ports + (spec.ports?.length ?? 0), container.env?.length ?? 0) > manyEntries) await sources.ownTurn()
+  // Few containers refer to variables of services; the others need no map of them.
+  let services: Variables | undefined
+  const serviceVariable = (name: string) => {
+    services ??= variablesOf(linked)
+    return services.get(name)
+  }
   const result = new Variables()
   await envFrom(pod, container, sources, result)
   for (const variable of container.env ?? []) {
     const value =
       variable.value || !variable.valueFrom
-        ? expand(variable.value ?? '', (name) => result.get(name) ?? services.get(name))
+        ? expand(variable.value ?? '', (name) => result.get(name) ?? serviceVariable(name))
         : await valueFrom(pod, container, variable, facts, sources)
     if (value === undefined) continue
     result.set(variable.name, value)
   }
-  for (const [name, value] of services) if (!result.has(name)) result.set(name, value)
+  const declared = new Set(result.keys())
+  for (const [name, value] of services ?? serviceVariables(linked)) if (!declared.has(name)) result.set(name, value)
   return result
 }

@@ -3,6 +3,7 @@
  * Upstream: kuberuntime_sandbox.go createPodSandbox, kuberuntime_container.go startContainer (v1.36).
  */
 import { messageOf } from '#base/messageOf'
+import { ownTurn } from '#base/ownTurn'
 import type { PodSandboxConfig } from '#grpc/criTypes'
 import { rpcErrorText } from '#grpc/grpcError'
 import { makeDirectory } from '#host/files'
@@ -135,6 +136,7 @@ async function configure(
     secret: context.objects.secret,
     services: context.services,
     file: (volumeName, path) => volumeFile(context, volumes, volumeName, path),
+    ownTurn: () => ownTurn(context.clock),
   })
   const mounts = context.host ? await containerMounts(context, context.host, { pod, container, podIPs, environment, volumes, imageVolumes }) : []
   const target = request.targetContainerName ? findContainer(request.status, request.targetContainerName) : undefined

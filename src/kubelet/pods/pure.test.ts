@@ -146,6 +146,7 @@ const sources: EnvironmentSources = {
   },
   secret: async (_namespace, name) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, data: { key: Buffer.from('s3cret').toString('base64') } }),
   services: () => [service('kubernetes', 'default', [{ port: 443 }])],
+  ownTurn: () => Promise.resolve(),
   file: async (volumeName) => {
     if (volumeName === 'absent') throw new ConfigError('cannot find the volume "absent" referenced by FileKeyRef')
     return volumeName === 'broken' ? 'A = x' : "A='one'\n"
