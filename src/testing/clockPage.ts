@@ -13,17 +13,18 @@ export function clockPage(control: ClockControl): Page {
     acceptsPost: true,
     handle: async (request) => {
       if (request.path !== clockPath) return undefined
-      if (request.method === 'POST') apply(control, await changeIn(request))
+      if (request.method === 'POST') await apply(control, await changeIn(request))
       return { type: 'value', status: 200, value: control.state }
     },
   }
 }
 
-function apply(control: ClockControl, { speed, stepMs }: ClockChange): void {
+async function apply(control: ClockControl, { speed, stepMs }: ClockChange): Promise<void> {
   if ((speed === undefined) === (stepMs === undefined)) throw badRequest('expected either speed or stepMs')
   if (speed !== undefined) {
     if (!(typeof speed === 'number' && speed >= 0 && speed <= mostSpeed)) throw badRequest(`speed: expected a number from 0 to ${mostSpeed}`)
-    control.setSpeed(speed)
+    if (speed > 0) control.setSpeed(speed)
+    else await control.stop()
   }
   if (stepMs !== undefined) {
     const most = mostStepMs - control.state.stepMs
