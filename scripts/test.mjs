@@ -62,6 +62,7 @@ const simulated = [
   'transfer',
   'ui',
   'uiChaos',
+  'uiClock',
   'uiEmpty',
   'uiHuge',
   'uiInside',
