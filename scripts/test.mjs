@@ -63,6 +63,7 @@ const simulated = [
   'transfer',
   'ui',
   'uiChaos',
+  'uiClock',
   'uiEmpty',
   'uiHuge',
   'uiInside',

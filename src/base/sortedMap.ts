@@ -24,8 +24,11 @@ export class SortedMap<V> {
   /** Returns what was there before. */
   set(key: string, value: V): V | undefined {
     this.#byKey.set(key, value)
-    if (this.#blocks.length === 0) this.#blocks.push({ keys: [], values: [] })
-    const at = Math.min(this.#blockOf(key), this.#blocks.length - 1)
+    if (this.#isBehindAll(key)) {
+      this.#append(key, value)
+      return undefined
+    }
+    const at = this.#blockOf(key)
     const block = this.#blocks[at] as Block<V>
     const i = lowerBound(block.keys, key)
     if (block.keys[i] === key) {
@@ -37,6 +40,22 @@ export class SortedMap<V> {
     block.values.splice(i, 0, value)
     if (block.keys.length > blockSize) this.#split(at, block, i)
     return undefined
+  }
+
+  #isBehindAll(key: string): boolean {
+    const last = this.#blocks.at(-1)
+    return !last || (last.keys[last.keys.length - 1] as string) < key
+  }
+
+  /** Keys that come in order, as when a store is loaded, are not searched for. */
+  #append(key: string, value: V): void {
+    let last = this.#blocks.at(-1)
+    if (!last || last.keys.length >= blockSize) {
+      last = { keys: [], values: [] }
+      this.#blocks.push(last)
+    }
+    last.keys.push(key)
+    last.values.push(value)
   }
 
   /** Returns what was removed. */

@@ -34,6 +34,21 @@ test('a timer armed by another for the same instant fires after those that are t
   assert.deepEqual(fired, ['first', 'second@10', 'again@10'])
 })
 
+test('time does not go back when a shorter advance ends after a longer one', async () => {
+  const { clock, at } = setUp()
+  at(10, 'a')
+  await Promise.all([clock.advance(20), clock.advance(100)])
+  assert.equal(clock.monotonicMs(), 100)
+  const times: number[] = []
+  at(5, 'b')
+  const short = clock.advance(10).then(() => times.push(clock.monotonicMs()))
+  await Promise.all([clock.advance(50).then(() => times.push(clock.monotonicMs())), short])
+  assert.deepEqual(
+    times,
+    times.toSorted((one, other) => one - other),
+  )
+})
+
 test('a cancelled timer does not fire, and nothing waits for it', async () => {
   const { clock, fired, at } = setUp()
   const first = at(10, 'a')

@@ -112,7 +112,8 @@ export class VirtualClock implements Clock {
       fn()
       await this.#yield()
     }
-    this.#nowMs = untilMs
+    // Another call may have moved it further meanwhile.
+    this.#nowMs = Math.max(this.#nowMs, untilMs)
     await this.#yield()
   }
 

@@ -17,7 +17,7 @@ export interface LocalPrograms {
   run(command: string, args: readonly string[], env: Readonly<Record<string, string>>): Promise<number | undefined>
   /** Runs the programs that a kubeconfig names for credentials. */
   readonly plugins: PluginRunner
-  /** A new certificate for 127.0.0.1 and the authority that signed it, as PEM. */
+  /** A new certificate for 127.0.0.1 and the authority that its clients trust, as PEM. */
   certificate(): Promise<{ readonly cert: string; readonly key: string; readonly ca: string }>
   /** The folder of the built page of `skiff ui`. */
   readonly pageFolder: string

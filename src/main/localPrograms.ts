@@ -21,10 +21,9 @@ export function createLocalPrograms(clock: Clock): LocalPrograms {
         child.once('close', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)))
       }),
     async certificate() {
-      const { createAuthority, issueCertificate } = await import('./pki/certificates.ts')
-      const authority = await createAuthority('skiff-localhost', clock.now(), validDays)
-      const { cert, key } = await issueCertificate(authority, { commonName: 'localhost', usage: 'server', hosts: ['127.0.0.1'], validDays }, clock.now())
-      return { cert, key, ca: authority.cert }
+      const { localhostCertificate } = await import('./pki/localhostCertificate.ts')
+      const { cert, key } = localhostCertificate('skiff-localhost', clock.now(), validDays)
+      return { cert, key, ca: cert }
     },
     directory() {
       const directory = mkdtempSync(path.join(tmpdir(), 'skiff-'))

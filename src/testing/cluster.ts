@@ -25,6 +25,8 @@ import { createMemoryStore } from '#store/drivers/memory'
 import type { Store } from '#store/store'
 import { isStoreError } from '#store/storeError'
 import { TraceBook } from '#trace/traceBook'
+import { ClockControl } from './clockControl.ts'
+import { clockPage } from './clockPage.ts'
 import {
   adminToken,
   adminUser,
@@ -159,6 +161,8 @@ class Cluster implements TestCluster {
   readonly #options: ClusterOptions
   readonly #activity = new Activity()
   readonly #virtual: VirtualClock | undefined
+  /** Of virtual time, for users of the API. */
+  readonly #clockControl: ClockControl | undefined
   readonly #tools: ClusterTools
   readonly #store: Store
   readonly #parts = new Map<string, Part>()
@@ -177,6 +181,7 @@ class Cluster implements TestCluster {
     // Tests take single methods out of a cluster: `const { client, until, restart } = cluster`.
     for (const name of ['restart', 'compact', 'close'] as const) this[name] = this[name].bind(this) as never
     this.#virtual = options.clock === 'real' ? undefined : new VirtualClock(options.start, () => settle(this.#activity), turn)
+    this.#clockControl = this.#virtual && new ClockControl(this.#virtual, realClock)
     this.clock = this.#virtual ?? { ...realClock, advance: (ms) => realClock.sleep(ms) }
     this.faults = new Faults(this.clock, this.#activity)
     this.faults.onCrash((component) => this.#crashAndRestart(component))
@@ -200,7 +205,9 @@ class Cluster implements TestCluster {
     const { controllers = ['*'], controllerOptions = {}, scheduler = true, apiServerArgs = [], stages } = this.#options
     if (this.#options.kubeletPorts) this.#kubeletCredentials = await testCertificates(`CN=${kubeletClientUser}`)
     const setup = await apiServerSetup(this.#store, apiServerArgs, this.clock)
-    this.#addPart('kube-apiserver', (life) => this.#liveAsApiServer(makeApiServer(setup, this.#tools, this.#kubeletCredentials, this.#ownKubelets), life))
+    const pages = this.#clockControl ? [clockPage(this.#clockControl)] : []
+    const makeServer = () => makeApiServer(setup, this.#tools, this.#kubeletCredentials, this.#ownKubelets, pages)
+    this.#addPart('kube-apiserver', (life) => this.#liveAsApiServer(makeServer(), life))
     await this.until(async () => this.#server !== undefined)
     if (controllers)
       this.#addPart('kube-controller-manager', (life) => liveAsControllers(this.#tools, controllers, { clusterCidr, ...controllerOptions }, life))
@@ -336,6 +343,7 @@ class Cluster implements TestCluster {
 
   async close(): Promise<void> {
     this.#isClosing = true
+    await this.#clockControl?.stop()
     this.faults.clear()
     await this.#letGo(Promise.all(this.nodes.map((node) => node.gone())))
     for (const name of ['kwok-controller', 'kube-scheduler', 'kube-controller-manager', 'kube-apiserver']) {

@@ -4,6 +4,7 @@ import { type ApiServer, createApiServer } from '#apiserver/apiServer'
 import { addressBlocks } from '#apiserver/backends/addressBlocks'
 import { type Reach, UnreachableAddress } from '#apiserver/backends/reach'
 import { createBuiltInRegistry } from '#apiserver/builtInRegistry'
+import type { Page } from '#apiserver/core/page'
 import type { UserInfo } from '#apiserver/core/request'
 import { defaultServiceNetwork } from '#apiserver/kinds/services/serviceStorage'
 import { meteredStore } from '#apiserver/registry/storeMetrics'
@@ -104,6 +105,7 @@ export function makeApiServer(
   tools: ClusterTools,
   toKubelets: KubeletCredentials | undefined,
   ownKubelets: OwnKubelets,
+  pages: readonly Page[] = [],
 ): ApiServer {
   const { clock, requestClock, metrics, tracer } = tools
   const observed = meteredStore(store, { clock, metrics, tracer })
@@ -136,6 +138,7 @@ export function makeApiServer(
       registry,
       trace: tools.trace,
       ...deps,
+      pages: [...(deps.pages ?? []), ...pages],
       authenticators: [testToken, ...deps.authenticators],
       postStartHooks: [...(deps.postStartHooks ?? []), ...(toKubelets ? [mayCallKubelets] : [])],
     },

@@ -153,4 +153,53 @@ const own: readonly Flow[] = [
   }),
 ]
 
-runFlows('e2e-ui-rights', ['--simulated-nodes', '2', '--history', '1h'], setUp, [...seen, ...writes, ...own])
+const shell: readonly Flow[] = [
+  asUser('looker', {
+    name: 'ARC-16 a shell that the server refuses shows the message of its Status, and a file of the container too',
+    run: async ({ page, open, cluster }) => {
+      const pod = await podOf(cluster)
+      await open(`#/object/pods/default/${pod}/shell`)
+      const refusal = new RegExp(`pods "${pod}" is forbidden: User "system:serviceaccount:default:looker" cannot \\w+ resource "pods/exec"`)
+      await page.getByRole('region', { name: 'Shell' }).getByRole('status').getByText(refusal).waitFor()
+      await page.getByRole('button', { name: 'Connect again' }).waitFor()
+      await open(`#/object/pods/default/${pod}/files`)
+      await page.getByRole('button', { name: 'Download' }).click()
+      await page.getByText(refusal).waitFor()
+    },
+  }),
+]
+
+const grants = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: granted}
+rules:
+- {apiGroups: [""], resources: [secrets, pods/log], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: granted}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: granted}
+subjects: [{kind: ServiceAccount, name: looker, namespace: default}]
+`
+
+const granted: readonly Flow[] = [
+  asUser('looker', {
+    name: 'ARC-16 a right that is granted while the page is open shows a list and a log that were refused, without a reload',
+    run: async ({ page, context, open, served, cluster }) => {
+      await open('#/list/secrets?ns=default')
+      await page.getByText(cannot('list resource "secrets"')).first().waitFor()
+      const log = await context.newPage()
+      await log.goto(`${served.origin}/#/object/pods/default/${await podOf(cluster)}/logs`)
+      await log.getByText(cannot('get resource "pods/log"')).waitFor()
+      for (const one of [page, log]) await one.evaluate('window.isTheSame = true')
+      await cluster.mustWith(grants, ['apply', '-f', '-'])
+      await page.getByRole('row').filter({ hasText: 'door' }).waitFor()
+      await log.getByRole('log').getByText('started on a simulated node').first().waitFor()
+      await log.getByText(cannot('get resource "pods/log"')).waitFor({ state: 'detached' })
+      for (const one of [page, log]) assert.equal(await one.evaluate('window.isTheSame'), true, 'it was not loaded again')
+    },
+  }),
+]
+
+runFlows('e2e-ui-rights', ['--simulated-nodes', '2', '--history', '1h'], setUp, [...seen, ...writes, ...own, ...shell, ...granted])

@@ -56,6 +56,16 @@ kind: RoleBinding
 metadata: {name: looker}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: looker}
 subjects: [{kind: ServiceAccount, name: looker, namespace: default}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
 `
 
 async function setUp(cluster: LocalCluster): Promise<void> {
@@ -189,6 +199,57 @@ const keyboard: readonly Flow[] = [
       await tabTo(page, 'Delete')
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: 'short does not exist' }).waitFor()
+    },
+  },
+  {
+    name: 'ARC-16 by keyboard alone, a user logs in, finds a pod and reads its log',
+    run: async ({ browser, served, cluster }) => {
+      const token = await cluster.must(['create', 'token', 'reader'])
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+      context.setDefaultTimeout(20_000)
+      const page = await context.newPage()
+      await page.goto(served.origin)
+      await page.getByRole('heading', { name: 'Skiff' }).waitFor()
+      await page.keyboard.type(token)
+      await page.keyboard.press('Enter')
+      await page.getByText('system:serviceaccount:default:reader', { exact: true }).waitFor()
+      await page.keyboard.press('g')
+      await page.keyboard.type('po')
+      await page.keyboard.press('Enter')
+      await page.getByRole('row').filter({ hasText: 'crashing' }).first().waitFor()
+      await page.keyboard.press('/')
+      await page.keyboard.type('web')
+      await page.keyboard.press('Enter')
+      await page.getByRole('row').filter({ hasText: 'crashing' }).first().waitFor({ state: 'detached' })
+      await page.keyboard.press('j')
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: /^Pod web-/ }).waitFor()
+      await page.keyboard.press('5')
+      await page.getByRole('log').getByText('hello from web').waitFor()
+      await context.close()
+    },
+  },
+  {
+    name: 'ARC-16 by keyboard alone, a node is cordoned and uncordoned',
+    run: async ({ page, open, cluster }) => {
+      const node = await fieldOf(cluster, ['nodes'], '{.items[0].metadata.name}')
+      await open('#/overview')
+      await page.keyboard.press('g')
+      await page.keyboard.type('no')
+      await page.keyboard.press('Enter')
+      await page.getByRole('row').filter({ hasText: node }).waitFor()
+      await page.keyboard.press('/')
+      await page.keyboard.type(node)
+      await page.keyboard.press('Enter')
+      await page.keyboard.press('j')
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: 'Cordon', exact: true }).waitFor()
+      await page.keyboard.press('c')
+      await page.getByRole('button', { name: 'Uncordon' }).waitFor()
+      assert.equal(await fieldOf(cluster, ['node', node], '{.spec.unschedulable}'), 'true')
+      await page.keyboard.press('c')
+      await page.getByRole('button', { name: 'Cordon', exact: true }).waitFor()
+      assert.equal(await fieldOf(cluster, ['node', node], '{.spec.unschedulable}'), '')
     },
   },
   {

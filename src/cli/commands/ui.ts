@@ -71,9 +71,11 @@ async function serve(context: CommandContext, bundle: string | undefined, flags:
   const { printUrl } = flags
   const port = Number(flags.port)
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new CommandError('usage', `--port ${flags.port}: expected 0 to 65535`)
+  // Another thread unpacks a bundle, or the cluster answers, while this one reads the code of the page's server.
+  const loading = Promise.all([import('#ui/server/front'), import('../page/answers.ts')])
   const { options, title, namespace, takenMs } = bundle === undefined ? await clusterShown(context, flags) : await bundleShown(context, bundle, flags)
   const { server, tls: { cert: _, key: __, ...tls } = {}, clock } = options
-  const [{ startFront }, { pageAnswers }] = await Promise.all([import('#ui/server/front'), import('../page/answers.ts')])
+  const [{ startFront }, { pageAnswers }] = await loading
   const front = await startFront({
     clock,
     port,

@@ -1,6 +1,7 @@
 /** The store in memory (L2): for tests and throw-away clusters. Nothing survives it. */
 import type { Clock } from '#base/clock'
 import { type Logger, noLog } from '#base/log'
+import type { Version } from '../local/mvcc/keyHistory.ts'
 import { createMvccStore, defaultMaxLogBytes, MvccStore, type MvccStoreOptions } from '../local/mvccStore.ts'
 import type { LocalStore, Revision, StoredChange } from '../store.ts'
 import { storeError } from '../storeError.ts'
@@ -27,7 +28,11 @@ export function createStillStore(
   compactRevision: Revision,
   options: Pick<MvccStoreOptions, 'clock' | 'log'>,
 ): Promise<LocalStore> {
-  const versions = changes.map((change) => ({ ...change, bytes: change.key.length + change.value.length }))
   const backend = { append: () => Promise.reject(storeError('unavailable')), forget: async () => {}, close: async () => {} }
-  return createMvccStore(backend, { versions, leases: [], compactRevision, auth: [] }, { ...options, maxLogBytes: defaultMaxLogBytes })
+  return createMvccStore(backend, { versions: versionsOf(changes), leases: [], compactRevision, auth: [] }, { ...options, maxLogBytes: defaultMaxLogBytes })
+}
+
+function* versionsOf(changes: Iterable<StoredChange>): Generator<Version> {
+  for (const { key, value, createRevision, modRevision, version, lease, sub } of changes)
+    yield { key, modRevision, sub, createRevision, version, lease, bytes: key.length + value.length, value }
 }

@@ -16,7 +16,7 @@ export type BackendChange =
 
 export interface BackendState {
   /** In revision order, without values unless the backend keeps them in memory. */
-  readonly versions: readonly Version[]
+  readonly versions: Iterable<Version>
   readonly leases: readonly { readonly id: LeaseId; readonly ttlSeconds: number }[]
   readonly compactRevision: Revision
   readonly auth: readonly AuthEntry[]

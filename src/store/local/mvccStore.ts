@@ -95,10 +95,8 @@ export class MvccStore implements LocalStore {
   async restore(state: BackendState): Promise<LocalStore> {
     for (const { id, ttlSeconds } of state.leases) this.#leases.add(id, ttlSeconds)
     this.#auth.apply(state.auth)
-    for (const version of state.versions) {
-      this.#leases.move(version.key, this.#engine.writtenVersion(version.key)?.lease ?? 0, version.lease)
-      this.#engine.restore(version)
-    }
+    this.#engine.restore(state.versions)
+    for (const { key, lease } of this.#engine.leased()) this.#leases.move(key, 0, lease)
     if (state.compactRevision > 0) {
       // A restored snapshot may be compacted at a revision that no key has.
       this.#engine.advanceTo(state.compactRevision)

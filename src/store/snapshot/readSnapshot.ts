@@ -143,8 +143,9 @@ function changeOf({ key, value }: Entry): StoredChange {
   }
   if (at.sub > mostSub || found.version > mostVersions)
     throw new NoSnapshot(`revision ${at.main} has more changes, or its key more versions, than a store counts`)
-  if (at.isTombstone) return { ...found, createRevision: 0, version: 0, lease: 0, modRevision: at.main, sub: at.sub }
-  return { ...found, modRevision: at.main, sub: at.sub, version: found.key === '' ? found.version : Math.max(1, found.version) }
+  const { key: name, value: bytes, createRevision, version, lease } = found
+  if (at.isTombstone) return { key: name, value: bytes, createRevision: 0, modRevision: at.main, version: 0, lease: 0, sub: at.sub }
+  return { key: name, value: bytes, createRevision, modRevision: at.main, version: name === '' ? version : Math.max(1, version), lease, sub: at.sub }
 }
 
 function leaseOf({ value }: Entry): { id: LeaseId; ttlSeconds: number } {

@@ -14,6 +14,10 @@ export class ApiError extends Error {
   }
 }
 
+/** Until something that the server refused is asked for again: the user may have got the right meanwhile. */
+export const refusedAgainMs = 10_000
+export const isRefusal = (error: unknown): boolean => error instanceof ApiError && error.status === 403
+
 export interface Call {
   readonly method?: string
   readonly accept?: string

@@ -11,7 +11,22 @@ import { OpenQuestion } from './parts/confirm.tsx'
 import { Goto, gotoOpen } from './parts/goto.tsx'
 import { lazy } from './parts/lazy.tsx'
 import { type Facts, isStill, logout, session } from './session.ts'
-import { dismiss, go, isNarrow, kindNamed, kinds, kindsError, loadKinds, lookForSimulatedNodes, messages, namespace, place, set, theme } from './state.ts'
+import {
+  dismiss,
+  followClock,
+  go,
+  isNarrow,
+  kindNamed,
+  kinds,
+  kindsError,
+  loadKinds,
+  lookForSimulatedNodes,
+  messages,
+  namespace,
+  place,
+  set,
+  theme,
+} from './state.ts'
 import { Access } from './views/access.tsx'
 import { ListView } from './views/list.tsx'
 import { ObjectView } from './views/object/object.tsx'
@@ -37,7 +52,9 @@ export function App() {
   const names = [...namespaces.items.value.values()].map(({ object }) => object.metadata.name ?? '').sort()
   useEffect(() => {
     void loadKinds()
-    if (!isStill()) void lookForSimulatedNodes()
+    if (isStill()) return
+    void lookForSimulatedNodes()
+    void followClock()
   }, [])
   useKeys([
     { key: 'g', text: 'go to a kind, a view or a namespace', act: () => set(gotoOpen, true) },

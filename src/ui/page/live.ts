@@ -6,7 +6,7 @@ import { batch, type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { tableForm } from '../model/protocols.ts'
 import { type Column, keyOfRow, type Row, type TableAnswer } from '../model/tables.ts'
-import { ApiError, get, messageOf, openSocket } from './api.ts'
+import { ApiError, get, isRefusal, messageOf, openSocket, refusedAgainMs } from './api.ts'
 
 /** `still`: a list of the past, which does not change. */
 export type LiveState = 'loading' | 'live' | 'reconnecting' | 'failed' | 'still'
@@ -115,17 +115,22 @@ class LiveList<T> implements Live<T> {
 
   #fail(error: unknown): void {
     if (this.#stopping.signal.aborted) return
-    const isFinal = error instanceof ApiError && [401, 403, 404, 405].includes(error.status)
+    const isFinal = error instanceof ApiError && [401, 404, 405].includes(error.status)
     batch(() => {
-      this.state.value = isFinal ? 'failed' : 'reconnecting'
+      this.state.value = isFinal || isRefusal(error) ? 'failed' : 'reconnecting'
       this.error.value = messageOf(error)
     })
-    if (!isFinal) this.#later(() => void this.#list())
+    if (isRefusal(error)) this.#after(refusedAgainMs, () => void this.#list())
+    else if (!isFinal) this.#later(() => void this.#list())
   }
 
   #later(act: () => void): void {
-    setTimeout(() => this.#stopping.signal.aborted || act(), this.#waitMs)
+    this.#after(this.#waitMs, act)
     this.#waitMs = Math.min(this.#waitMs * 2, longestWaitMs)
+  }
+
+  #after(ms: number, act: () => void): void {
+    setTimeout(() => this.#stopping.signal.aborted || act(), ms)
   }
 
   #watch(): void {

@@ -1,9 +1,10 @@
 /** What all views share (L4): the place in the page, the kinds of the cluster, the theme, and messages. */
 import { computed, effect, type Signal, signal } from '@preact/signals'
+import { type ClockState, clockPath } from '#api/debug/clock'
 import { runtimeLabel } from '#api/helpers/simulatedPods'
 import { type DiscoveredGroups, type Kind, kindsOf, nameOfKind, type Place, parsePlace } from '../model/places.ts'
 import { get, messageOf } from './api.ts'
-import { stillSinceMs } from './session.ts'
+import { session, stillSinceMs } from './session.ts'
 
 /** For handlers of events. */
 export function set<T>(to: Signal<T>, value: T): void {
@@ -72,13 +73,32 @@ narrow.addEventListener('change', () => {
   isNarrow.value = narrow.matches
 })
 
-/** The time, for ages that count on; of a bundle the time at which it was taken. */
+/** The clock, if the cluster is under virtual time and the user may read it; undefined: ages count in the machine's time. */
+export const clusterClock = signal<ClockState | undefined>(undefined)
+const clockEveryMs = 500
+let clockTimer: ReturnType<typeof setInterval> | undefined
+
+/** For the user who has logged in: the one before may have had other rights. */
+export async function followClock(): Promise<void> {
+  clearInterval(clockTimer)
+  const read = () => get<ClockState>(clockPath).catch(() => undefined)
+  clusterClock.value = await read()
+  if (!clusterClock.value) return
+  // An answer that is missing while the server restarts changes nothing.
+  clockTimer = setInterval(async () => {
+    if (!document.hidden && typeof session.peek() === 'object') clusterClock.value = (await read()) ?? clusterClock.value
+  }, clockEveryMs)
+}
+
+const timeNow = (): number => stillSinceMs() ?? (clusterClock.value ? Date.parse(clusterClock.value.now) : Date.now())
+
+/** The time, for ages that count on; of a bundle the time at which it was taken, and of a cluster under virtual time the cluster's. */
 export const now = signal(Date.now())
 effect(() => {
-  now.value = stillSinceMs() ?? Date.now()
+  now.value = timeNow()
 })
 setInterval(() => {
-  if (!document.hidden) now.value = stillSinceMs() ?? Date.now()
+  if (!document.hidden) now.value = timeNow()
 }, 1_000)
 
 export interface Message {

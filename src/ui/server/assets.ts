@@ -7,7 +7,8 @@ import { bareMap } from '#base/bareMap'
 export interface Asset {
   readonly type: string
   readonly bytes: Buffer
-  readonly zipped: Buffer
+  /** Made when a browser first asks for it. */
+  zipped(): Buffer
   readonly isHashed: boolean
 }
 
@@ -26,7 +27,12 @@ export async function readAssets(directory: string): Promise<ReadonlyMap<string,
     names.map(async (name): Promise<[string, Asset]> => {
       const bytes = await fs.readFile(path.join(directory, name))
       const type = types[path.extname(name)] ?? ''
-      return [`/${name === 'index.html' ? '' : name}`, { type, bytes, zipped: gzipSync(bytes), isHashed: /-[A-Z0-9]{8}\.\w+$/.test(name) }]
+      let packed: Buffer | undefined
+      const zipped = () => {
+        packed ??= gzipSync(bytes)
+        return packed
+      }
+      return [`/${name === 'index.html' ? '' : name}`, { type, bytes, zipped, isHashed: /-[A-Z0-9]{8}\.\w+$/.test(name) }]
     }),
   )
   return new Map(assets)

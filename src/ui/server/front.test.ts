@@ -29,6 +29,7 @@ interface Fault {
   readonly kind: 'Status'
   readonly code: number
   readonly reason: string
+  readonly message?: string
 }
 
 const down: Fault = { kind: 'Status', code: 503, reason: 'ServiceUnavailable' }
@@ -55,6 +56,10 @@ async function startServer() {
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => (offered.has('v5.channel.k8s.io') ? 'v5.channel.k8s.io' : false) })
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     seen.push({ url: request.url ?? '', headers: request.headers })
+    if (cluster.fault) {
+      const text = JSON.stringify(cluster.fault)
+      return socket.end(`HTTP/1.1 ${cluster.fault.code} No\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`)
+    }
     sockets.handleUpgrade(request, socket, head, (connection) => connection.on('message', (data) => connection.send(`echo ${data}`)))
   })
   server.listen(0, '127.0.0.1')
@@ -375,4 +380,31 @@ describe('requests that skiff ui passes on', () => {
       assert.deepEqual(requestsSeen(), [])
     })
   }
+})
+
+describe('WebSockets that the server refuses', () => {
+  const { failWith, origin, loggedIn, socketTo } = useFront()
+  after(() => failWith(undefined))
+
+  test('ARC-16 an exec that the server refuses ends with the server’s Status, as the outcome of its command', { timeout: 20_000 }, async () => {
+    const { cookie, 'x-skiff-key': key } = await loggedIn()
+    const message = 'pods "b" is forbidden: User "jane" cannot create resource "pods/exec"'
+    failWith({ kind: 'Status', code: 403, reason: 'Forbidden', message })
+    const socket = socketTo('/api/v1/namespaces/a/pods/b/exec', ['v5.channel.k8s.io', 'skiff.ui', `skiff.ui.key.${key}`], { cookie, origin: origin() })
+    const closed = once(socket, 'close')
+    const [data] = (await once(socket, 'message')) as [Buffer]
+    failWith(undefined)
+    assert.equal(data[0], 3, 'the channel of the outcome')
+    const { code, reason, message: told } = JSON.parse(data.toString('utf8', 1)) as Fault
+    assert.deepEqual({ code, reason, told }, { code: 403, reason: 'Forbidden', told: message })
+    assert.equal((await closed)[0], 1000)
+  })
+
+  test('ARC-16 a watch that the server refuses is refused with the code of its answer', async () => {
+    const { cookie, 'x-skiff-key': key } = await loggedIn()
+    failWith(down)
+    const [error] = await once(socketTo('/api/v1/pods?watch=1', ['skiff.ui', `skiff.ui.key.${key}`], { cookie, origin: origin() }), 'error')
+    failWith(undefined)
+    assert.match(String(error), /503/)
+  })
 })

@@ -169,7 +169,7 @@ function sendAsset(asset: Asset | undefined, { method, headers }: IncomingMessag
     vary: 'accept-encoding',
     ...(isZipped ? { 'content-encoding': 'gzip' } : {}),
   })
-  response.end(method === 'HEAD' ? undefined : isZipped ? asset.zipped : asset.bytes)
+  response.end(method === 'HEAD' ? undefined : isZipped ? asset.zipped() : asset.bytes)
 }
 
 function sendJson(response: ServerResponse, value: unknown): void {

@@ -1,9 +1,9 @@
-/** Reads the body of a request up to a bound (L4). */
-import type { IncomingMessage } from 'node:http'
+/** Reads the body of a request, or of an answer, up to a bound (L4). */
+import type { Readable } from 'node:stream'
 import { StatusError } from '#api/machinery/status'
 
 /** @throws StatusError RequestEntityTooLarge */
-export async function readBody(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
+export async function readBody(request: Readable, mostBytes: number): Promise<Buffer> {
   const parts: Buffer[] = []
   let bytes = 0
   for await (const part of request) {

@@ -3,16 +3,17 @@ import type http from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { StatusError } from '#api/machinery/status'
 import { abortScope } from '#base/abortScope'
 import { readEarly } from '#http/earlyInput'
+import { execProtocol } from '../model/execChannels.ts'
 import { plainProtocol, tableForm } from '../model/protocols.ts'
 import { offeredProtocols } from './guard.ts'
+import { refusalOf, tellRefusal } from './refusedUpgrade.ts'
 import type { Session } from './sessions.ts'
 
 const passedHeaders = ['upgrade', 'sec-websocket-key', 'sec-websocket-version'] as const
 
-/** Resolves when the tunnel has ended. @throws StatusError when the server does not switch to WebSocket */
+/** Resolves when the tunnel has ended, or the refusal of an exec is sent over it. @throws StatusError when the server refuses another WebSocket */
 export async function passUpgrade({ transport, signal }: Session, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
   const { url: target = '/', headers } = request
   const { others, wantsTable } = offeredProtocols(headers['sec-websocket-protocol'])
@@ -23,8 +24,9 @@ export async function passUpgrade({ transport, signal }: Session, request: Incom
     left.signal,
   )
   if (!live.socket) {
-    live.body.resume()
-    throw new StatusError('BadRequest', `the server answered ${live.status} instead of a WebSocket`, { code: live.status >= 400 ? live.status : 502 })
+    const refusal = await refusalOf(live)
+    if (!others.includes(execProtocol)) throw refusal
+    return tellRefusal(refusal, request, socket, Buffer.concat([head, early.end()]))
   }
   const tunnel = live.socket
   const sent = early.end()

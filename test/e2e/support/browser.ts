@@ -20,8 +20,8 @@ export interface ServedPage {
   end(): Promise<void>
 }
 
-/** `skiff ui` for a cluster. */
-export async function servePage(cluster: LocalCluster, flags: readonly string[] = []): Promise<ServedPage> {
+/** `skiff ui` for a cluster. @param cluster whose environment names its kubeconfig and its home */
+export async function servePage(cluster: Pick<LocalCluster, 'env'>, flags: readonly string[] = []): Promise<ServedPage> {
   const child = spawn(process.execPath, [skiffBin, 'ui', '--print-url', ...flags], { env: cluster.env, stdio: ['ignore', 'pipe', 'pipe'] })
   const url = await firstLine(child)
   return {

@@ -26,14 +26,18 @@ export function viewFlow(view: string): Flow {
     run: async ({ page, open }) => {
       await open(`#/${view}`)
       await page.locator('main [role=status], main .panel, main .card').first().waitFor()
-      for (const width of [1280, 390]) {
-        await page.setViewportSize({ width, height: 844 })
-        for (const colorScheme of ['light', 'dark'] as const) {
-          await page.emulateMedia({ colorScheme })
-          assert.deepEqual(await barriers(page), [], `${width} ${colorScheme}`)
-        }
-        assert.ok(await fitsWidth(page), `the page is wider than ${width}`)
-      }
+      await checkView(page)
     },
+  }
+}
+
+export async function checkView(page: Page): Promise<void> {
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 844 })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      assert.deepEqual(await barriers(page), [], `${width} ${colorScheme}`)
+    }
+    assert.ok(await fitsWidth(page), `the page is wider than ${width}`)
   }
 }

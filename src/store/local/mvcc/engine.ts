@@ -71,12 +71,27 @@ export class MvccEngine {
     return this.#liveBytes
   }
 
-  /** Restores one version from the backend; called in revision order, before any other method. */
-  restore(version: Version): void {
-    this.#append(version)
-    this.#written = Math.max(this.#written, version.modRevision)
+  /** Restores what the backend remembers, in revision order; called before any other method. Keys are put in order once, at the end. */
+  restore(versions: Iterable<Version>): void {
+    const histories = new Map<string, KeyHistory>()
+    for (const version of versions) {
+      const history = histories.get(version.key)
+      if (history) history.push(version)
+      else histories.set(version.key, [version])
+      this.#count(version, history !== undefined)
+      this.#written = Math.max(this.#written, version.modRevision)
+    }
     this.#durable = this.#written
-    this.#makeNewest(version)
+    for (const key of [...histories.keys()].sort()) {
+      const history = histories.get(key) as KeyHistory
+      this.#histories.set(key, history)
+      this.#makeNewest(newestOf(history) as Version)
+    }
+  }
+
+  /** The newest durable versions of all existing keys that hang on a lease. */
+  leased(): Version[] {
+    return [...this.#newest.range()].filter(({ lease }) => lease !== 0)
   }
 
   /** Continues after this revision, although no version has it. Called before any write. */
@@ -323,8 +338,12 @@ export class MvccEngine {
     const history = this.#histories.get(version.key)
     if (history) history.push(version)
     else this.#histories.set(version.key, [version])
+    this.#count(version, history !== undefined)
+  }
+
+  #count(version: Version, replaces: boolean): void {
     // A backend may return a tombstone alone when its put is already forgotten; it is garbage too.
-    if (history || isTombstone(version)) this.#replacing.push({ revision: version.modRevision, key: version.key })
+    if (replaces || isTombstone(version)) this.#replacing.push({ revision: version.modRevision, key: version.key })
     this.#totalBytes += version.bytes
   }
 

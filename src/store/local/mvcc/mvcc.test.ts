@@ -75,7 +75,7 @@ for (let seed = 1; seed <= 20; seed++) {
       if (random.int(4) === 0) {
         // A restart finds what was left.
         engine = new MvccEngine(() => undefined)
-        for (const one of kept()) engine.restore(one)
+        engine.restore(kept())
         engine.advanceTo(all.at(-1)?.modRevision ?? 1)
         if (compacted > 0) engine.startCompaction(compacted)
         while (engine.compactSome(2)) {}

@@ -1,6 +1,6 @@
 /** An answer of the server for a view (L4): asked for again when the view wants it, and dropped when the view has gone. */
 import { useEffect, useState } from 'preact/hooks'
-import { messageOf } from '../api.ts'
+import { isRefusal, messageOf, refusedAgainMs } from '../api.ts'
 
 export interface Asked<T> {
   readonly value: T | undefined
@@ -9,21 +9,21 @@ export interface Asked<T> {
   readonly again: () => void
 }
 
-/** @param key a new key asks again @param everyMs asks again this long after each answer */
+/** @param key a new key asks again @param everyMs asks again this long after each answer; absent: after a refusal alone */
 export function useAnswer<T>(ask: (signal: AbortSignal) => Promise<T>, key: string, everyMs?: number): Asked<T> {
   const [answer, setAnswer] = useState<{ readonly key: string; readonly value?: T; readonly error: string }>({ key: '', error: '' })
   const [turn, setTurn] = useState(0)
   useEffect(() => {
     const stopping = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
-    const take = (next: { readonly value?: T; readonly error: string }) => {
+    const take = (next: { readonly value?: T; readonly error: string }, againMs: number | undefined) => {
       if (stopping.signal.aborted) return
       setAnswer((before) => ({ ...(before.key === key ? before : {}), key, ...next }))
-      if (everyMs !== undefined) timer = setTimeout(() => setTurn((count) => count + 1), everyMs)
+      if (againMs !== undefined) timer = setTimeout(() => setTurn((count) => count + 1), againMs)
     }
     ask(stopping.signal).then(
-      (value) => take({ value, error: '' }),
-      (error: unknown) => take({ error: messageOf(error) }),
+      (value) => take({ value, error: '' }, everyMs),
+      (error: unknown) => take({ error: messageOf(error) }, everyMs ?? (isRefusal(error) ? refusedAgainMs : undefined)),
     )
     return () => {
       stopping.abort()

@@ -4,7 +4,8 @@ import { listPath } from '../../../model/places.ts'
 import { type ListedObject, useLiveObjects } from '../../live.ts'
 import { Empty, Failure, Loading } from '../../parts/basics.tsx'
 import { isStill } from '../../session.ts'
-import { namespace } from '../../state.ts'
+import { clusterClock, namespace } from '../../state.ts'
+import { ClockPanel } from './clock.tsx'
 import { InForce } from './inForce.tsx'
 import { NodeFaults } from './nodeFaults.tsx'
 import { PodFaults } from './podFaults.tsx'
@@ -32,6 +33,7 @@ function Chaos() {
         <h1>Chaos</h1>
         <span class="quiet">faults on purpose, on simulated nodes and their pods, with your rights</span>
       </header>
+      {clusterClock.value && <ClockPanel clock={clusterClock.value} />}
       <InForce nodes={all} pods={[...pods.items.value.values()]} error={pods.state.value === 'failed' ? pods.error.value : ''} />
       <PodFaults />
       <NodeFaults nodes={all} />

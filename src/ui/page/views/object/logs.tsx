@@ -3,7 +3,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { isOfFirstRun, LogLines, logKeyOf, piecesOf, podsPathOf, podsResource, waitingLogKeyOf } from '../../../model/logs.ts'
 import { objectPath } from '../../../model/places.ts'
-import { get, openSocket } from '../../api.ts'
+import { get, isRefusal, openSocket, refusedAgainMs } from '../../api.ts'
 import { useKeys } from '../../keys.ts'
 import { useLiveObjects } from '../../live.ts'
 import { Empty, Failure, Icon, Loading } from '../../parts/basics.tsx'
@@ -202,12 +202,18 @@ class LogReader {
       add(text)
       this.#show()
     }
-    const fail = (error: string) => {
-      if (!this.#sockets.has(key)) return
-      this.#errors.set(key, error)
+    const begin = () => {
+      this.#errors.delete(key)
       this.#show()
     }
-    this.#sockets.set(key, openLog(pod, this.#options, take, fail))
+    const fail = (error: Error) => {
+      if (this.#sockets.get(key) !== socket) return
+      this.#errors.set(key, `${pod.metadata.name}: ${error.message}`)
+      this.#show()
+      if (isRefusal(error)) setTimeout(() => this.#sockets.get(key) === socket && this.#open(key, pod), refusedAgainMs)
+    }
+    const socket = openLog(pod, this.#options, { begin, take, fail })
+    this.#sockets.set(key, socket)
   }
 
   #leave(key: string): void {
@@ -224,7 +230,13 @@ class LogReader {
   }
 }
 
-function openLog(pod: AnyObject, { container, previous }: LogOptions, add: (text: string) => void, fail: (text: string) => void): WebSocket {
+interface LogEvents {
+  begin(): void
+  take(text: string): void
+  fail(error: Error): void
+}
+
+function openLog(pod: AnyObject, { container, previous }: LogOptions, { begin, take, fail }: LogEvents): WebSocket {
   const { namespace = '', name = '' } = pod.metadata
   const query = new URLSearchParams({ container, tailLines: '5000', ...(previous ? { previous: 'true' } : { follow: 'true' }) })
   const path = `${objectPath(podsResource, { namespace, name }, 'log')}?${query}`
@@ -234,15 +246,16 @@ function openLog(pod: AnyObject, { container, previous }: LogOptions, add: (text
   let isOpen = false
   socket.onopen = () => {
     isOpen = true
+    begin()
   }
   socket.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => {
-    add(decoder.decode(data, { stream: true }))
+    take(decoder.decode(data, { stream: true }))
   }
   // A WebSocket does not say why it was refused: the same request without one does.
   socket.onclose = () => {
     if (isOpen) return
     const plain = path.replace('follow=true', 'follow=false')
-    void get(plain, { accept: 'text/plain' }).catch((error: Error) => fail(`${name}: ${error.message}`))
+    void get(plain, { accept: 'text/plain' }).catch(fail)
   }
   return socket
 }
