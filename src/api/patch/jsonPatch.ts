@@ -1,6 +1,7 @@
 /**
  * JSON Patch, RFC 6902 (L1), with the liberties of the library that upstream uses: negative indices, `replace` and `test` of the whole
- * document, indices with leading zeros. Upstream: gopkg.in/evanphx/json-patch.v4, apiserver/pkg/endpoints/handlers/patch.go (v1.36).
+ * document, `replace` of an absent member, indices with leading zeros.
+ * Upstream: gopkg.in/evanphx/json-patch.v4, apiserver/pkg/endpoints/handlers/patch.go (v1.36).
  */
 
 import { deepCopy, deepCopyInSteps } from '#base/frozen'
@@ -259,6 +260,6 @@ function replace(holder: Holder, path: string, value: unknown): void {
     holder.lists.set(container, index, value)
     return
   }
-  if (!Object.hasOwn(container, key)) throw new PatchFault(`replace operation does not apply: doc is missing key: ${path}: missing value`)
+  // A member that is absent is added, unlike in RFC 6902: external-snapshotter replaces annotations that an object may lack.
   setOwn(container, key, value)
 }

@@ -53,7 +53,8 @@ for (const { document, patch } of oracle) {
 
 const faults: readonly (readonly [JsonPatchOperation, string])[] = [
   [{ op: 'remove', path: '/x' }, 'Unable to remove nonexistent key: x: missing value'],
-  [{ op: 'replace', path: '/x', value: 1 }, 'replace operation does not apply: doc is missing key: /x: missing value'],
+  [{ op: 'replace', path: '/x/y', value: 1 }, 'replace operation does not apply: doc is missing path: "/x/y": missing value'],
+  [{ op: 'replace', path: '/list/9', value: 1 }, 'replace operation does not apply: doc is missing key: /list/9: missing value'],
   [{ op: 'add', path: '/x/y', value: 1 }, 'add operation does not apply: doc is missing path: "/x/y": missing value'],
   [{ op: 'add', path: '/list/5', value: 1 }, 'Unable to access invalid index: 5: invalid index referenced'],
   [{ op: 'test', path: '/a', value: 2 }, 'testing value /a failed: test failed'],
@@ -68,6 +69,12 @@ for (const [operation, want] of faults) {
     )
   })
 }
+
+test('API-11 a JSON patch adds the member that it replaces, the object lacks it', () => {
+  assert.deepEqual(applyJsonPatch({ metadata: { name: 'a' } }, [{ op: 'replace', path: '/metadata/annotations', value: { b: 'c' } }]), {
+    metadata: { name: 'a', annotations: { b: 'c' } },
+  })
+})
 
 test('negative indices count from the end, a test of an absent member against null holds', () => {
   const patch = [
