@@ -10,7 +10,6 @@ import type { Socket } from 'node:net'
 import type { Duplex, Readable } from 'node:stream'
 import tls from 'node:tls'
 import type { Clock, Timer } from '#base/clock'
-import { openTunnel } from './proxyTunnel.ts'
 
 export interface TlsOptions {
   /** PEM; the platform's roots when absent. */
@@ -128,7 +127,9 @@ class Connection implements HttpConnection {
   /** Whatever carries the bytes: the network, or a proxy. */
   async #tunnel(): Promise<Socket | undefined> {
     const { proxyUrl } = this.#tls
-    return proxyUrl === undefined ? undefined : openTunnel(new URL(proxyUrl), this.#host(), this.#port())
+    if (proxyUrl === undefined) return undefined
+    const { openTunnel } = await import('./proxyTunnel.ts')
+    return openTunnel(new URL(proxyUrl), this.#host(), this.#port())
   }
 
   #host(): string {

@@ -23,7 +23,10 @@ function refusalOf(flags: readonly string[]): Promise<string> {
 describe('certificates of etcd', { skip: obstacleToApiServer || obstacleToEtcd() }, () => {
   let etcd: EtcdServer
   let authority: Certificate
-  const files = (name: string, { cert, key }: Certificate) => [`--etcd-certfile=${ssl.file(`${name}.crt`, cert)}`, `--etcd-keyfile=${ssl.file(`${name}.key`, key)}`]
+  const files = (name: string, { cert, key }: Certificate) => [
+    `--etcd-certfile=${ssl.file(`${name}.crt`, cert)}`,
+    `--etcd-keyfile=${ssl.file(`${name}.key`, key)}`,
+  ]
   before(async () => {
     authority = ssl.authority('etcd-ca')
     const serving = ssl.sign(authority, { subject: '/CN=etcd', usage: 'serverAuth', names: 'IP:127.0.0.1' })
@@ -41,7 +44,10 @@ describe('certificates of etcd', { skip: obstacleToApiServer || obstacleToEtcd()
     const client = ssl.sign(authority, { subject: '/CN=apiserver' })
     const other = ssl.file('other-ca.crt', ssl.authority('other').cert)
     const said = await refused(`--etcd-cafile=${other}`, ...files('client', client))
-    assert.match(said, new RegExp(`etcd does not answer at ${etcd.url}: connection error: [a-z ]+; the authority that signed the certificate of etcd is not in --etcd-cafile`))
+    assert.match(
+      said,
+      new RegExp(`etcd does not answer at ${etcd.url}: connection error: [a-z ]+; the authority that signed the certificate of etcd is not in --etcd-cafile`),
+    )
   })
 
   test('ETC-19 a client whose certificate has expired is told so', bounded, async () => {
@@ -77,7 +83,11 @@ describe('files of the embedded store', () => {
   const hashOf = (file: string, bytes: number) => createHash('sha256').update(fs.readFileSync(file).subarray(0, bytes)).digest('hex')
 
   const damages: readonly (readonly [how: string, damage: (file: string) => void, message: RegExp])[] = [
-    ['random bytes', (file) => fs.writeFileSync(file, randomBytes(100_000)), /is no store of Skiff, or its beginning is damaged: put it back from a copy, or restore a snapshot/],
+    [
+      'random bytes',
+      (file) => fs.writeFileSync(file, randomBytes(100_000)),
+      /is no store of Skiff, or its beginning is damaged: put it back from a copy, or restore a snapshot/,
+    ],
     ['cut behind its first pages', (file) => fs.truncateSync(file, 8192), /is damaged \(.*\): put it back from a copy, or restore a snapshot$/m],
     [
       'overwritten with zeros behind its first pages',
