@@ -50,19 +50,19 @@ describe('certificates of etcd', { skip: obstacleToApiServer || obstacleToEtcd()
     )
   })
 
-  test('ETC-19 a client whose certificate has expired is told so', bounded, async () => {
+  test('ETC-19 an expired client certificate is named in the error', bounded, async () => {
     const expired = ssl.sign(authority, { subject: '/CN=apiserver', from: '20200101000000Z', to: '20200201000000Z' })
     const said = await refused(`--etcd-cafile=${ssl.folder}/ca.crt`, ...files('expired', expired))
     assert.match(said, /remote error: tls: [a-z ]+; the certificate in --etcd-certfile expired at 2020-02-01T00:00:00Z$/m)
   })
 
-  test('ETC-19 a client whose certificate another authority signed is told which flag to look at', bounded, async () => {
+  test('ETC-19 the error names --etcd-certfile, the client certificate is of another authority', bounded, async () => {
     const stranger = ssl.sign(ssl.authority('strangers'), { subject: '/CN=apiserver' })
     const said = await refused(`--etcd-cafile=${ssl.folder}/ca.crt`, ...files('stranger', stranger))
     assert.match(said, /remote error: tls: [a-z ]+; etcd accepts no client certificate of this authority: look at --etcd-certfile$/m)
   })
 
-  test('ETC-19 a client without a certificate is told that etcd asks for one', bounded, async () => {
+  test('ETC-19 the error says that etcd asks for a client certificate, none is given', bounded, async () => {
     const said = await refused(`--etcd-cafile=${ssl.folder}/ca.crt`)
     assert.match(said, /remote error: tls: [a-z ]+; etcd asks for a client certificate: give one with --etcd-certfile and --etcd-keyfile$/m)
   })
