@@ -2,12 +2,8 @@
  * Health check node ports of a proxy (L3): follows the Services that have one, and loads the server of these ports with the first of them. Upstream:
  * HealthCheckNodePorts and LocalReadyEndpoints of pkg/proxy (v1.36).
  */
-import type { Service } from '#api/gen/types/core.v1'
-import { externalPolicyLocal } from '#api/helpers/services'
-import type { Frozen } from '#api/machinery/meta'
+import { healthCheckNodePort } from '#api/helpers/services'
 import type { HealthCheckDeps, HealthCheckSources } from './healthCheckServer.ts'
-
-const hasPort = (service: Frozen<Service>) => service.spec.type === 'LoadBalancer' && externalPolicyLocal(service) && service.spec.healthCheckNodePort
 
 export interface HealthChecks {
   /** Notes what the model that is made now holds. */
@@ -23,7 +19,7 @@ export function createHealthChecks(deps: HealthCheckDeps, signal: AbortSignal): 
   const load = async () => (await import('./healthCheckServer.ts')).createHealthCheckServer(deps, signal).serve
   return {
     take: (sources) => {
-      newest = { ...sources, services: sources.services.filter(hasPort) }
+      newest = { ...sources, services: sources.services.filter((service) => healthCheckNodePort(service) !== undefined) }
     },
     applied: () => {
       const sources = newest

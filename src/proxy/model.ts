@@ -4,7 +4,7 @@
  */
 import type { Service, ServicePort } from '#api/gen/types/core.v1'
 import type { EndpointHints, EndpointSlice, Endpoint as SliceEndpoint } from '#api/gen/types/discovery.v1'
-import { externalPolicyLocal, hasClusterIp, internalPolicyLocal, loadBalancerSourceRanges } from '#api/helpers/services'
+import { externalPolicyLocal, hasClusterIp, healthCheckNodePort, internalPolicyLocal, loadBalancerSourceRanges } from '#api/helpers/services'
 import { isIpv6, parseCidr, parseIp } from '#api/machinery/ip'
 import type { Frozen } from '#api/machinery/meta'
 import { type AddressRule, addressRule, type ExternalAddresses, externalAddresses, withoutConflicts } from './externalAddresses.ts'
@@ -27,6 +27,8 @@ export interface ServiceRule {
   readonly clusterIp: string
   readonly port: number
   readonly nodePort: number | undefined
+  /** Where load balancers ask whether this node has endpoints; absent: the Service has no such port. */
+  readonly healthCheckNodePort?: number | undefined
   /** spec.externalIPs and the load balancer's addresses. */
   readonly externalIps: readonly string[]
   /** The load balancer's addresses among them. */
@@ -179,6 +181,7 @@ function rulesOf(
       clusterIp,
       port: port.port,
       nodePort: port.nodePort || undefined,
+      healthCheckNodePort: healthCheckNodePort(service),
       externalIps: [...new Set([...externalIps, ...loadBalancerIps])],
       loadBalancerIps,
       sourceRanges: sourceRanges.length > 0 ? sourceRanges.filter((range) => isOfFamily(range) && parseCidr(range)) : undefined,

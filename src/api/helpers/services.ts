@@ -36,6 +36,11 @@ export function externalPolicyLocal(service: Frozen<Service>): boolean {
   return isExternallyAccessible(service) && service.spec.externalTrafficPolicy === 'Local'
 }
 
+/** The port of each node at which a load balancer asks whether the node has endpoints; undefined when the Service has none. */
+export function healthCheckNodePort(service: Frozen<Service>): number | undefined {
+  return service.spec.type === 'LoadBalancer' && externalPolicyLocal(service) ? service.spec.healthCheckNodePort || undefined : undefined
+}
+
 /** Traffic from inside stays on the node that sent it. */
 export function internalPolicyLocal(service: Frozen<Service>): boolean {
   return service.spec.internalTrafficPolicy === 'Local'

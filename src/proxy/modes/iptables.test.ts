@@ -48,6 +48,15 @@ function rulesOf(model: FamilyModel, table: 'filter' | 'nat', isTcpLiberal = fal
 
 const own = (rules: readonly string[]) => rules.filter((rule) => rule.includes('web-service'))
 
+test('SVC-05 iptables accepts the health checks of a load balancer at their node port, on nodes without endpoints too', () => {
+  const local = withSpec({ externalTrafficPolicy: 'Local', healthCheckNodePort: 32_100 })
+  const accepted = (model: FamilyModel) => rulesOf(model, 'filter').filter((rule) => rule.startsWith('KUBE-NODEPORTS '))
+  const rule = 'KUBE-NODEPORTS -m comment --comment "default/web-service health check node port" -m tcp -p tcp --dport 32100 -j ACCEPT'
+  assert.deepEqual(accepted(modelOf(local, podIps)), [rule])
+  assert.deepEqual(accepted(modelOf(local, [])), [rule])
+  assert.deepEqual(accepted(modelOf(withSpec({ healthCheckNodePort: 32_100 }), podIps)), [])
+})
+
 test('SVC-05 iptables gives the chains of Services the names that upstream gives them', () => {
   const kubernetes: Service = {
     ...webService,

@@ -373,7 +373,9 @@ function addCapture(service: Plan, { filter, nat }: Target): void {
     if (guarded) add(filter, 'KUBE-PROXY-FIREWALL', `${toAddress(`"${name} traffic not accepted by ${service.firewall}"`, rule, ip)} -j DROP`)
     if (!service.hasExternalEndpoints) add(filter, 'KUBE-EXTERNAL-SERVICES', `${toAddress(noEndpoints, rule, ip)} -j ${verdict}`)
   }
-  const { protocol, nodePort } = rule
+  const { protocol, nodePort, healthCheckNodePort } = rule
+  if (healthCheckNodePort !== undefined)
+    add(filter, 'KUBE-NODEPORTS', `-m comment --comment "${name} health check node port" -m tcp -p tcp --dport ${healthCheckNodePort} -j ACCEPT`)
   if (nodePort === undefined) return
   const toNodePort = `-m ${protocol} -p ${protocol} --dport ${nodePort}`
   if (hasEndpoints) add(nat, 'KUBE-NODEPORTS', `-m comment --comment ${name} ${toNodePort} -j ${service.external}`)
