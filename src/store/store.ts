@@ -196,7 +196,6 @@ export interface AuthEntry {
 /** An entry as it is from now on; without a value: it is removed. */
 export type AuthChange = Omit<AuthEntry, 'value'> & { readonly value?: Uint8Array | undefined }
 
-/** The store as it was at one revision, with the history that it kept. Writes continue meanwhile. */
 /** Absent members: all. */
 export interface WantedChanges {
   readonly after?: Revision
@@ -205,6 +204,7 @@ export interface WantedChanges {
   readonly includes?: (key: string) => boolean
 }
 
+/** The store as it was at one revision, with the history that it kept. Writes continue meanwhile. */
 export interface StoreSnapshot {
   readonly revision: Revision
   /** See LocalStore. */
@@ -225,12 +225,12 @@ export interface LocalStore extends Store {
   /** The newest compaction; 0: none. */
   compactRevision(): Revision
   /**
-   * Carries out the operations that `choose` picks; no other transaction comes between what it reads and what it writes. An error that it throws rejects,
-   * and nothing is written. `choice` is what it returned.
+   * Carries out the operations that `prepare` returns; no other transaction comes between what it reads and what it writes. An error that it throws rejects,
+   * and nothing is written. `prepared` is what it returned.
    */
-  transactWith<Choice extends { readonly ops: readonly Op[] }>(
-    choose: (view: WrittenView) => Choice,
-  ): Promise<{ readonly choice: Choice } & Omit<TransactionResult, 'succeeded'>>
+  transactWith<Prepared extends { readonly ops: readonly Op[] }>(
+    prepare: (view: WrittenView) => Prepared,
+  ): Promise<{ readonly prepared: Prepared } & Omit<TransactionResult, 'succeeded'>>
   watch(options: LocalWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void>
   /** @param id chosen by the caller; absent: a new one. The lease must not exist. */
   grantLease<Id extends LeaseId = number>(ttlSeconds: number, id?: Id): Promise<Id | number>

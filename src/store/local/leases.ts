@@ -12,7 +12,12 @@ interface Lease {
   expiresMs: number
   timer: Timer | undefined
   readonly keys: Set<string>
+  /** Its end is being written: nobody finds it but snapshots. */
+  isEnding: boolean
 }
+
+/** Time until the end of an expired lease is tried again. */
+const retryMs = 1_000
 
 /** The longest wait a platform timer can hold; a longer lease waits in several. */
 const longestTimerMs = 2 ** 31 - 1
@@ -22,6 +27,7 @@ export class Leases {
   readonly #expire: (id: LeaseId) => void
   readonly #leases = new Map<LeaseId, Lease>()
   #lastId = 0
+  #isClosed = false
 
   constructor(clock: Clock, expire: (id: LeaseId) => void) {
     this.#clock = clock
@@ -35,7 +41,7 @@ export class Leases {
   }
 
   add(id: LeaseId, ttlSeconds: number): void {
-    const lease: Lease = { id, ttlSeconds, expiresMs: this.#clock.monotonicMs() + ttlSeconds * 1000, timer: undefined, keys: new Set() }
+    const lease: Lease = { id, ttlSeconds, expiresMs: this.#clock.monotonicMs() + ttlSeconds * 1000, timer: undefined, keys: new Set(), isEnding: false }
     this.#leases.set(id, lease)
     if (typeof id === 'number') this.#lastId = Math.max(this.#lastId, id)
     this.#arm(lease)
@@ -46,9 +52,10 @@ export class Leases {
   }
 
   ids(): readonly LeaseId[] {
-    return [...this.#leases.keys()]
+    return [...this.#leases.values()].flatMap(({ id, isEnding }) => (isEnding ? [] : [id]))
   }
 
+  /** Those whose end is not durable yet are among them. */
   all(): { readonly id: LeaseId; readonly ttlSeconds: number }[] {
     return [...this.#leases.values()].map(({ id, ttlSeconds }) => ({ id, ttlSeconds }))
   }
@@ -56,14 +63,29 @@ export class Leases {
   /** Undefined when there is no such lease. */
   state(id: LeaseId): { ttlSeconds: number; remainingSeconds: number } | undefined {
     const lease = this.#leases.get(id)
-    if (!lease) return undefined
+    if (!lease || lease.isEnding) return undefined
     const remainingSeconds = Math.max(0, Math.ceil((lease.expiresMs - this.#clock.monotonicMs()) / 1000))
     return { ttlSeconds: lease.ttlSeconds, remainingSeconds }
   }
 
-  remove(id: LeaseId): void {
-    this.#leases.get(id)?.timer?.cancel()
-    this.#leases.delete(id)
+  /** From now on no put can name the lease. @returns what ends it for good, and what makes it a lease with its keys again @throws StoreError 'leaseNotFound' */
+  beginEnd(id: LeaseId): { readonly complete: () => void; readonly takeBack: () => void } {
+    const lease = this.#get(id)
+    lease.timer?.cancel()
+    lease.isEnding = true
+    // A lease of the same id may have been granted meanwhile.
+    const isCurrent = () => this.#leases.get(id) === lease
+    return {
+      complete: () => {
+        if (isCurrent()) this.#leases.delete(id)
+      },
+      takeBack: () => {
+        if (!isCurrent()) return
+        lease.isEnding = false
+        lease.expiresMs = Math.max(lease.expiresMs, this.#clock.monotonicMs() + retryMs)
+        this.#arm(lease)
+      },
+    }
   }
 
   /** @throws StoreError 'leaseNotFound'. */
@@ -89,17 +111,19 @@ export class Leases {
   }
 
   close(): void {
+    this.#isClosed = true
     for (const lease of this.#leases.values()) lease.timer?.cancel()
   }
 
   #get(id: LeaseId): Lease {
     const lease = this.#leases.get(id)
-    if (!lease) throw storeError('leaseNotFound')
+    if (!lease || lease.isEnding) throw storeError('leaseNotFound')
     return lease
   }
 
   /** A kept-alive lease is not re-armed at each keep-alive; its timer looks again when it fires. */
   #arm(lease: Lease): void {
+    if (this.#isClosed) return
     const leftMs = lease.expiresMs - this.#clock.monotonicMs()
     lease.timer = this.#clock.timer(Math.min(leftMs, longestTimerMs), () => {
       if (this.#clock.monotonicMs() < lease.expiresMs) this.#arm(lease)

@@ -131,14 +131,14 @@ export class MvccStore implements LocalStore {
     return { succeeded, responses, revision }
   }
 
-  async transactWith<Choice extends { readonly ops: readonly Op[] }>(
-    choose: (view: WrittenView) => Choice,
-  ): Promise<{ readonly choice: Choice } & Omit<TransactionResult, 'succeeded'>> {
+  async transactWith<Prepared extends { readonly ops: readonly Op[] }>(
+    prepare: (view: WrittenView) => Prepared,
+  ): Promise<{ readonly prepared: Prepared } & Omit<TransactionResult, 'succeeded'>> {
     this.#checkOpen()
-    const choice = choose(this.#view)
-    this.#checkSpace({ success: choice.ops })
-    const { responses, revision } = await this.#durable(this.#write(choice.ops))
-    return { choice, responses, revision }
+    const prepared = prepare(this.#view)
+    this.#checkSpace({ success: prepared.ops })
+    const { responses, revision } = await this.#durable(this.#write(prepared.ops))
+    return { prepared, responses, revision }
   }
 
   watch(options: LocalWatchOptions, onBatch: (batch: StoreEventBatch) => void, signal: AbortSignal): Promise<void> {
@@ -193,10 +193,16 @@ export class MvccStore implements LocalStore {
     this.#checkOpen()
     this.#leases.check(id)
     const { revision, versions } = this.#write([...this.#leases.keysOf(id)].sort().map((from) => ({ type: 'delete', from })))
-    // From here on no put can name the lease; the deletions and the lease's end become durable in this order.
-    this.#leases.remove(id)
+    const { complete, takeBack } = this.#leases.beginEnd(id)
+    // The deletions and the lease's end become durable in this order, in one group.
     const deleted = versions.length > 0 ? this.#append({ type: 'revision', revision, versions }) : undefined
-    await Promise.all([deleted, this.#append({ type: 'revokeLease', id })])
+    try {
+      await Promise.all([deleted, this.#append({ type: 'revokeLease', id })])
+    } catch (error) {
+      takeBack()
+      throw error
+    }
+    complete()
   }
 
   async compact(revision: Revision): Promise<void> {
@@ -348,7 +354,6 @@ export class MvccStore implements LocalStore {
     this.revokeLease(id).then(count, (error: unknown) => {
       if (isStoreError(error, 'leaseNotFound') || isStoreError(error, 'closed')) return
       this.#options.log.error(error, 'Deleting the keys of an expired lease failed; trying again', { lease: id })
-      this.#leases.add(id, 1)
     })
   }
 }

@@ -1,14 +1,13 @@
 /** etcd's KV service (L2). Upstream: etcd server/etcdserver/api/v3rpc/key.go, server/etcdserver/txn (v3.6). */
-import type { Op } from '../store.ts'
 import { isStoreError } from '../storeError.ts'
 import { refuseUnderAlarm } from './alarms.ts'
 import type { EtcdApi } from './api.ts'
 import type { GuardedService } from './guardedService.ts'
-import { type DeleteRangeRequest, endOf, keyOf, keyValueMessage, type PutRequest, type RangeRequest, type TxnRequest } from './messages.ts'
+import { type DeleteRangeRequest, endOf, keyOf, type PutRequest, type RangeRequest, type TxnRequest } from './messages.ts'
 import { needsWholeRange, rangeMessage, rangeOptions } from './ranges.ts'
 import { refusal, refusalOf } from './refusals.ts'
 import { checkPut } from './transactionRules.ts'
-import { planPut, planTransaction } from './transactions.ts'
+import { planDeletion, planPut, planTransaction, type TransactionPlan } from './transactions.ts'
 
 export function keyService(api: EtcdApi): GuardedService {
   const { store } = api
@@ -22,6 +21,10 @@ export function keyService(api: EtcdApi): GuardedService {
         throw refusalOf(error)
       }
     }
+  const transact = async (prepare: TransactionPlan['prepare']): Promise<object> => {
+    const { prepared, responses, revision } = await store.transactWith(prepare)
+    return { ...prepared.answer(responses, revision), header: api.header(revision) }
+  }
   return {
     methods: {
       Range: reported(async (request: RangeRequest) => {
@@ -33,28 +36,17 @@ export function keyService(api: EtcdApi): GuardedService {
       Put: reported(async (request: PutRequest) => {
         checkPut(api, request)
         refuseUnderAlarm(api.alarms, true)
-        const { choice, revision } = await store.transactWith(planPut(request))
-        return { header: api.header(revision), ...choice.answer() }
+        return transact(planPut(request))
       }),
       DeleteRange: reported(async (request: DeleteRangeRequest) => {
         if (request.key.length === 0) throw refusal('emptyKey')
         refuseUnderAlarm(api.alarms, false)
-        const [from, to] = [keyOf(request.key), endOf(request.rangeEnd)]
-        const read: Op[] = request.prevKv ? [{ type: 'range', from, to }] : []
-        const { responses, revision } = await store.transact({ compare: [], success: [...read, { type: 'delete', from, to }] })
-        const deleted = responses.at(-1)
-        const found = responses[0]?.type === 'range' ? responses[0].result.kvs : []
-        return {
-          header: api.header(revision),
-          deleted: deleted?.type === 'delete' ? deleted.deleted : 0,
-          prevKvs: found.map((kv) => keyValueMessage(kv)),
-        }
+        return transact(planDeletion(request))
       }),
       Txn: reported(async (request: TxnRequest) => {
         const plan = planTransaction(api, request)
         refuseUnderAlarm(api.alarms, plan.wantsSpace)
-        const { choice, responses, revision } = await store.transactWith(plan.choose)
-        return { header: api.header(revision), ...choice.answer(responses) }
+        return transact(plan.prepare)
       }),
       Compact: reported(async ({ revision }: { readonly revision: number }) => {
         refuseUnderAlarm(api.alarms, false)

@@ -7,7 +7,7 @@ import { refusal } from './refusals.ts'
 /** Whether the limit applies only after filters and sorting, which need every key of the range. */
 export function needsWholeRange({ sortOrder, sortTarget, ...filters }: RangeRequest): boolean {
   if (typeof sortOrder === 'number' || typeof sortTarget === 'number') throw refusal('invalidSortOption')
-  const isSorted = sortOrder === 'DESCEND' || (sortTarget !== 'KEY' && sortOrder !== 'NONE') || sortTarget !== 'KEY'
+  const isSorted = sortOrder === 'DESCEND' || sortTarget !== 'KEY'
   return isSorted || hasFilters(filters)
 }
 
@@ -25,9 +25,9 @@ export function rangeOptions({ revision, limit, countOnly, keysOnly }: RangeRequ
 }
 
 /** The message RangeResponse. */
-export function rangeMessage(header: ResponseHeader | undefined, request: RangeRequest, { kvs, count, more }: RangeResult): object {
+export function rangeMessage(header: Partial<ResponseHeader>, request: RangeRequest, { kvs, count, more }: RangeResult): object {
   const answer = (chosen: readonly KeyValue[], hasMore: boolean) => ({
-    ...(header ? { header } : {}),
+    header,
     kvs: chosen.map((kv) => keyValueMessage(kv, request.keysOnly)),
     more: hasMore,
     count,

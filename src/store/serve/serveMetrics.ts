@@ -20,7 +20,12 @@ type Method = Methods[string]
 type Streams = NonNullable<ServiceImplementation['streams']>
 
 interface TransactionAnswer {
-  readonly responses: readonly { readonly responseRange?: object; readonly responsePut?: object; readonly responseDeleteRange?: object }[]
+  readonly responses: readonly {
+    readonly responseRange?: object
+    readonly responsePut?: object
+    readonly responseDeleteRange?: object
+    readonly responseTxn?: TransactionAnswer
+  }[]
 }
 
 /** Calls that etcd proposes to its members. */
@@ -116,15 +121,20 @@ function effects(counter: (name: string, help: string) => CounterSeries): (metho
   const transactions = counter('etcd_mvcc_txn_total', 'Transactions of more than one operation.')
   const granted = counter('etcd_debugging_lease_granted_total', 'Leases that were granted.')
   const revoked = counter('etcd_debugging_lease_revoked_total', 'Leases that clients have revoked.')
+  const count = ({ responses }: TransactionAnswer): void => {
+    for (const { responseRange, responsePut, responseTxn } of responses) {
+      if (responseTxn) count(responseTxn)
+      else (responseRange ? ranges : responsePut ? puts : deletes).inc()
+    }
+  }
   const all = new Map<string, (answer: object) => void>(
     Object.entries({
       'KV.Range': () => ranges.inc(),
       'KV.Put': () => puts.inc(),
       'KV.DeleteRange': () => deletes.inc(),
       'KV.Txn': (answer: object) => {
-        const { responses } = answer as TransactionAnswer
-        for (const { responseRange, responsePut } of responses) (responseRange ? ranges : responsePut ? puts : deletes).inc()
-        if (responses.length > 1) transactions.inc()
+        count(answer as TransactionAnswer)
+        if ((answer as TransactionAnswer).responses.length > 1) transactions.inc()
       },
       'Lease.LeaseGrant': () => granted.inc(),
       'Lease.LeaseRevoke': () => revoked.inc(),

@@ -3,21 +3,15 @@ import type { EtcdApi } from './api.ts'
 import { endOf, keyOf, type PutRequest, type RequestOp, type TxnRequest } from './messages.ts'
 import { refusal } from './refusals.ts'
 
-/** What a transaction and those within it hold together. */
-export interface TransactionSize {
-  /** Of keys and values in operations. */
-  readonly bytes: number
-  readonly puts: number
-}
-
 type Bounds = Pick<EtcdApi, 'maxOperations' | 'maxRequestBytes'>
 
-/** @throws GrpcRefusal */
-export function checkTransaction(bounds: Bounds, request: TxnRequest): TransactionSize {
+/** @returns how many puts the transaction and those within it have @throws GrpcRefusal */
+export function checkTransaction(bounds: Bounds, request: TxnRequest): { readonly puts: number } {
   checkOperationCount(bounds, request)
   const size = { bytes: 0, puts: 0 }
   checkRequests(bounds, request, size)
   for (const branch of [request.success, request.failure]) checkKeys(branch)
+  if (size.bytes > bounds.maxRequestBytes) throw refusal('tooLarge')
   return size
 }
 
@@ -46,6 +40,7 @@ export function checkPut({ maxRequestBytes }: Pick<EtcdApi, 'maxRequestBytes'>, 
   if (key.length + value.length > maxRequestBytes) throw refusal('tooLarge')
 }
 
+/** @param size bytes of keys and values, and puts: both are added to */
 function checkRequests(bounds: Bounds, { compare, success, failure }: TxnRequest, size: { bytes: number; puts: number }): void {
   if (compare.some(({ key }) => key.length === 0)) throw refusal('emptyKey')
   for (const branch of [success, failure])
@@ -78,8 +73,9 @@ const isDeleted = (deletions: readonly Deletion[], key: string): boolean =>
   deletions.some(({ from, to }) => (to === undefined ? key === from : key >= from && key < to))
 
 /**
- * A key may be put once in a branch, and not be put and deleted; both branches of a nested transaction count, but not against each other. As in etcd, a deletion
- * in a later nested transaction does not count for the puts of an earlier one, and one of all keys from a first one on (its end is '\0') counts for no put.
+ * A key may be put once in a branch, and not be put and deleted. What a nested transaction touches counts for the branch around it; its two branches do not count
+ * against each other. Two things are allowed, as in etcd: a put in a nested transaction and a deletion in a later one; and a deletion of all keys from a first one
+ * on (its end is '\0') together with any put.
  */
 function checkKeys(branch: readonly RequestOp[]): Touched {
   const deletions = branch.flatMap(({ requestDeleteRange: one }) => (one ? [{ from: keyOf(one.key), to: endOf(one.rangeEnd) }] : []))

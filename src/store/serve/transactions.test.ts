@@ -14,7 +14,6 @@ const remove = (key: string, rangeEnd = '') => ({ ...noOps, requestDeleteRange: 
 const exists = (key: string, rangeEnd = '') => ({ result: 'GREATER', target: 'VERSION', key: bytes(key), rangeEnd: bytes(rangeEnd), version: 0 })
 const transaction = (parts: object) => ({ compare: [], success: [], failure: [], ...parts })
 const nested = (parts: object) => ({ ...noOps, requestTxn: transaction(parts) })
-const nothing = transaction({})
 
 interface Answer {
   readonly succeeded: boolean
@@ -69,7 +68,7 @@ const rules: readonly (readonly [what: string, operations: readonly object[], ou
   ['a value that it also keeps', [put('a', '1', { ignoreValue: true })], 'value is provided'],
   ['a lease that it also keeps', [put('a', '1', { ignoreLease: true, lease: '7' })], 'lease is provided'],
   ['a lease that does not exist', [nested({ success: [put('a', '1', { lease: '7' })] })], 'requested lease not found'],
-  ['nothing at all', [noOps], 'key not found'],
+  ['an operation without content', [noOps], 'key not found'],
 ]
 
 for (const [what, operations, wanted] of rules)
@@ -79,13 +78,28 @@ for (const [what, operations, wanted] of rules)
     assert.equal(outcome(await call('KV.Txn', transaction({ compare: [exists('none')], failure: operations }))), wanted)
   })
 
-test('ETC-24 operations of nested transactions count together, as deep as they stand and up to 16 times the limit', async () => {
-  const { call } = createWorld()
-  const many = (count: number, one: object) => Array.from({ length: count }, () => one)
-  const reading = { ...noOps, requestDeleteRange: { key: bytes('a'), rangeEnd: bytes(''), prevKv: false } }
-  const outcomeOf = async (parts: object) => outcome(await call('KV.Txn', transaction(parts)))
-  assert.equal(await outcomeOf({ success: many(64, nested({ success: many(64, noOps) })) }), 'too many operations in txn request')
-  assert.equal(await outcomeOf({ success: many(28, nested({ success: many(64, reading) })) }), 'carried out')
-  assert.equal(await outcomeOf({ success: many(64, nested({ success: many(65, reading) })) }), 'too many operations in txn request')
-  assert.equal(outcome(await call('KV.Txn', nothing)), 'carried out')
+test('ETC-05 a put after a deletion of all keys in its transaction has no previous value', async () => {
+  const { call, store } = createWorld()
+  await store.transact({ compare: [], success: [{ type: 'put', key: 'a', value: bytes('old') }] })
+  const answer = await call<{ readonly responses: readonly object[] }>('KV.Txn', transaction({ success: [remove('a', '\0'), put('a', 'new', { prevKv: true })] }))
+  assert.deepEqual((answer as { readonly responses: readonly object[] }).responses[1], { responsePut: { header: { revision: 3 } } })
 })
+
+const many = (count: number, one: object) => Array.from({ length: count }, () => one)
+const one = remove('a')
+
+/** Lists of operations around a limit of 128 for a list and 2,048 for all, each with its outcome. */
+const counts: readonly (readonly [what: string, operations: readonly object[], isCarriedOut: boolean])[] = [
+  ['128 operations', many(128, one), true],
+  ['129 operations', many(129, one), false],
+  ['64 transactions, one of 64 operations', [nested({ success: many(64, one) }), ...many(63, one)], true],
+  ['64 transactions, one of 65 operations', [nested({ success: many(65, one) }), ...many(63, one)], false],
+  ['2,048 operations in 32 transactions', [...many(31, nested({ success: many(63, one) })), nested({ success: many(63, one) })], true],
+  ['2,049 operations in 32 transactions', [...many(31, nested({ success: many(63, one) })), nested({ success: many(64, one) })], false],
+]
+
+for (const [what, operations, isCarriedOut] of counts)
+  test(`ETC-24 a transaction of ${what} is ${isCarriedOut ? 'carried out' : 'refused'}`, async () => {
+    const { call } = createWorld()
+    assert.equal(outcome(await call('KV.Txn', transaction({ success: operations }))), isCarriedOut ? 'carried out' : 'too many operations in txn request')
+  })

@@ -1,6 +1,6 @@
 /** etcd's transactions in the store's terms (L2, pure). Upstream: etcd server/etcdserver/txn/txn.go (v3.6). */
 import { leaseIdOf } from '../leaseId.ts'
-import type { Compare, Op, OpResult, WrittenView } from '../store.ts'
+import type { Compare, Op, OpResult, Revision, WrittenView } from '../store.ts'
 import type { EtcdApi } from './api.ts'
 import {
   type CompareMessage,
@@ -18,59 +18,103 @@ import { needsWholeRange, rangeMessage, rangeOptions } from './ranges.ts'
 import { notServed, refusal } from './refusals.ts'
 import { checkTransaction } from './transactionRules.ts'
 
-/** The operations of a request for what is written at that moment. */
-export interface Chosen {
+/** The result of an operation, and the store's revision after it, as the header of its answer has it. */
+type Outcome = OpResult & { readonly revision: Revision }
+
+/** The operations of a request for what is written at that moment, and the answer to it. */
+interface Prepared {
   readonly ops: readonly Op[]
-  /** A member of the message ResponseOp, or all of TxnResponse. @param results of `ops` */
-  answer(results: readonly OpResult[]): object
+  /** The message with the answer. @param outcomes of `ops` */
+  answer(outcomes: readonly Outcome[]): object
+}
+
+/** One operation of a request. As in etcd the compares of a nested transaction do not see what the transaction around it writes. */
+type Step = (view: WrittenView) => Prepared
+
+export interface PreparedRequest {
+  readonly ops: readonly Op[]
+  /** The message with the answer. @param revision of the store after the operations */
+  answer(results: readonly OpResult[], revision: Revision): object
 }
 
 export interface TransactionPlan {
   /** Whether any branch, however deep, puts a value. */
   readonly wantsSpace: boolean
-  /** As in etcd the compares within a nested transaction do not see what the transaction around it writes. @throws GrpcRefusal for a kept value of no key */
-  choose(view: WrittenView): Chosen
+  /** @throws GrpcRefusal for a value or lease to keep of a key that does not exist */
+  prepare(view: WrittenView): PreparedRequest
 }
-
-/** One operation of a request. */
-type Step = (view: WrittenView) => Chosen
 
 /** @throws GrpcRefusal for what etcd refuses */
 export function planTransaction(api: Pick<EtcdApi, 'maxOperations' | 'maxRequestBytes'>, request: TxnRequest): TransactionPlan {
-  const { bytes, puts } = checkTransaction(api, request)
-  if (bytes > api.maxRequestBytes) throw refusal('tooLarge')
-  return { wantsSpace: puts > 0, choose: branchesOf(request) }
+  const { puts } = checkTransaction(api, request)
+  return { wantsSpace: puts > 0, prepare: planned(transactionStep(request)) }
+}
+
+/** What the message PutRequest does; its answer is PutResponse. */
+export const planPut = (request: PutRequest): TransactionPlan['prepare'] => planned(putStep(request))
+
+/** What the message DeleteRangeRequest does; its answer is DeleteRangeResponse. */
+export const planDeletion = (request: DeleteRangeRequest): TransactionPlan['prepare'] => planned(deletionStep(request))
+
+function planned(step: Step): TransactionPlan['prepare'] {
+  return (view) => {
+    const { ops, answer } = step(view)
+    return { ops, answer: (results, revision) => answer(outcomesOf(results, revision)) }
+  }
+}
+
+/** All writes of a transaction share one revision: before the first of them the store is at the one before it. */
+function outcomesOf(results: readonly OpResult[], revision: Revision): Outcome[] {
+  const isWrite = (result: OpResult) => result.type === 'put' || (result.type === 'delete' && result.deleted > 0)
+  const first = results.findIndex(isWrite)
+  return results.map((result, at) => ({ ...result, revision: at < first ? revision - 1 : revision }))
 }
 
 const noBytes = new Uint8Array(0)
 
-/** The message PutResponse, and the operation of a put, which may keep the value or the lease that the key has. */
-export function planPut(request: PutRequest): (view: WrittenView) => { readonly ops: readonly Op[]; answer(): object } {
+/** A put may keep the value or the lease that the key has. */
+function putStep(request: PutRequest): Step {
   const key = keyOf(request.key)
   const value = request.ignoreValue ? undefined : ownBytes(request.value)
   const lease = request.ignoreLease ? undefined : leaseIdOf(request.lease)
+  const read: Op[] = request.prevKv ? [{ type: 'range', from: key }] : []
+  const keepsPart = value === undefined || lease === undefined
   return (view) => {
-    const keepsPart = value === undefined || lease === undefined
-    const previous = keepsPart || request.prevKv ? view.get(key) : undefined
-    if (keepsPart && !previous) throw refusal('keyNotFound')
+    const kept = keepsPart ? view.get(key) : undefined
+    if (keepsPart && !kept) throw refusal('keyNotFound')
     if (lease) view.checkLease(lease)
-    const put = { type: 'put', key, value: value ?? previous?.value ?? noBytes, lease: lease ?? previous?.lease } as const
-    return { ops: [put], answer: () => (request.prevKv && previous ? { prevKv: keyValueMessage(previous) } : {}) }
+    return {
+      ops: [...read, { type: 'put', key, value: value ?? kept?.value ?? noBytes, lease: lease ?? kept?.lease }],
+      answer: (outcomes) => {
+        const [previous] = keyValuesIn(outcomes[0])
+        return { header: headerOf(outcomes), ...(previous ? { prevKv: previous } : {}) }
+      },
+    }
   }
 }
 
-function branchesOf({ compare, success, failure }: TxnRequest): Step {
+/** The keys that a range before a write has found. */
+function keyValuesIn(outcome: Outcome | undefined): object[] {
+  return outcome?.type === 'range' ? outcome.result.kvs.map((kv) => keyValueMessage(kv)) : []
+}
+
+/** As in etcd a part of a transaction says only the revision. */
+function headerOf(outcomes: readonly Outcome[]): { readonly revision: Revision } {
+  return { revision: outcomes.at(-1)?.revision ?? 0 }
+}
+
+function transactionStep({ compare, success, failure }: TxnRequest): Step {
   const compares = compare.map(compareOf)
   const branches = { success: success.map(stepOf), failure: failure.map(stepOf) }
   return (view) => {
     const succeeded = compares.every((one) => view.holds(one))
-    const chosen = (succeeded ? branches.success : branches.failure).map((step) => step(view))
+    const parts = (succeeded ? branches.success : branches.failure).map((step) => step(view))
     return {
-      ops: chosen.flatMap(({ ops }) => ops),
-      answer: (results) => {
+      ops: parts.flatMap(({ ops }) => ops),
+      answer: (outcomes) => {
         let at = 0
-        const responses = chosen.map(({ ops, answer }) => {
-          const own = results.slice(at, at + ops.length)
+        const responses = parts.map(({ ops, answer }) => {
+          const own = outcomes.slice(at, at + ops.length)
           at += ops.length
           return answer(own)
         })
@@ -103,41 +147,41 @@ function compareOf(message: CompareMessage): Compare {
 }
 
 function stepOf({ requestRange, requestPut, requestDeleteRange, requestTxn }: RequestOp): Step {
-  if (requestRange) return planRange(requestRange)
-  if (requestPut) return named('responsePut', planPut(requestPut))
-  if (requestDeleteRange) return planDeletion(requestDeleteRange)
-  if (requestTxn) return named('responseTxn', branchesOf(requestTxn))
+  if (requestRange) return asMember('responseRange', rangeStep(requestRange))
+  if (requestPut) return asMember('responsePut', putStep(requestPut))
+  if (requestDeleteRange) return asMember('responseDeleteRange', deletionStep(requestDeleteRange))
+  // As in etcd the header of a nested transaction is there and empty.
+  if (requestTxn) return asMember('responseTxn', transactionStep(requestTxn), { header: {} })
   throw refusal('keyNotFound')
 }
 
-/** The answer as the member of ResponseOp. */
-function named(member: string, choose: Step): Step {
+/** The answer as a member of ResponseOp. */
+function asMember(member: string, step: Step, more: object = {}): Step {
   return (view) => {
-    const { ops, answer } = choose(view)
-    return { ops, answer: (results) => ({ [member]: answer(results) }) }
+    const { ops, answer } = step(view)
+    return { ops, answer: (outcomes) => ({ [member]: { ...more, ...answer(outcomes) } }) }
   }
 }
 
-function planRange(request: RangeRequest): Step {
+function rangeStep(request: RangeRequest): Step {
   const options = rangeOptions(request, needsWholeRange(request))
-  const range: Op = { type: 'range', from: keyOf(request.key), to: endOf(request.rangeEnd), options }
-  const chosen: Chosen = {
-    ops: [range],
-    answer: ([found]) => ({ responseRange: found?.type === 'range' ? rangeMessage(undefined, request, found.result) : {} }),
+  const prepared: Prepared = {
+    ops: [{ type: 'range', from: keyOf(request.key), to: endOf(request.rangeEnd), options }],
+    answer: ([found]) => (found?.type === 'range' ? rangeMessage({ revision: found.result.revision }, request, found.result) : {}),
   }
-  return () => chosen
+  return () => prepared
 }
 
-function planDeletion({ key, rangeEnd, prevKv }: DeleteRangeRequest): Step {
+function deletionStep({ key, rangeEnd, prevKv }: DeleteRangeRequest): Step {
   const [from, to] = [keyOf(key), endOf(rangeEnd)]
   const read: Op[] = prevKv ? [{ type: 'range', from, to }] : []
-  const chosen: Chosen = {
+  const prepared: Prepared = {
     ops: [...read, { type: 'delete', from, to }],
-    answer: (results) => {
-      const [found, deleted] = [results[0], results.at(-1)]
-      const prevKvs = found?.type === 'range' ? found.result.kvs.map((kv) => keyValueMessage(kv)) : []
-      return { responseDeleteRange: { deleted: deleted?.type === 'delete' ? deleted.deleted : 0, prevKvs } }
+    answer: (outcomes) => {
+      const last = outcomes.at(-1)
+      const deleted = last?.type === 'delete' ? last.deleted : 0
+      return { header: headerOf(outcomes), deleted, prevKvs: keyValuesIn(outcomes[0]) }
     },
   }
-  return () => chosen
+  return () => prepared
 }
