@@ -8,6 +8,7 @@ import { messageOf } from '#base/messageOf'
 import { GrpcError, type StatusName, statusNames } from './grpcError.ts'
 import { contentType, encodeMessage, FrameReader, frame } from './grpcWire.ts'
 import { loadService, type ServiceMethod } from './protoMessage.ts'
+import { ReadLimitError, ReadLimits } from './protoWire.ts'
 
 /** A call that is answered with an error. */
 export class GrpcRefusal extends Error {
@@ -88,7 +89,7 @@ export async function serveCall({ stream, headers, maxRequestBytes, onSend = () 
     const client = clientOf(stream, headers)
     if (found.stream) await serveStream(stream, found.method, found.stream, { client, maxRequestBytes, onSend })
     else if (found.answer) {
-      const request = found.method.request.decode(await onlyMessage(stream, maxRequestBytes))
+      const request = requestIn(await onlyMessage(stream, maxRequestBytes), found.method)
       const answer = found.method.response.encode(await found.answer(request as never, client))
       onSend()
       answerWith(stream, answer)
@@ -96,6 +97,22 @@ export async function serveCall({ stream, headers, maxRequestBytes, onSend = () 
   } catch (error) {
     onSend()
     refuse(stream, error)
+  }
+}
+
+/**
+ * A request is read before anyone asks who sent it: two megabytes could hold a million empty messages. The largest request that etcd's clients send, a transaction
+ * with all that it may hold, has less than half of these fields.
+ */
+const mostFields = 50_000
+/** Each nested transaction of etcd, of 128, is two messages. */
+const mostLevels = 300
+
+function requestIn(message: Uint8Array, { request }: ServiceMethod): object {
+  try {
+    return request.decode(message, new ReadLimits(mostFields, mostLevels))
+  } catch (error) {
+    throw error instanceof ReadLimitError ? new GrpcRefusal('RESOURCE_EXHAUSTED', `the request is refused: ${error.message}`) : error
   }
 }
 
@@ -119,7 +136,7 @@ function commonNameOf(socket: Partial<TLSSocket>): string | undefined {
 
 async function serveStream(
   stream: ServerHttp2Stream,
-  { request, response }: ServiceMethod,
+  method: ServiceMethod,
   handler: NonNullable<Implementation['stream']>,
   { client, maxRequestBytes, onSend }: { readonly client: GrpcClient; readonly maxRequestBytes: number; onSend(): void },
 ): Promise<void> {
@@ -132,7 +149,7 @@ async function serveStream(
   const reader = new FrameReader(maxRequestBytes)
   async function* requests(): AsyncGenerator<object> {
     // The answers need the stream after the last request.
-    for await (const chunk of stream.iterator({ destroyOnReturn: false })) for (const message of reader.push(chunk as Buffer)) yield request.decode(message)
+    for await (const chunk of stream.iterator({ destroyOnReturn: false })) for (const message of reader.push(chunk as Buffer)) yield requestIn(message, method)
   }
   try {
     await handler({
@@ -142,7 +159,7 @@ async function serveStream(
       send: (message) => {
         if (stream.destroyed || stream.writableEnded) return
         onSend()
-        stream.write(frame(response.encode(message)))
+        stream.write(frame(method.response.encode(message)))
       },
       get queuedBytes() {
         return stream.writableLength

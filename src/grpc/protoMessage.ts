@@ -5,13 +5,13 @@
  */
 import { bareMap } from '#base/bareMap'
 import { type ProtoEntry, type ProtoField, type ProtoNamespace, parseProto } from './protoText.ts'
-import { ProtoReader, ProtoWriter, wireFixed64, wireLengthDelimited, wireVarint } from './protoWire.ts'
+import { ProtoReader, ProtoWriter, type ReadLimits, wireFixed64, wireLengthDelimited, wireVarint } from './protoWire.ts'
 
 export interface MessageCodec {
   /** Members that are undefined or null are left out. @throws TypeError naming a member that is not what it should be */
   encode(message: object): Buffer
-  /** @throws Error when the bytes are no such message */
-  decode(bytes: Uint8Array): object
+  /** @throws Error when the bytes are no such message; ReadLimitError */
+  decode(bytes: Uint8Array, limits?: ReadLimits): object
 }
 
 export interface ServiceMethod {
@@ -133,7 +133,7 @@ class Messages {
   codec(name: string): MessageCodec {
     const entry = this.#entries[name]
     if (!entry || !('fields' in entry)) throw new Error(`the service description has no message ${name}`)
-    return { encode: (message) => this.#encode(name, message as Message), decode: (bytes) => this.#decode(name, bytes) }
+    return { encode: (message) => this.#encode(name, message as Message), decode: (bytes, limits) => this.#decode(name, bytes, limits) }
   }
 
   #fieldsOf(name: string): readonly FieldCodec[] {
@@ -161,17 +161,20 @@ class Messages {
     return writer.finish()
   }
 
-  #decode(name: string, bytes: Uint8Array): Message {
+  #decode(name: string, bytes: Uint8Array, limits: ReadLimits | undefined): Message {
+    limits?.enter()
     const message: Message = {}
     for (const field of this.#fieldsOf(name)) message[field.name] = field.initial()
     const byId = this.#byId.get(name)
-    const reader = new ProtoReader(bytes)
+    const reader = new ProtoReader(bytes, limits)
     while (reader.hasMore) {
+      limits?.takeField()
       const tag = reader.uint32()
       const field = byId?.get(tag >>> 3)
       if (field) field.read(reader, tag & 7, message)
       else reader.skip(tag & 7)
     }
+    limits?.leave()
     return message
   }
 
@@ -184,7 +187,7 @@ class Messages {
       wireType: wireLengthDelimited,
       initial: null,
       write: (writer, value) => writer.bytes(this.#encode(type, value as Message)),
-      read: (reader) => this.#decode(type, reader.bytes()),
+      read: (reader) => this.#decode(type, reader.bytes(), reader.limits),
     }
   }
 
@@ -259,7 +262,7 @@ function mapField(name: string, id: number, key: ValueCodec, value: ValueCodec):
     },
     read: (reader, wireType, into) => {
       if (wireType !== wireLengthDelimited) return reader.skip(wireType)
-      const pair = new ProtoReader(reader.bytes())
+      const pair = new ProtoReader(reader.bytes(), reader.limits)
       let member = key.initial
       let content = value.initial
       while (pair.hasMore) {

@@ -70,6 +70,34 @@ export class ProtoWriter {
   }
 }
 
+/** What a message may cost to read, with all messages within. */
+export class ReadLimits {
+  #fields: number
+  #levels: number
+
+  /** @param fields with their repetitions @param levels of messages within messages */
+  constructor(fields: number, levels: number) {
+    this.#fields = fields
+    this.#levels = levels
+  }
+
+  /** @throws ReadLimitError */
+  takeField(): void {
+    if (--this.#fields < 0) throw new ReadLimitError('it has too many fields')
+  }
+
+  /** @throws ReadLimitError */
+  enter(): void {
+    if (--this.#levels < 0) throw new ReadLimitError('its messages are nested too deep')
+  }
+
+  leave(): void {
+    this.#levels++
+  }
+}
+
+export class ReadLimitError extends Error {}
+
 /** Reads what {@link ProtoWriter} and its like have written. @throws Error where the bytes end too early. */
 export class ProtoReader {
   readonly #bytes: Buffer
@@ -79,7 +107,11 @@ export class ProtoReader {
   #low = 0
   #high = 0
 
-  constructor(bytes: Uint8Array) {
+  /** Of the message that is read; absent: as many as its bytes have. */
+  readonly limits: ReadLimits | undefined
+
+  constructor(bytes: Uint8Array, limits?: ReadLimits) {
+    this.limits = limits
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#at = 0
     this.#end = bytes.byteLength

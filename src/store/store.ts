@@ -86,6 +86,8 @@ export interface WrittenView {
   get(key: string): KeyValue | undefined
   /** @throws StoreError 'leaseNotFound' */
   checkLease(id: LeaseId): void
+  /** Bytes of the keys and values that a range finds, without reading the values. */
+  bytesIn(from: string, to?: string, options?: RangeOptions): number
 }
 
 export type StoreEventType = 'put' | 'delete'

@@ -44,7 +44,14 @@ function proofOf({ evidence, next }: Cause): string[] {
   return [`  shown by: ${evidence}`, ...(next === undefined ? [] : [`  next:     ${next}`])]
 }
 
-const textOf = (lines: readonly string[]) => lines.map((line) => `${line.length > longestLine ? `${line.slice(0, longestLine)}…` : line}\n`).join('')
+const textOf = (lines: readonly string[]) => lines.map((line) => `${shortened(line)}\n`).join('')
+
+/** Errors within errors name the cause at their end. */
+function shortened(line: string): string {
+  if (line.length <= longestLine) return line
+  const half = longestLine / 2
+  return `${line.slice(0, half)}…${line.slice(-half)}`
+}
 
 export function objectName({ kind, metadata: { namespace, name = '' } }: Frozen<KubeObject>): string {
   return namespace === undefined ? `${kind} ${name}` : `${kind} ${namespace}/${name}`

@@ -13,9 +13,20 @@ const faults: [string, string][] = [
   ['1/2/3 * * * *', 'too many slashes: 1/2/3'],
   ['x * * * *', 'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax'],
   ['@never', 'unrecognized descriptor: @never'],
+  ['@every 9999999999999h', 'failed to parse duration @every 9999999999999h: time: invalid duration "9999999999999h"'],
   ['@every soon', 'failed to parse duration @every soon: time: invalid duration "soon"'],
 ]
 for (const [text, fault] of faults) test(`CTL-08 cron ${JSON.stringify(text)}: ${fault}`, () => assert.deepEqual(parseCronSchedule(text), { fault }))
+
+for (const [text, everyMs] of [
+  ['@every 1ns', 1_000],
+  ['@every 1h1.5s', 3_601_000],
+  ['@every -5m', 1_000],
+] as const)
+  test(`CTL-08 cron ${text} is every ${everyMs} ms: whole seconds, and at least one`, () => {
+    const schedule = parseCronSchedule(text)
+    assert.equal('fault' in schedule ? schedule.fault : schedule.everyMs, everyMs)
+  })
 
 test('CTL-08 cron: names, lists, ranges and steps', () => {
   const schedule = parseCronSchedule('5/20,7 9-11 * jan MON-fri')

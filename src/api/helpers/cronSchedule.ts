@@ -3,6 +3,7 @@
  * computes when they are due. Faults are worded as upstream's, which the API server passes on. Upstream: github.com/robfig/cron/v3 ParseStandard.
  */
 import { bareMap, ownValue } from '#base/bareMap'
+import { parseDuration } from '../machinery/duration.ts'
 
 export interface CronSchedule {
   readonly minutes: ReadonlySet<number>
@@ -40,7 +41,8 @@ const descriptors: Readonly<Record<string, string>> = bareMap({
   '@midnight': '0 0 * * *',
   '@hourly': '0 * * * *',
 })
-const unitMs: Readonly<Record<string, number>> = bareMap({ h: 3_600_000, m: 60_000, s: 1000, ms: 1 })
+/** 2^63 nanoseconds: what Go holds. */
+const longestDurationMs = 9_223_372_036_854
 
 class CronFault extends Error {}
 
@@ -60,9 +62,9 @@ function parseDescriptor(text: string): CronSchedule {
   const every = '@every '
   if (!text.startsWith(every)) throw new CronFault(`unrecognized descriptor: ${text}`)
   const duration = text.slice(every.length)
-  if (!/^(\d+(\.\d+)?(h|m|s|ms))+$/.test(duration)) throw new CronFault(`failed to parse duration ${text}: time: invalid duration ${JSON.stringify(duration)}`)
-  const parts = [...duration.matchAll(/([\d.]+)(ms|h|m|s)/g)]
-  const everyMs = parts.reduce((sum, [, count, unit = '']) => sum + Number(count) * (unitMs[unit] ?? 0), 0)
+  const everyMs = parseDuration(duration)
+  if (everyMs === undefined || Math.abs(everyMs) > longestDurationMs)
+    throw new CronFault(`failed to parse duration ${text}: time: invalid duration ${JSON.stringify(duration)}`)
   return { ...parseFields('* * * * *'), everyMs: Math.max(1000, Math.floor(everyMs / 1000) * 1000) }
 }
 

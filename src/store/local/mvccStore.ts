@@ -74,6 +74,7 @@ export class MvccStore implements LocalStore {
     holds: (compare) => this.#engine.holds(compare),
     get: (key) => this.#engine.get(key),
     checkLease: (id) => this.#leases.check(id),
+    bytesIn: (from, to, options) => this.#engine.bytesIn(from, to, options),
   }
   readonly maxValueBytes: number
   #queue: Pending[] = []

@@ -81,7 +81,10 @@ for (const [what, operations, wanted] of rules)
 test('ETC-05 a put after a deletion of all keys in its transaction has no previous value', async () => {
   const { call, store } = createWorld()
   await store.transact({ compare: [], success: [{ type: 'put', key: 'a', value: bytes('old') }] })
-  const answer = await call<{ readonly responses: readonly object[] }>('KV.Txn', transaction({ success: [remove('a', '\0'), put('a', 'new', { prevKv: true })] }))
+  const answer = await call<{ readonly responses: readonly object[] }>(
+    'KV.Txn',
+    transaction({ success: [remove('a', '\0'), put('a', 'new', { prevKv: true })] }),
+  )
   assert.deepEqual((answer as { readonly responses: readonly object[] }).responses[1], { responsePut: { header: { revision: 3 } } })
 })
 
@@ -103,3 +106,16 @@ for (const [what, operations, isCarriedOut] of counts)
     const { call } = createWorld()
     assert.equal(outcome(await call('KV.Txn', transaction({ success: operations }))), isCarriedOut ? 'carried out' : 'too many operations in txn request')
   })
+
+test('ETC-24 a transaction whose ranges answer with more than 64 MiB together is refused, and changes nothing', async () => {
+  const { call, store } = createWorld()
+  await store.transact({ compare: [], success: [{ type: 'put', key: 'large', value: Buffer.alloc(1 << 20) }] })
+  const range = {
+    ...{ key: bytes('large'), rangeEnd: bytes(''), limit: 0, revision: 0, sortOrder: 'NONE', sortTarget: 'KEY', keysOnly: false, countOnly: false },
+    ...{ minModRevision: 0, maxModRevision: 0, minCreateRevision: 0, maxCreateRevision: 0 },
+  }
+  const reading = (count: number) => transaction({ success: [put('a', '1'), ...many(count, { ...noOps, requestRange: range })] })
+  assert.equal(outcome(await call('KV.Txn', reading(64))), 'skiff: the answers of a transaction have at most 67108864 bytes together')
+  assert.equal(store.latestRevision(), 2)
+  assert.equal(outcome(await call('KV.Txn', reading(50))), 'carried out')
+})

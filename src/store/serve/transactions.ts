@@ -47,7 +47,24 @@ export interface TransactionPlan {
 /** @throws GrpcRefusal for what etcd refuses */
 export function planTransaction(api: Pick<EtcdApi, 'maxOperations' | 'maxRequestBytes'>, request: TxnRequest): TransactionPlan {
   const { puts } = checkTransaction(api, request)
-  return { wantsSpace: puts > 0, prepare: planned(transactionStep(request)) }
+  const prepare = planned(transactionStep(request))
+  return {
+    wantsSpace: puts > 0,
+    prepare: (view) => {
+      const prepared = prepare(view)
+      if (answerBytes(prepared.ops, view) > mostAnswerBytes) throw notServed(`the answers of a transaction have at most ${mostAnswerBytes} bytes together`)
+      return prepared
+    },
+  }
+}
+
+/** The ranges of one transaction may all be of the same large keys. etcd has no such bound. */
+const mostAnswerBytes = 64 << 20
+
+/** The most that the ranges of a transaction answer with: each may also find what the transaction puts. */
+function answerBytes(ops: readonly Op[], view: WrittenView): number {
+  const put = ops.reduce((bytes, op) => bytes + (op.type === 'put' ? op.key.length + op.value.length : 0), 0)
+  return ops.reduce((bytes, op) => bytes + (op.type === 'range' ? put + view.bytesIn(op.from, op.to, op.options) : 0), 0)
 }
 
 /** What the message PutRequest does; its answer is PutResponse. */

@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { type Random, seededRandom } from '#base/random'
 import { connectGrpc, type GrpcConnection } from '#grpc/grpcConnection'
 import { methodOf } from '#store/drivers/etcd/methods'
+import { longestTurn } from '#testing/longestTurn'
 import { type EtcdServer, obstacleToEtcd, startEtcd } from '../../support/etcdServer.ts'
 import { type ServedStore, serveStore } from '../../support/servedStore.ts'
 
@@ -132,9 +133,20 @@ describe('transactions of etcd', () => {
     }
     const message = Buffer.concat(parts.reverse())
     const connection = connectGrpc(served.endpoint)
-    await assert.rejects(connection.unary(methodOf('KV.Txn').path, message, { timeoutMs: 20_000 }))
+    await assert.rejects(connection.unary(methodOf('KV.Txn').path, message, { timeoutMs: 20_000 }), /its messages are nested too deep/)
     connection.close()
     assert.notEqual(typeof (await ours.call('KV.Put', { key: Buffer.from('after'), value: Buffer.from('1') })), 'string')
+  })
+
+  test('ETC-24 a message of a million empty compares is refused before it is read whole, and the server answers meanwhile', async () => {
+    const connection = connectGrpc(served.endpoint)
+    const message = Buffer.alloc(2_000_000)
+    for (let at = 0; at < message.length; at += 2) message[at] = 0x0a
+    const { longestMs } = await longestTurn(() =>
+      assert.rejects(connection.unary(methodOf('KV.Txn').path, message, { timeoutMs: 20_000 }), /the request is refused: it has too many fields/),
+    )
+    connection.close()
+    assert.ok(longestMs < 250, `${longestMs} ms`)
   })
 
   describe('compared with an etcd', { skip: obstacleToEtcd() }, () => {

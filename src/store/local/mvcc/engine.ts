@@ -133,6 +133,23 @@ export class MvccEngine {
     return isEmpty ? this.#versionHolds(undefined, compare) : holds
   }
 
+  /** Bytes of the written keys and values that a range finds. */
+  bytesIn(from: string, to: string | undefined, { revision, limit = 0, countOnly, keysOnly }: RangeOptions = {}): number {
+    if (countOnly) return 0
+    const at = revision || Number.POSITIVE_INFINITY
+    let bytes = 0
+    let left = limit || Number.POSITIVE_INFINITY
+    const add = (history: KeyHistory | undefined): boolean => {
+      const version = history && versionAt(history, at)
+      if (!version) return true
+      bytes += keysOnly ? version.key.length : version.bytes
+      return --left > 0
+    }
+    if (to === undefined) add(this.#histories.get(from))
+    else this.#histories.scan(from, upperEnd(to), (_key, history) => add(history))
+    return bytes
+  }
+
   versionBefore(version: Version): Version | undefined {
     return versionBefore(this.#histories.get(version.key), version)
   }
