@@ -107,7 +107,7 @@ export class ProtoReader {
   #low = 0
   #high = 0
 
-  /** Of the message that is read; absent: as many as its bytes have. */
+  /** Absent: the message may have as many fields as fit into its bytes. */
   readonly limits: ReadLimits | undefined
 
   constructor(bytes: Uint8Array, limits?: ReadLimits) {

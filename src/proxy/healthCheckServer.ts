@@ -183,7 +183,7 @@ export function createHealthCheckServer(deps: HealthCheckDeps, signal: AbortSign
 }
 
 /** Opens a port on one address, within the limits of connections. */
-function createListener({ health }: HealthCheckDeps) {
+function createListener({ health, log }: HealthCheckDeps) {
   let connections = 0
   return async (check: () => HealthCheck, host: string | undefined): Promise<Server> => {
     const answer: RequestListener = (request, response) => {
@@ -206,6 +206,7 @@ function createListener({ health }: HealthCheckDeps) {
     } catch (error) {
       throw new Error(`listen tcp ${host === undefined ? `:${port}` : hostPort(host, port)}: ${messageOf(error)}`)
     }
+    server.on('error', (error) => log.error(error, 'A health check port does not take a connection', { port }))
     return server
   }
 }

@@ -75,7 +75,7 @@ test('ETC-22 OBS-08 the server of a configuration file counts its calls, leases,
     const key = Buffer.from('a')
     await call('KV.Put', { key, value: key })
     await call('KV.Range', { key })
-    await call('KV.Txn', { success: [{ requestPut: { key, value: key } }, { requestRange: { key } }] })
+    await call('KV.Txn', { success: [{ requestTxn: { success: [{ requestPut: { key, value: key } }] } }, { requestRange: { key } }] })
     await assert.rejects(call('KV.Put', { value: key }), { code: 'INVALID_ARGUMENT' })
     await call('Lease.LeaseGrant', { ttl: 100, id: 7 })
     const watch = methodOf('Watch.Watch')

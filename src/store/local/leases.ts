@@ -12,7 +12,7 @@ interface Lease {
   expiresMs: number
   timer: Timer | undefined
   readonly keys: Set<string>
-  /** Its end is being written: nobody finds it but snapshots. */
+  /** Its end is being written: only snapshots find it. */
   isEnding: boolean
 }
 

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { noLog } from '#base/log'
 import { VirtualClock } from '#base/virtualClock'
 import { createMemoryStore } from '../drivers/memory.ts'
+import { storeError } from '../storeError.ts'
 import { type AutoCompaction, autoCompaction } from './autoCompaction.ts'
 
 async function compacting(
@@ -48,3 +49,22 @@ test('ETC-12 compaction by number keeps the newest revisions', () =>
     await pass(300_000)
     assert.equal(compacted(), 15)
   }))
+
+test('ETC-12 a compaction that fails is followed by the next one', async () => {
+  const clock = new VirtualClock()
+  const store = createMemoryStore({ clock })
+  const compact = store.compact.bind(store)
+  let fails = true
+  store.compact = (revision) => (fails ? Promise.reject(storeError('noSpace')) : compact(revision))
+  const stopping = new AbortController()
+  const running = autoCompaction({ store, clock, log: noLog }, { revisions: 5 }).run(stopping.signal)
+  for (let i = 0; i < 9; i++) await store.transact({ compare: [], success: [{ type: 'put', key: 'a', value: Buffer.of(i) }] })
+  await clock.advance(301_000)
+  assert.equal(store.compactRevision(), 0)
+  fails = false
+  await clock.advance(300_000)
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(store.compactRevision(), 5)
+  stopping.abort()
+  await running
+})

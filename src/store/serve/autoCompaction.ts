@@ -24,8 +24,10 @@ export function autoCompaction({ store, clock, log }: AutoCompactionDeps, kept: 
       while (!signal.aborted) {
         const target = policy.target(clock.now(), store.latestRevision())
         if (target > store.compactRevision()) {
-          await store.compact(target)
-          log.info('Compacted', { revision: target })
+          await store.compact(target).then(
+            () => log.info('Compacted', { revision: target }),
+            (error: unknown) => log.error(error, 'The compaction failed; the next one is due after the usual time', { revision: target }),
+          )
         }
         await clock.sleep(policy.pauseMs, signal).catch(() => {})
       }

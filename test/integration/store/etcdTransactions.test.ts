@@ -98,7 +98,7 @@ class Transactions {
   }
 }
 
-/** Of a header the revision alone: the members have ids of their own. */
+/** The ids of members and clusters differ, so that a header is compared by its revision. */
 function comparable(answer: object | string): unknown {
   if (typeof answer === 'string') return answer
   const isHeader = (value: unknown): value is { readonly revision?: number } => typeof value === 'object' && value !== null
