@@ -26,6 +26,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'cluster-autoscaler': ['go'],
   'controller-runtime': ['go'],
   'csi-sanity': ['go'],
+  'csi-sidecars': ['go'],
   etcd: ['go'],
   gatekeeper: ['go'],
   'gateway-api': ['go'],
