@@ -34,6 +34,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   'kube-rs': ['cargo'],
   'kube-state-metrics': ['go'],
   linearizability: ['go'],
+  'prometheus-operator': ['go'],
   python: ['python3'],
   vpa: ['go'],
 }
@@ -69,6 +70,7 @@ test('picking a suite fails, no toolchain is there', () => {
   const { status, stderr } = runSuites(bare, '--pick', '7')
   assert.equal(status, 1)
   assert.match(stderr, /^client-go: Go is not installed$/m)
+  assert.match(stderr, /^prometheus-operator: is not picked, since its build takes \d+ minutes of processor time$/m)
   assert.match(stderr, /no suite can run here\n$/)
 })
 

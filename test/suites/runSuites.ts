@@ -16,8 +16,11 @@ const here = import.meta.dirname
 const skipped = 77
 /** A first run downloads and compiles the suite's libraries. */
 const timeoutMs = { usual: 1_200_000, heavy: 3_600_000 }
-/** The suites whose build from an empty cache takes more than 10 minutes of processor time, and how many: too long for a suite that CI picks. */
-const heavyBuildMinutes: ReadonlyMap<string, number> = new Map([['csi-sidecars', 11]])
+/** The suites whose build from an empty cache takes too long for CI, which does not pick them, and about how many minutes of processor time it takes. */
+const heavyBuildMinutes: ReadonlyMap<string, number> = new Map([
+  ['csi-sidecars', 11],
+  ['prometheus-operator', 9],
+])
 /** History is compacted every five seconds, so that clients meet expired revisions. */
 const clusterFlags = ['--runtime', 'simulated', '--nodes', '0', '--simulated-nodes', '2', '--kube-apiserver-arg', 'etcd-compaction-interval=5s', '-q']
 
