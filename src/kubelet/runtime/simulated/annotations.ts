@@ -138,12 +138,16 @@ export function annotatedBehaviour(container: SimulatedContainer, random: Random
   return withoutAbsent(behaviour)
 }
 
+/** A node pulls one image after the other: a pull of one namespace delays those of all others. */
+const mostPullMs = 600_000
+
 /** The behaviour of a pod's image pulls by its annotations. */
 export function annotatedPull(annotations: Readonly<Record<string, string>>, random: Random): SimulatedPull {
   if (saysNothing(annotations)) return nothing
   const read = reader(annotations, random, undefined, false)
+  const delayMs = read('pullSeconds', milliseconds)
   return withoutAbsent({
-    delayMs: read('pullSeconds', milliseconds),
+    delayMs: delayMs === undefined ? undefined : Math.min(delayMs, mostPullMs),
     error: read('pullError', words),
     failures: read('pullFailures', wholeNumber),
     user: read('pullUser', wholeNumber),
