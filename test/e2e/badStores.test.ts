@@ -90,6 +90,15 @@ describe('files of the embedded store', () => {
     ],
     ['cut behind its first pages', (file) => fs.truncateSync(file, 8192), /is damaged \(.*\): put it back from a copy, or restore a snapshot$/m],
     [
+      'overwritten in its second page',
+      (file) => {
+        const descriptor = fs.openSync(file, 'r+')
+        fs.writeSync(descriptor, randomBytes(4096), 0, 4096, 4096)
+        fs.closeSync(descriptor)
+      },
+      /is damaged \(its second page has no mark of LMDB\): put it back from a copy, or restore a snapshot$/m,
+    ],
+    [
       'overwritten with zeros behind its first pages',
       (file) => {
         const descriptor = fs.openSync(file, 'r+')

@@ -52,7 +52,7 @@ export function planTransaction(api: Pick<EtcdApi, 'maxOperations' | 'maxRequest
     wantsSpace: puts > 0,
     prepare: (view) => {
       const prepared = prepare(view)
-      if (answerBytes(prepared.ops, view) > mostAnswerBytes) throw notServed(`the answers of a transaction have at most ${mostAnswerBytes} bytes together`)
+      checkAnswers(prepared.ops, view)
       return prepared
     },
   }
@@ -61,10 +61,14 @@ export function planTransaction(api: Pick<EtcdApi, 'maxOperations' | 'maxRequest
 /** The ranges of one transaction may all be of the same large keys. etcd has no such bound. */
 const mostAnswerBytes = 64 << 20
 
-/** The most that the ranges of a transaction answer with: each may also find what the transaction puts. */
-function answerBytes(ops: readonly Op[], view: WrittenView): number {
+/** Each range may also find what the transaction puts. It stops counting at the bound. @throws GrpcRefusal */
+function checkAnswers(ops: readonly Op[], view: WrittenView): void {
   const put = ops.reduce((bytes, op) => bytes + (op.type === 'put' ? op.key.length + op.value.length : 0), 0)
-  return ops.reduce((bytes, op) => bytes + (op.type === 'range' ? put + view.bytesIn(op.from, op.to, op.options) : 0), 0)
+  let bytes = 0
+  for (const op of ops) {
+    if (op.type === 'range') bytes += put + view.bytesIn(op.from, op.to, op.options)
+    if (bytes > mostAnswerBytes) throw notServed(`the answers of a transaction have at most ${mostAnswerBytes} bytes together`)
+  }
 }
 
 /** What the message PutRequest does; its answer is PutResponse. */

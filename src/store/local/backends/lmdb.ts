@@ -57,7 +57,9 @@ export async function openLmdbBackend({ path, clock, log, timings }: LmdbBackend
   const lmdb = timings ? timed(lmdbBackend(files), clock, timings) : lmdbBackend(files)
   const journal = await openJournal(files, clock, timings)
   if (!journal) return { backend: lmdb, state: readUndamaged(files, []) }
-  const left = await moveJournal(files, lmdb, journal, log)
+  const left = await moveJournal(files, lmdb, journal, log).catch((error: unknown) => {
+    throw isDamage(error) ? damaged(path, error) : error
+  })
   const state = readUndamaged(files, left.pending)
   return { backend: journaledBackend(lmdb, journal, { ...left, isShortOfSpace: () => !lmdb.hasRoom(journalReserveBytes), log }), state }
 }

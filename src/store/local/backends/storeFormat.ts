@@ -27,7 +27,8 @@ export function checkFormat(path: string, format = 1): void {
 /** LMDB's magic number, and where it stands in the first page. */
 const magic = 0xbeefc0de
 const magicAt = 24
-/** Where the first two pages, of which the newer counts, have the size of a page, the last page in use, and the number of their transaction. */
+/** Where the first two pages, of which the newer counts, have the size of the map, that of a page, the last page in use, and the number of their transaction. */
+const mapSizeAt = 40
 const pageSizeAt = 48
 const lastPageAt = 144
 const transactionAt = 152
@@ -43,8 +44,11 @@ export function prepareFile(path: string): void {
     if (head.readUInt32LE(magicAt) !== magic) throw new Error(`${path} is no store of Skiff, or its beginning is damaged: ${whatToDo}`)
     const pageSize = head.readUInt32LE(pageSizeAt)
     const other = pageHead(file, pageSize) ?? head
+    if (other.readUInt32LE(magicAt) !== magic) throw damaged(path, new Error('its second page has no mark of LMDB'))
     const newer = other.readBigUInt64LE(transactionAt) > head.readBigUInt64LE(transactionAt) ? other : head
     const wanted = (Number(newer.readBigUInt64LE(lastPageAt)) + 1) * pageSize
+    // Pages beyond the map cannot be: such a number is damage, and the file must not grow to it.
+    if (wanted > Number(newer.readBigUInt64LE(mapSizeAt))) throw damaged(path, new Error('its first pages name a last page that cannot be'))
     const { size } = fstatSync(file)
     if (size < wanted) ftruncateSync(file, wanted)
   } finally {
