@@ -1,6 +1,6 @@
 /** The way to everything by a few letters (L4): kinds, views and namespaces. */
 import { signal } from '@preact/signals'
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { listPlace, nameOfKind, placeText } from '../../model/places.ts'
 import { go, kinds, namespace } from '../state.ts'
 import { offeredViews } from '../views.ts'
@@ -61,15 +61,16 @@ export function Goto({ namespaces }: { readonly namespaces: readonly string[] })
     if (target?.address.startsWith('#ns=')) namespace.value = target.address.slice(4)
     else if (target) go(target.address)
   }
-  // Right after the login the kinds are not known yet: the choice is made when they are.
-  const [isChosen, setChosen] = useState(false)
-  useEffect(() => {
-    if (isChosen && kinds.value.length > 0) take(found[selected])
+  // Right after the login the kinds are not known yet: the choice waits for the matches among them.
+  const [isWaiting, setWaiting] = useState(false)
+  const isKnown = kinds.value.length > 0
+  useLayoutEffect(() => {
+    if (isWaiting && isKnown) take(found[selected])
   })
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setSelected(Math.min(found.length - 1, selected + 1))
     else if (event.key === 'ArrowUp') setSelected(Math.max(0, selected - 1))
-    else if (event.key === 'Enter') setChosen(true)
+    else if (event.key === 'Enter') isKnown ? take(found[selected]) : setWaiting(true)
     else return
     event.preventDefault()
   }
@@ -87,7 +88,7 @@ export function Goto({ namespaces }: { readonly namespaces: readonly string[] })
         onInput={({ currentTarget }) => {
           setText(currentTarget.value)
           setSelected(0)
-          setChosen(false)
+          setWaiting(false)
         }}
         onKeyDown={onKeyDown}
       />
