@@ -104,6 +104,7 @@ test('CTL-22 every controller starts, stops and starts again while the others ru
   const manager = createControllerManager(deps, controllers, options)
   const stop = new AbortController()
   const running = (manager as Component).run(stop.signal)
+  for (const _ of controllers) await clock.turn()
   const names = controllers.map(({ name }) => name).sort()
   assert.deepEqual([...manager.running()].sort(), names)
   for (const { name, aliases } of controllers) {

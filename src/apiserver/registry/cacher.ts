@@ -147,7 +147,7 @@ export class Cacher {
       const reading = await this.#decodeAll(cache, kvs, await this.#decryptAll(cache, kvs, slices), slices)
       // Meanwhile a complete new reading began, or the resource was removed.
       if (this.#filling.get(prefix) !== meanwhile) return
-      this.#load(cache, reading, revision)
+      for (const call of this.#load(reading, revision)) call()
       const nowMs = this.#clock.now()
       for (const { event, revision: at } of meanwhile) this.#applyTo(cache, event, at, nowMs)
     } finally {
@@ -266,18 +266,24 @@ export class Cacher {
     const { kvs, revision } = await this.#readPages(registryFrom, registryTo)
     this.#filling.clear()
     this.#backlog = undefined
-    const readings = new Map<WatchCache, Reading>()
+    const read = new Set<WatchCache>()
     // Resources may be added while a key is fetched: each pass reads those that were added during the one before.
-    const unread = () => [...this.#caches].filter(([prefix, cache]) => !readings.has(cache) && !this.#filling.has(prefix))
+    const unread = () => [...this.#caches].filter(([prefix, cache]) => !read.has(cache) && !this.#filling.has(prefix))
     for (let caches = unread(); caches.length > 0; caches = unread()) {
       const byPrefix = this.#byPrefix(kvs)
       const slices = new TimeSlices(this.#clock)
       const encrypted = caches.map(([prefix, cache]) => ({ cache, kvs: byPrefix.get(prefix) ?? [] }))
       const decrypted = await Promise.all(encrypted.map((one) => this.#decryptAll(one.cache, one.kvs, slices)))
       // One after another: they share the turns.
-      for (const [at, one] of encrypted.entries()) readings.set(one.cache, await this.#decodeAll(one.cache, one.kvs, decrypted[at] ?? [], slices))
+      const readings: Reading[] = []
+      for (const [at, one] of encrypted.entries()) readings.push(await this.#decodeAll(one.cache, one.kvs, decrypted[at] ?? [], slices))
+      for (const { cache } of encrypted) read.add(cache)
+      for (const call of readings.flatMap((reading) => this.#load(reading, revision))) {
+        call()
+        const pause = slices.next()
+        if (pause) await pause
+      }
     }
-    for (const [cache, reading] of readings) this.#load(cache, reading, revision)
     this.#mustLoad = false
     this.#reached(revision, this.#clock.now())
     this.#setLoaded()
@@ -340,12 +346,14 @@ export class Cacher {
       const parsed = slices.next()
       if (parsed) await parsed
     }
-    return { entries, unreadable }
+    return { cache, entries, unreadable }
   }
 
-  #load(cache: WatchCache, { entries, unreadable }: Reading, revision: number): void {
-    cache.load(entries, revision, unreadable, this.#clock.now())
+  /** @returns the calls of the cache's listeners, for whom a large object is parsed: the caller may spread them over turns */
+  #load({ cache, entries, unreadable }: Reading, revision: number): (() => void)[] {
+    const changes = cache.load(entries, revision, unreadable, this.#clock.now())
     for (const { kv, value } of unreadable) this.#reportUnreadable(cache, kv.key, value)
+    return changes.map((change) => () => cache.callListeners(change))
   }
 
   /** Applies a batch at once, unless it has values whose key must be fetched first: the following batches then wait. */
@@ -481,6 +489,7 @@ function holdsEncrypted({ events }: StoreEventBatch): boolean {
 }
 
 interface Reading {
+  readonly cache: WatchCache
   readonly entries: readonly CacheEntry[]
   readonly unreadable: readonly UnreadableEntry[]
 }

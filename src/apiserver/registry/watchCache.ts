@@ -177,8 +177,9 @@ export class WatchCache {
   /**
    * Loads all objects at `revision`. The changes since the load before are not known one by one, so that open watches end and their clients list again;
    * listeners, which follow states, get the difference. Upstream: Cacher.terminateAllWatchers.
+   * @returns what the caller hands to the listeners: a large object is parsed for them
    */
-  load(entries: Iterable<CacheEntry>, revision: number, unreadable: readonly UnreadableEntry[], nowMs: number): void {
+  load(entries: Iterable<CacheEntry>, revision: number, unreadable: readonly UnreadableEntry[], nowMs: number): readonly CacheChange[] {
     const before = this.#entries
     const isFirst = this.#loadedAt === 0
     this.#entries = new SortedMap()
@@ -192,8 +193,7 @@ export class WatchCache {
     for (const old of before.range()) if (this.#entries.get(old.key) !== old) this.#budgets.unread.replaced(old)
     this.#startHistory(revision)
     if (!isFirst) this.closeWatches()
-    if (this.#listeners.isEmpty) return
-    for (const change of changesBetween(before, this.#entries, revision, nowMs)) this.#callListeners(change)
+    return this.#listeners.isEmpty ? [] : changesBetween(before, this.#entries, revision, nowMs)
   }
 
   /**
@@ -240,7 +240,7 @@ export class WatchCache {
     const change = entry ? this.#put(entry, revision, nowMs) : this.#delete(key, revision, nowMs)
     if (!change) return undefined
     this.#record(change, nowMs)
-    this.#callListeners(change)
+    this.callListeners(change)
     this.#countAsHistory(change)
     return undefined
   }
@@ -258,7 +258,7 @@ export class WatchCache {
     this.#groups.dispatch(change)
   }
 
-  #callListeners(change: CacheChange): void {
+  callListeners(change: CacheChange): void {
     if (this.#listeners.isEmpty) return
     const seen = { type: change.type, object: change.entry.object, old: change.previous?.object }
     this.#listeners.call(this.prefix + change.entry.key, seen)

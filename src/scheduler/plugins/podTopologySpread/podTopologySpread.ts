@@ -51,7 +51,8 @@ export const podTopologySpread = definePlugin('PodTopologySpread', ({ defaultCon
   const selectorsOf = (pod: Frozen<Pod>): Counted => {
     let counted = kept.get(pod)
     if (!counted) {
-      counted = hardConstraints(pod, defaults).map(({ labelSelector }) => labelSelector && selectorOf(labelSelector))
+      const constraints = hardConstraints(pod, defaults)
+      counted = constraints.length > mostAsked ? [undefined] : constraints.map(({ labelSelector }) => labelSelector && selectorOf(labelSelector))
       kept.set(pod, counted)
     }
     return counted
@@ -93,7 +94,7 @@ function hardConstraints(pod: Frozen<Pod>, defaults: Constraints): Constraints {
   return (own.length > 0 ? own : defaults).filter(({ whenUnsatisfiable }) => whenUnsatisfiable === 'DoNotSchedule')
 }
 
-/** The selectors of the constraints that can refuse a pod; undefined when a constraint has no selector, so that any pod may count. */
+/** The selectors of the constraints that can refuse a pod; undefined where any pod of the namespace may count. */
 type Counted = readonly (Selector | undefined)[]
 
 /** With more constraints than this a pod is tried again on each event of its namespace: after its back-off, which costs less than to ask all selectors. */
@@ -102,7 +103,6 @@ const mostAsked = 64
 /** Whether the change of another pod changes what some constraint counts. */
 function countsDifferently(selectors: Counted, pod: Frozen<Pod>, { old, object }: ClusterEvent<'AssignedPod'>): boolean {
   if ((object ?? old)?.metadata.namespace !== pod.metadata.namespace) return false
-  if (selectors.length > mostAsked) return true
   return selectors.some((selector) => {
     if (!selector) return true
     const matched = old !== undefined && selector.matches(old.metadata.labels)
