@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import type { Node, PersistentVolume, Pod } from '#api/gen/types/core.v1'
 import { removalChanges } from '#api/helpers/localPath'
@@ -347,7 +347,7 @@ function withRm(machine: TestMachine, rm: (path: string, run: () => ReturnType<R
 
 const timeIsOver = { code: 137, stdout: '', stderr: '', timedOut: true }
 
-test('STO-05 a pod that mounts a volume during the removal of its directory gets a new one', { skip }, async () => {
+test('STO-05 a pod that mounts a volume during the removal of its directory does not start', { skip }, async () => {
   await onMachine(async (machine) => {
     bindVolume(machine, {})
     await mkdir(pathOf(machine), { recursive: true })
@@ -373,47 +373,40 @@ test('STO-05 a pod that mounts a volume during the removal of its directory gets
       const mounting = manager.setUpPod(podWith())
       for (let i = 0; i < 100; i++) await turn()
       goOn()
-      const path = (await mounting).get('data')?.path
-      assert.deepEqual(await readdir(`${path}`), [])
-      await writeFile(`${path}/new`, 'kept')
-      await until(() => isGone)
-      assert.equal(await readFile(`${pathOf(machine)}/new`, 'utf8'), 'kept')
-      assert.deepEqual([await readdir(`${machine.root}/local-path`), machine.patches], [[volume], []])
+      await assert.rejects(mounting)
+      assert.match(machine.events.join('\n'), /FailedMount .* was removed with its data at 20/)
       await manager.tearDownPod('u-1')
+      await until(() => machine.patches.length > 0)
+      assert.deepEqual([await readdir(`${machine.root}/local-path`), machine.patches], [[], [tookOff(volume)]])
     }
-    let isGone = false
-    const observed = withRm({ ...machine, context, host: context.host }, async (_, rm) => {
-      const result = await rm()
-      isGone = true
-      return result
-    })
-    await withRemovals(observed, run, manager)
+    await withRemovals({ ...machine, context, host: context.host }, run, manager)
   })
 })
 
-test('STO-05 a directory of the same name can be made while the one before is being removed', { skip }, async () => {
+test('STO-05 a volume that comes back with a snapshot of the store, after its directory was removed, is not mounted as an empty one', { skip }, async () => {
   await onMachine(async (machine) => {
-    await mkdir(`${pathOf(machine)}/old`, { recursive: true })
-    let end = () => {}
-    const ending = new Promise<void>((resolve) => {
-      end = resolve
-    })
-    let isRunning = false
-    const slow = withRm(machine, async (_, rm) => {
-      isRunning = true
-      await ending
-      return rm()
-    })
-    await withRemovals(slow, async (annotate) => {
-      annotate(volume)
-      await until(() => isRunning)
-      await makeLocalPath({ host: machine.host, rootDirectory: machine.root }, volume)
-      assert.deepEqual(await readdir(pathOf(machine)), [])
-      end()
-      await until(() => machine.patches.length > 0)
-    })
-    // Both are removed: the request is about the name.
-    assert.deepEqual([await readdir(`${machine.root}/local-path`), machine.patches], [[], [tookOff(volume)]])
+    await mkdir(`${pathOf(machine)}/data`, { recursive: true })
+    assert.equal(await remove(machine), true)
+    bindVolume(machine, {})
+    await assert.rejects(createVolumeManager(machine.context).setUpPod(podWith()))
+    const refusal = `${pathOf(machine)} was removed with its data at .*Z: delete the claim for a new volume`
+    assert.match(machine.events.join('\n'), new RegExp(`^Warning FailedMount .*${refusal}$`))
+    assert.equal(await isThere(pathOf(machine)), false)
+    // The user has put the data back.
+    await mkdir(pathOf(machine))
+    assert.equal((await createVolumeManager(machine.context).setUpPod(podWith())).has('data'), true)
+  })
+})
+
+test('STO-05 a node forgets the oldest of its removed volumes, when there are many', { skip }, async () => {
+  await onMachine(async (machine) => {
+    const records = `${machine.root}/local-path-removed`
+    await mkdir(records)
+    for (let i = 0; i < 10_000; i++) await writeFile(`${records}/pvc-${i}`, '')
+    await utimes(`${records}/pvc-7`, 1, 1)
+    await mkdir(pathOf(machine), { recursive: true })
+    assert.equal(await remove(machine), true)
+    assert.deepEqual([(await readdir(records)).length, await isThere(`${records}/pvc-7`), await isThere(`${records}/${volume}`)], [9_001, false, true])
   })
 })
 

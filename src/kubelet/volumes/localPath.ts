@@ -3,7 +3,7 @@
  * touch direct children of one directory of the node that no container can write to. api/helpers/localPath.ts is the protocol.
  */
 import { constants } from 'node:fs'
-import { lstat, mkdir, open, rename } from 'node:fs/promises'
+import { lstat, mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
 import type { PersistentVolume } from '#api/gen/types/core.v1'
 import { isLocalPathName, isLocalPathVolume, localPathDirectory } from '#api/helpers/localPath'
 import type { Frozen } from '#api/machinery/meta'
@@ -29,12 +29,18 @@ export function isOwnLocalPath(rootDirectory: string, volume: Frozen<PersistentV
   return volume !== undefined && isLocalPathVolume(volume) && volume.spec.local?.path === pathOf(rootDirectory, volume.metadata.name ?? '')
 }
 
-/** Creates the directory, writable for all users, unless it is there. @throws Error when anything but a directory is there */
+/**
+ * Creates the directory, writable for all users, unless it is there.
+ * @throws Error when anything but a directory is there, or this node has removed the directory with its data
+ */
 export async function makeLocalPath({ host, rootDirectory }: LocalPaths, volume: string): Promise<void> {
   const path = host.path(pathOf(rootDirectory, volume))
   const found = await statsOf(path)
   if (found && !found.isDirectory()) throw new Error(`${pathOf(rootDirectory, volume)} is not a directory`)
   if (found) return
+  const removal = await statsOf(removalRecord({ host, rootDirectory }, volume))
+  // A snapshot of the store can bring the object back, but not the data: a pod must not take an empty directory for them.
+  if (removal) throw new Error(`${pathOf(rootDirectory, volume)} was removed with its data at ${removal.mtime.toISOString()}: delete the claim for a new volume`)
   await makeDirectory(host.path(`${rootDirectory}/${localPathDirectory}`), 0o750)
   // Renamed once it has its mode: the process's mask does not count, and a kubelet that ends in between starts over.
   const unfinished = `${path}.new`
@@ -56,8 +62,8 @@ export interface RemovalSlice {
 }
 
 /**
- * Removes the directory with its content, as far as the time allows. Idempotent. The directory is renamed first: from then on a pod that mounts the volume gets
- * a new, empty directory, and a later kubelet finds an unfinished removal by the new name.
+ * Removes the directory with its content, as far as the time allows. Idempotent. The removal is recorded, and the directory renamed: from then on no pod
+ * can mount the volume, and a later kubelet finds an unfinished removal by the new name.
  * @returns inUse while a pod's directory has the volume; unfinished when the time is over
  * @throws Error when something cannot be removed
  */
@@ -99,7 +105,29 @@ async function retire({ host, rootDirectory }: LocalPaths, volume: string): Prom
   if ((await statsOf(host.path(`${path}${retiredSuffix}`))) || !(await statsOf(host.path(path)))) return
   // The mount point of a mount cannot be renamed.
   await unmountIfMounted(host, path)
+  await recordRemoval({ host, rootDirectory }, volume)
   await rename(host.path(path), host.path(`${path}${retiredSuffix}`))
+}
+
+/** An empty file for each volume whose directory this node has removed. */
+const recordDirectory = 'local-path-removed'
+/** The oldest are forgotten: a tenant can create and delete volumes without end. */
+const mostRecords = 10_000
+const forgottenAtOnce = 1_000
+
+function removalRecord({ host, rootDirectory }: LocalPaths, volume: string): string {
+  return host.path(`${rootDirectory}/${recordDirectory}/${volume}`)
+}
+
+async function recordRemoval(paths: LocalPaths, volume: string): Promise<void> {
+  const folder = paths.host.path(`${paths.rootDirectory}/${recordDirectory}`)
+  await makeDirectory(folder, 0o750)
+  await writeFile(removalRecord(paths, volume), '')
+  const names = await listIfExists(folder)
+  if (names.length <= mostRecords) return
+  const records = await Promise.all(names.map(async (name) => ({ name, atMs: (await statsOf(`${folder}/${name}`))?.mtimeMs ?? 0 })))
+  const oldest = records.sort((one, other) => one.atMs - other.atMs).slice(0, forgottenAtOnce)
+  for (const { name } of oldest) await rm(`${folder}/${name}`, { force: true })
 }
 
 /** @returns whether nothing is left */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -123,4 +123,34 @@ test('ETC-24 only a store with users or roles has the format that earlier versio
     await store.close()
     assert.equal(await formatIn(), format)
   }
+})
+
+test('ETC-10 a journal that a crash left stays as it is while the store is damaged, and its changes are there after the repair', async () => {
+  const [path, crashed] = [newPath(), newPath()]
+  const reopen = (file: string) => openLmdbStore({ path: file, clock: new VirtualClock(), log: noLog })
+  let store = await reopen(path)
+  await write(store, put('a', '1'))
+  await store.close()
+  store = await reopen(path)
+  await write(store, put('b', '1'))
+  for (const suffix of ['', '-journal']) copyFileSync(`${path}${suffix}`, `${crashed}${suffix}`)
+  await store.close()
+  /** Exchanges the record of the first revision. */
+  const exchange = async (record: Buffer) => {
+    const files = openFiles(crashed)
+    const before = Buffer.from(files.records.getBinary(2) ?? assert.fail('no record'))
+    await files.records.put(2, record)
+    await files.root.flushed
+    await closeFiles(files)
+    return before
+  }
+  const good = await exchange(Buffer.from('x'))
+  const bytes = () => ['', '-journal'].map((suffix) => readFileSync(`${crashed}${suffix}`))
+  const damaged = bytes()
+  await assert.rejects(reopen(crashed), /is damaged \(.*\): put it back from a copy, or restore a snapshot/)
+  assert.deepEqual(bytes(), damaged)
+  await exchange(good)
+  store = await reopen(crashed)
+  assert.equal(await show(store, 'a', 'z'), 'a=1@2/2/1 b=1@3/3/1')
+  await store.close()
 })

@@ -1,6 +1,6 @@
 /**
  * The backend of the embedded store (L2): one LMDB file and the journal in front of it. Every group of writes is one entry of the journal on the disk, and nothing is
- * acknowledged before it; entries move into LMDB many at a time. At open what is only in the journal moves first, then the index is rebuilt.
+ * acknowledged before it; entries move into LMDB many at a time. At open the index is rebuilt from both, then what is only in the journal moves.
  * Only copy-on-write LMDB with synced commits is crash-safe: never noSync, mapAsync or useWritemap.
  */
 import { randomInt } from 'node:crypto'
@@ -57,11 +57,13 @@ export async function openLmdbBackend({ path, clock, log, timings }: LmdbBackend
   const lmdb = timings ? timed(lmdbBackend(files), clock, timings) : lmdbBackend(files)
   const journal = await openJournal(files, clock, timings)
   if (!journal) return { backend: lmdb, state: readUndamaged(files, []) }
-  const left = await moveJournal(files, lmdb, journal, log).catch((error: unknown) => {
+  const left = changesLeftIn(files, journal)
+  // Before anything is written: what a damaged file was given could not be read again, and the journal has it still.
+  const state = readUndamaged(files, left.pending)
+  const moved = await moveJournal(left, lmdb, journal, log).catch((error: unknown) => {
     throw isDamage(error) ? damaged(path, error) : error
   })
-  const state = readUndamaged(files, left.pending)
-  return { backend: journaledBackend(lmdb, journal, { ...left, isShortOfSpace: () => !lmdb.hasRoom(journalReserveBytes), log }), state }
+  return { backend: journaledBackend(lmdb, journal, { ...moved, isShortOfSpace: () => !lmdb.hasRoom(journalReserveBytes), log }), state }
 }
 
 const ownerOnly = 0o600
@@ -92,21 +94,28 @@ async function openJournal({ path, facts }: Files, clock: Clock, timings: StoreT
   }
 }
 
-/**
- * Moves what a crash left in the journal alone. Where the disk is too full for that, it stays pending.
- * Returns the number of the last entry that LMDB has, and the changes after it with the number of the last one.
- */
-async function moveJournal({ facts }: Files, lmdb: CheckpointedBackend, journal: Journal, log: Logger) {
-  const known = facts.get('journalNumber') ?? 0
-  const entries = journal.after(known)
-  const last = entries.at(-1)?.number ?? known
-  const pending = entries.flatMap(({ payload }) => decodeChanges(payload))
+/** What a crash left in the journal alone: its changes, the number of the last entry that LMDB has, and the number of the last one. */
+interface LeftInJournal {
+  readonly number: number
+  readonly last: number
+  readonly pending: readonly RecordedChange[]
+}
+
+function changesLeftIn({ facts }: Files, journal: Journal): LeftInJournal {
+  const number = facts.get('journalNumber') ?? 0
+  const entries = journal.after(number)
+  return { number, last: entries.at(-1)?.number ?? number, pending: entries.flatMap(({ payload }) => decodeChanges(payload)) }
+}
+
+/** Moves it to LMDB. Where the disk is too full for that, it stays pending. @returns what is left then */
+async function moveJournal(left: LeftInJournal, lmdb: CheckpointedBackend, journal: Journal, log: Logger): Promise<LeftInJournal> {
+  const { last, pending } = left
   try {
-    if (entries.length > 0) await lmdb.checkpoint(pending, last)
+    if (pending.length > 0) await lmdb.checkpoint(pending, last)
   } catch (error) {
     if (!isStoreError(error, 'noSpace')) throw error
     log.warn('The disk is full: what is in the journal stays there, and writes are refused', { changes: pending.length })
-    return { number: known, last, pending }
+    return left
   }
   journal.startAfter(last)
   return { number: last, last, pending: [] }
