@@ -349,7 +349,7 @@ export class Cacher {
     return { cache, entries, unreadable }
   }
 
-  /** @returns the calls of the cache's listeners, for whom a large object is parsed: the caller may spread them over turns */
+  /** @returns the calls of the cache's listeners, each of which may parse a large object: the caller can spread them over turns */
   #load({ cache, entries, unreadable }: Reading, revision: number): (() => void)[] {
     const changes = cache.load(entries, revision, unreadable, this.#clock.now())
     for (const { kv, value } of unreadable) this.#reportUnreadable(cache, kv.key, value)

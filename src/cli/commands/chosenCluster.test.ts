@@ -47,14 +47,29 @@ for (const [words, hint] of [
   ['etcd member ls lab', '--cluster lab'],
   ['snapshot save f.db lab', '--cluster lab'],
   ['token list lab', '--cluster lab'],
+  ['snapshot save lab f.db', '--cluster lab'],
   ['image ls lab', '--name lab'],
 ] as const) {
   test(`a cluster's name as a word is refused with its flag: skiff ${words}`, async () => {
     const { error, calls } = await runCommand(words.split(' '), {}, ['lab'])
     assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
-    assert.equal(error.message, '"lab" is a word too many')
+    assert.equal(error.message, `"${words.split(' ').at(-1)}" is a word too many`)
     assert.match(error.hint ?? '', new RegExp(`as in: ${hint}$`))
     assert.deepEqual(calls, [])
+  })
+}
+
+for (const flag of ['--cluster', '--name']) {
+  test(`a command takes its cluster by ${flag}, and with both flags only if they agree`, async () => {
+    for (const [words, calls] of [
+      ['snapshot save f.db', ['save lab f.db']],
+      ['nodegroup scale small 3', ['scale small of lab to 3']],
+    ] as const)
+      assert.deepEqual((await runCommand([...words.split(' '), flag, 'lab'], {}, ['lab', 'skiff'])).calls, calls)
+    const both = (other: string) =>
+      runCommand(['snapshot', 'save', 'f.db', flag, 'lab', flag === '--name' ? '--cluster' : '--name', other], {}, ['lab', 'skiff'])
+    assert.deepEqual((await both('lab')).calls, ['save lab f.db'])
+    assert.match(String((await both('skiff')).error), /give --name or --cluster, not both/)
   })
 }
 

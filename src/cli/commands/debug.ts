@@ -3,17 +3,17 @@ import { messageOf } from '#base/messageOf'
 import { completePart } from '#host/partFile'
 import type { CliCommand, CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
-import { clusterFlags, type NamedClusterFlags, withNamedCluster } from '../explain/flags.ts'
+import { withNamedCluster } from '../explain/flags.ts'
 import { printFound } from '../output.ts'
 import { openOutput } from '../outputFile.ts'
-import { withConnection } from '../past/connection.ts'
+import { type ConnectionFlags, withConnection } from '../past/connection.ts'
 import { readProfile } from '../profile/readProfile.ts'
 import { type ProfileRequest, type ProfileType, profilePath, profileTypes, takeProfile } from '../profile/takeProfile.ts'
 import { describeSummary, topFunctions } from '../profile/topFunctions.ts'
 import { asCommandError } from '../systemErrors.ts'
 import { wholeNumber } from '../wholeNumber.ts'
 
-interface Flags extends NamedClusterFlags {
+interface Flags extends ConnectionFlags {
   readonly seconds: string
   readonly type: string
   readonly output?: string
@@ -47,7 +47,7 @@ async function profile(context: CommandContext, component: string, flags: Flags)
   const file = await openOutput(output)
   context.ifInterrupted(`${output} is as it was; ${file.part} can be removed`)
   const summary = await completePart(file, async (handle) => {
-    const bytes = await withConnection(context, clusterFlags(flags), async ({ transport, cluster }) => {
+    const bytes = await withConnection(context, flags, async ({ transport, cluster }) => {
       const request = { component, type, seconds, isLocal: cluster !== undefined }
       const path = profilePath(request)
       context.stderr.write(`Profiling ${processOf(request)} for ${seconds} s\n`)

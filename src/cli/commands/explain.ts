@@ -3,15 +3,15 @@ import { type ExplainedRequest, objectKey, type TraceList } from '#api/debug/tra
 import type { CliCommand, CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { describeEvents, describeOthers, describeRequest } from '../explain/describe.ts'
-import { clusterFlags, type NamedClusterFlags, withNamedCluster } from '../explain/flags.ts'
-import { askBefore, traceOf, tracesOf } from '../explain/traces.ts'
+import { withNamedCluster } from '../explain/flags.ts'
+import { askBefore, followFirst, traceOf, tracesOf } from '../explain/traces.ts'
 import { pathOf } from '../hops/manifest.ts'
 import { createReader } from '../net/reader.ts'
 import { printFound } from '../output.ts'
-import { type PastConnection, withConnection } from '../past/connection.ts'
+import { type ConnectionFlags, type PastConnection, withConnection } from '../past/connection.ts'
 import { type Kind, kindNamed, listableKinds, nameOf } from '../past/objects.ts'
 
-interface Flags extends NamedClusterFlags {
+interface Flags extends ConnectionFlags {
   readonly namespace?: string
   readonly user?: string
   readonly output?: string
@@ -33,7 +33,7 @@ export const explain: CliCommand = {
       .action((first: string, name: string | undefined, flags: Flags) => {
         if (flags.output !== undefined && flags.output !== 'json') throw new CommandError('usage', `-o ${flags.output}: expected json`)
         const what = name === undefined ? first : `${first}/${name}`
-        return withConnection(context, clusterFlags(flags), (connection) => run(context, connection, what, flags))
+        return withConnection(context, flags, (connection) => run(context, connection, what, flags))
       })
   },
 }
@@ -51,7 +51,8 @@ async function run(context: CommandContext, connection: PastConnection, what: st
 async function last({ transport }: PastConnection, user: string | undefined): Promise<ExplainedRequest> {
   const { requests } = await tracesOf(transport, { last: '1', ...(user === undefined ? {} : { user }) })
   const [found] = requests
-  if (!found) throw new CommandError('notFound', `no request of ${user ?? 'yours'} is recorded`, { hint: askBefore })
+  if (!found)
+    throw new CommandError('notFound', `no request of ${user ?? 'yours'} is recorded`, { hint: user === undefined ? askBefore : followFirst({ user }) })
   return found
 }
 
@@ -70,7 +71,10 @@ async function aboutObject(connection: PastConnection, what: string, namespace =
 async function withoutRecords({ transport }: PastConnection, kind: Kind, namespace: string, name: string): Promise<CommandError> {
   const what = kind.namespaced ? `${kind.kind} ${namespace}/${name}` : `${kind.kind} ${name}`
   const { found, notShown } = await createReader(transport).get(pathOf(kind, namespace, name))
-  if (found || notShown !== undefined) return new CommandError('notFound', `nothing is recorded about ${what}`, { hint: askBefore })
+  if (found || notShown !== undefined)
+    return new CommandError('notFound', `nothing is recorded about ${what}`, {
+      hint: followFirst({ object: objectKey(kind.resource, kind.namespaced ? namespace : '', name) }),
+    })
   return new CommandError('notFound', `there is no ${what}, and nothing is recorded about one`, {
     hint: kind.namespaced ? `look with: kubectl get ${nameOf(kind)} -A` : `look with: kubectl get ${nameOf(kind)}`,
   })

@@ -6,13 +6,13 @@ import { messageOf } from '#base/messageOf'
 import { createClient } from '#client/clientOverTransport'
 import { type CliCommand, type CommandContext, progressFor } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
-import { clusterFlags, type NamedClusterFlags, withNamedCluster } from '../explain/flags.ts'
+import { withNamedCluster } from '../explain/flags.ts'
 import type { LoadPlan } from '../load/loadPlan.ts'
 import { loadLabel } from '../load/loadTargets.ts'
 import { printFound } from '../output.ts'
-import { withConnection } from '../past/connection.ts'
+import { type ConnectionFlags, withConnection } from '../past/connection.ts'
 
-interface Flags extends NamedClusterFlags {
+interface Flags extends ConnectionFlags {
   readonly output?: string
   readonly keep?: boolean
   readonly quiet?: boolean
@@ -44,7 +44,7 @@ async function load(context: CommandContext, file: string, flags: Flags): Promis
     import('../load/loadReport.ts'),
   ])
   const plan = readLoadPlan(file, text)
-  const report = await withConnection(context, clusterFlags(flags), ({ transport }) => {
+  const report = await withConnection(context, flags, ({ transport }) => {
     const deps = { client: createClient(transport), clock: context.clock, log: noLog, progress: progressFor(context, flags.quiet ?? false) }
     context.ifInterrupted(remainsOf(plan))
     return runLoad(deps, plan, flags.keep ?? false, new AbortController().signal)

@@ -67,7 +67,7 @@ async function restore(context: CommandContext, file: string, name: string | und
   )
   progress.note(`Cluster "${cluster}" has the ${totalKey} keys of ${file} at revision ${restoredRevision}`)
   if (backup !== undefined) progress.note(`The store that was there is kept: ${backup}`)
-  progress.note('The content of volumes is not in a snapshot: volumes that were removed since come back empty')
+  progress.note('The content of volumes is not in a snapshot: a pod whose volume was removed since waits, and its events say so')
   progress.note(`Start the cluster with: skiff up ${cluster}`)
 }
 

@@ -7,14 +7,14 @@ import type { PodTrace, Span } from '#trace/hops'
 import { TraceClock } from '#trace/traceClock'
 import type { CliCommand, CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
-import { clusterFlags, type NamedClusterFlags, withNamedCluster } from '../explain/flags.ts'
+import { withNamedCluster } from '../explain/flags.ts'
 import { readManifest } from '../hops/manifest.ts'
 import { apply, type TraceDeps, traceApplied, tracePod } from '../hops/podTrace.ts'
 import { toHtml, toOtlp, waterfall } from '../hops/render.ts'
 import { printFound } from '../output.ts'
-import { type PastConnection, withConnection } from '../past/connection.ts'
+import { type ConnectionFlags, type PastConnection, withConnection } from '../past/connection.ts'
 
-interface Flags extends NamedClusterFlags {
+interface Flags extends ConnectionFlags {
   readonly namespace?: string
   readonly filename?: string
   readonly output?: string
@@ -51,7 +51,7 @@ async function run(context: CommandContext, what: string, flags: Flags): Promise
   const timeoutMs = Number(flags.timeout) * 1000
   if (!(timeoutMs > 0)) throw new CommandError('usage', `--timeout ${flags.timeout}: expected seconds`)
   if ((what === 'apply') !== (flags.filename !== undefined)) throw new CommandError('usage', 'trace: expected apply -f FILE, or the name of a pod')
-  const found = await withConnection(context, clusterFlags(flags), (connection) => traced(context, connection, what, { ...flags, timeoutMs }))
+  const found = await withConnection(context, flags, (connection) => traced(context, connection, what, { ...flags, timeoutMs }))
   await print(context, format, found, flags.to)
 }
 

@@ -8,9 +8,9 @@ import { printableData } from '#base/printable'
 import type { Transport } from '#client/transport'
 import type { CliCommand, CommandContext } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
-import { clusterFlags, type NamedClusterFlags, withNamedCluster } from '../explain/flags.ts'
+import { withNamedCluster } from '../explain/flags.ts'
 import { printFound } from '../output.ts'
-import { withConnection } from '../past/connection.ts'
+import { type ConnectionFlags, withConnection } from '../past/connection.ts'
 import { describeAccess, explainAccess } from '../why/access.ts'
 import { describeAutoscaler, explainAutoscaler } from '../why/autoscaler.ts'
 import { explainManifest } from '../why/manifest.ts'
@@ -19,7 +19,7 @@ import { describeObject, explainNamed } from '../why/object.ts'
 import { type Ask, askOver } from '../why/questions.ts'
 import { describeScheduling } from '../why/scheduling.ts'
 
-interface Flags extends NamedClusterFlags {
+interface Flags extends ConnectionFlags {
   readonly namespace?: string
   readonly filename?: string
   readonly asGroup?: readonly string[]
@@ -43,7 +43,7 @@ export const why: CliCommand = {
       .action(async (what: string[], flags: Flags) => {
         if (flags.output !== undefined && flags.output !== 'json') throw new CommandError('usage', `-o ${flags.output}: expected json`)
         const question = questionOf(what, flags)
-        await withConnection(context, clusterFlags(flags), async ({ transport, cluster, namespace }) => {
+        await withConnection(context, flags, async ({ transport, cluster, namespace }) => {
           const ask: Ask = cluster === undefined ? askOver(transport) : (path, body) => context.clusters.ask(cluster, path, body)
           const print = await question({ ask, transport, namespace: flags.namespace ?? namespace })
           print(context, flags.output === 'json' ? 'json' : 'text')

@@ -19,3 +19,9 @@ export async function tracesOf(transport: Transport, query: Readonly<Record<stri
 }
 
 export const askBefore = 'only refusals are kept without being asked for: send the request with the header Skiff-Explain: true, and repeat'
+
+/** What to do first, so that the next requests of a user or about an object are recorded: kubectl can send no header. */
+export function followFirst(subject: { readonly user: string } | { readonly object: string }): string {
+  const rule = JSON.stringify({ ...subject, seconds: 600 })
+  return `only refusals are kept without being asked for: echo '${rule}' | kubectl create --raw /skiff/traces/rules -f - keeps what follows, for ten minutes`
+}

@@ -68,7 +68,7 @@ export function createControllerManager<Options extends object>(
     labels: ['name', 'manager'],
   })
 
-  /** Each in a turn of its own: together they and the lists of their informers take tens of milliseconds, in which a server would answer nobody. */
+  /** Each in a turn of its own: all of them, with the lists of their informers, take tens of milliseconds, and requests would wait. */
   const startAll = async (signal: AbortSignal) => {
     for (const descriptor of descriptors) {
       if (signal.aborted) return

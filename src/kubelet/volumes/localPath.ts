@@ -40,7 +40,8 @@ export async function makeLocalPath({ host, rootDirectory }: LocalPaths, volume:
   if (found) return
   const removal = await statsOf(removalRecord({ host, rootDirectory }, volume))
   // A snapshot of the store can bring the object back, but not the data: a pod must not take an empty directory for them.
-  if (removal) throw new Error(`${pathOf(rootDirectory, volume)} was removed with its data at ${removal.mtime.toISOString()}: delete the claim for a new volume`)
+  if (removal)
+    throw new Error(`${pathOf(rootDirectory, volume)} was removed with its data at ${removal.mtime.toISOString()}: delete the claim for a new volume`)
   await makeDirectory(host.path(`${rootDirectory}/${localPathDirectory}`), 0o750)
   // Renamed once it has its mode: the process's mask does not count, and a kubelet that ends in between starts over.
   const unfinished = `${path}.new`

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Exec } from '#host/exec'
 import type { FamilyModel, ServiceRule } from '../model.ts'
-import { ipvs, parseServers, renderIpvs, serverChanges, setCommands } from './ipvs.ts'
+import { parseServers, renderIpvs, serverChanges, setCommands } from './ipvs/render.ts'
+import { ipvs } from './ipvs.ts'
 
 const endpoints = [
   { ip: '10.244.0.1', port: 8080, isLocal: true },

@@ -1,22 +1,13 @@
 /**
  * Services in the kernel's load balancer IPVS (L3), deprecated by upstream since v1.35: a virtual server for each address and port with its endpoints, the addresses on
- * an interface of their own, and sets of addresses that a few rules of iptables look in to masquerade. Names follow upstream's, so that ipvsadm, ipset and
- * iptables-save show what people know. Rendering is pure. Upstream: pkg/proxy/ipvs (v1.36).
+ * an interface of their own, and sets of addresses that a few rules of iptables look in to masquerade.
  */
-import { hostPort, isIpv6 } from '#api/machinery/ip'
-import { check, type Exec } from '#host/exec'
-import { type ChainOwner, type ChainsByTable, createOwnChains, iptablesObstacle, type Jump, removeOwnChains } from '#host/iptables'
-import { applyModels } from '../applyModels.ts'
-import { createRestoreMetrics } from '../metrics.ts'
-import type { Family, FamilyModel, ProxyEndpoint, ServiceRule } from '../model.ts'
-import { isWithin } from '../ranges.ts'
+import { check } from '#host/exec'
+import { iptablesObstacle } from '#host/iptables'
 import type { ProxyMode, ProxyModeDeps } from './mode.ts'
 
 /** Holds the addresses of Services: what is sent to them is delivered on this host. */
 const device = 'kube-ipvs0'
-const families = ['IPv4', 'IPv6'] as const
-const familyFlags = { IPv4: '-4', IPv6: '-6' } as const
-const scheduler = 'rr'
 const settings = ['net.ipv4.vs.conntrack=1', 'net.ipv4.vs.conn_reuse_mode=0', 'net.ipv4.vs.expire_nodest_conn=1', 'net.ipv4.vs.expire_quiescent_template=1']
 
 export const ipvs: ProxyMode = {
@@ -30,302 +21,20 @@ export const ipvs: ProxyMode = {
   },
   prepare,
   run: async (deps, models, signal) => {
-    const { exec, log, clock } = deps
-    log.warn('The proxy mode ipvs is deprecated: use nftables')
+    deps.log.warn('The proxy mode ipvs is deprecated: use nftables')
     await prepare(deps)
-    const turns = { next: () => clock.turn() }
-    const chains = { IPv4: createOwnChains(exec, 'IPv4', owner, turns), IPv6: createOwnChains(exec, 'IPv6', owner, turns) }
-    const { failures } = createRestoreMetrics(deps.metrics, deps.families ?? [])
-    const apply = async (model: FamilyModel) => {
-      const { family } = model
-      const wanted = renderIpvs(model)
-      // Rules refer to sets, and a set with a reference cannot be removed: all sets are there from the start.
-      await fillSets(deps, family, wanted.sets)
-      await chains[family].apply(wanted.chains).catch((error: unknown) => {
-        failures.inc({ ip_family: family })
-        throw error
-      })
-      await applyServers(exec, model, wanted.servers)
-      await applyAddresses(exec, family, wanted.addresses)
-    }
-    await applyModels(apply, deps, models, signal)
+    const { applyIpvs } = await import('./ipvs/apply.ts')
+    await applyIpvs(deps, models, device, signal)
   },
   cleanUp: async (exec) => {
     // Without a device of ours there was no run.
     if ((await exec.run('ip', ['link', 'del', device])).code !== 0) return
-    await exec.run('ipvsadm', ['--clear'])
-    for (const family of families) {
-      await removeOwnChains(exec, family, owner)
-      for (const name of Object.keys(setTypes)) await exec.run('ipset', ['destroy', setName(family, name)])
-    }
+    const { removeIpvs } = await import('./ipvs/apply.ts')
+    await removeIpvs(exec)
   },
 }
 
 async function prepare({ exec }: Pick<ProxyModeDeps, 'exec'>): Promise<void> {
   await check(exec, 'sysctl', ['-w', ...settings])
   await exec.run('ip', ['link', 'add', device, 'type', 'dummy'])
-}
-
-/** One call for all sets; if the kernel refuses an entry, each set on its own, so that one Service does not stop the others. */
-async function fillSets({ exec, log }: Pick<ProxyModeDeps, 'exec' | 'log'>, family: Family, sets: RenderedIpvs['sets']): Promise<void> {
-  const restore = async (some: RenderedIpvs['sets']) => {
-    await exec.run('ipset', ['destroy', nextSet])
-    await check(exec, 'ipset', ['restore', '-exist'], { input: asInput(setCommands(family, some)) })
-  }
-  try {
-    await restore(sets)
-  } catch {
-    for (const [name, entries] of sets) {
-      await restore(new Map([[name, entries]])).catch((error: unknown) => log.error(error, 'A set of the proxy keeps its former entries', { name, family }))
-    }
-  }
-}
-
-const asInput = (lines: readonly string[]) => (lines.length === 0 ? '' : `${lines.join('\n')}\n`)
-
-/** Upstream's sets, with their types. */
-const setTypes = {
-  'KUBE-LOOP-BACK': 'hash:ip,port,ip',
-  'KUBE-CLUSTER-IP': 'hash:ip,port',
-  'KUBE-EXTERNAL-IP': 'hash:ip,port',
-  'KUBE-EXTERNAL-IP-LOCAL': 'hash:ip,port',
-  'KUBE-LOAD-BALANCER-FW': 'hash:ip,port',
-  'KUBE-LOAD-BALANCER-SOURCE-CIDR': 'hash:ip,port,net',
-  'KUBE-NODE-PORT-TCP': 'bitmap:port',
-  'KUBE-NODE-PORT-LOCAL-TCP': 'bitmap:port',
-  'KUBE-NODE-PORT-UDP': 'bitmap:port',
-  'KUBE-NODE-PORT-LOCAL-UDP': 'bitmap:port',
-} as const
-type SetName = keyof typeof setTypes
-
-/** Names are unique in a kernel, whatever the family. */
-const setName = (family: Family, name: string) => (family === 'IPv6' ? name.replace('KUBE-', 'KUBE-6-').slice(0, longestSetName) : name)
-const longestSetName = 31
-/** The most entries of each set. The kernel's default is 65,536. */
-const mostEntries = 1 << 20
-/** A set while it is filled. */
-const nextSet = 'KUBE-NEXT'
-
-/** A virtual server with its endpoints, as `ipvsadm --save` writes them. */
-export type VirtualServers = ReadonlyMap<string, readonly string[]>
-
-export interface RenderedIpvs {
-  readonly servers: VirtualServers
-  readonly sets: ReadonlyMap<SetName, readonly string[]>
-  readonly addresses: readonly string[]
-  readonly chains: ChainsByTable
-}
-
-/** What IPVS, the sets and the rules of one family hold. A node port is a virtual server of the mark that a rule gives its packets. */
-export function renderIpvs({ family, rules, clusterCidrs, masqueradeAll }: FamilyModel): RenderedIpvs {
-  const servers = new Map<string, readonly string[]>()
-  const sets = new Map((Object.keys(setTypes) as SetName[]).map((name) => [name, [] as string[]]))
-  const addresses = new Set<string>()
-  const put = (name: SetName, ...entries: readonly string[]) => sets.get(name)?.push(...entries)
-  for (const rule of rules) {
-    const { protocol, port, clusterIp, externalIps, nodePort } = rule
-    const entry = (ip: string) => `${ip},${protocol}:${port}`
-    const external = rule.externalPolicyLocal ? rule.localEndpoints : rule.clusterEndpoints
-    const serve = (ip: string, endpoints: readonly ProxyEndpoint[], at = port) => {
-      servers.set(
-        serverOf(rule, family, ip, at),
-        endpoints.map((endpoint) => `${hostPort(endpoint.ip, endpoint.port)} --masquerading --weight 1`),
-      )
-    }
-    serve(clusterIp, rule.internalPolicyLocal ? rule.localEndpoints : rule.clusterEndpoints)
-    put('KUBE-CLUSTER-IP', entry(clusterIp))
-    for (const ip of [clusterIp, ...externalIps]) addresses.add(ip)
-    for (const ip of externalIps) {
-      serve(ip, external)
-      put(rule.externalPolicyLocal ? 'KUBE-EXTERNAL-IP-LOCAL' : 'KUBE-EXTERNAL-IP', entry(ip))
-    }
-    if (rule.sourceRanges) {
-      for (const ip of rule.loadBalancerIps) {
-        put('KUBE-LOAD-BALANCER-FW', entry(ip))
-        put('KUBE-LOAD-BALANCER-SOURCE-CIDR', ...rule.sourceRanges.flatMap(storable).map((range) => `${entry(ip)},${range}`))
-      }
-    }
-    if (nodePort !== undefined && protocol !== 'sctp') {
-      serve(anyAddress[family], external, nodePort)
-      put(`KUBE-NODE-PORT-${rule.externalPolicyLocal ? 'LOCAL-' : ''}${protocol === 'udp' ? 'UDP' : 'TCP'}`, String(nodePort))
-    }
-    for (const { ip, port: to } of rule.clusterEndpoints.filter(({ isLocal }) => isLocal)) put('KUBE-LOOP-BACK', `${ip},${protocol}:${to},${ip}`)
-  }
-  return { servers, sets, addresses: [...addresses], chains: chainsOf(family, masqueradeAll ? 'all' : clusterCidrs[0]) }
-}
-
-/** A set of the kernel stores no range of all addresses. */
-function storable(range: string): string[] {
-  if (!range.endsWith('/0')) return [range]
-  return isIpv6(range.slice(0, -'/0'.length)) ? ['::/1', '8000::/1'] : ['0.0.0.0/1', '128.0.0.0/1']
-}
-
-/** Placeholder; applyServers replaces it with the node's addresses. */
-const anyAddress = { IPv4: '0.0.0.0', IPv6: '::' } as const
-
-function serverOf({ protocol, affinitySeconds }: ServiceRule, family: Family, ip: string, port: number): string {
-  const kind = { tcp: '--tcp-service', udp: '--udp-service', sctp: '--sctp-service' }[protocol]
-  const sticky = affinitySeconds === undefined ? '' : ` --persistent ${affinitySeconds}${family === 'IPv6' ? ' --netmask 128' : ''}`
-  return `${kind} ${hostPort(ip, port)} --scheduler ${scheduler}${sticky}`
-}
-
-/** Entries that are there already stay: an element that vanishes for a moment would let packets pass without their mark. */
-export function setCommands(family: Family, sets: RenderedIpvs['sets']): string[] {
-  const own = family === 'IPv6' ? ' family inet6' : ''
-  return [...sets].flatMap(([name, entries]) => {
-    const type = setTypes[name]
-    const options = type === 'bitmap:port' ? ' range 0-65535' : `${own} maxelem ${mostEntries}`
-    const there = setName(family, name)
-    return [
-      `create ${there} ${type}${options}`,
-      `create ${nextSet} ${type}${options}`,
-      ...entries.map((entry) => `add ${nextSet} ${entry}`),
-      `swap ${nextSet} ${there}`,
-      `destroy ${nextSet}`,
-    ]
-  })
-}
-
-const mark = '0x00004000'
-const canary = 'KUBE-IPVS-CANARY'
-const ownNames = ['KUBE-SERVICES', 'KUBE-NODE-PORT', 'KUBE-POSTROUTING', 'KUBE-MARK-MASQ', 'KUBE-PROXY-FIREWALL', 'KUBE-SOURCE-RANGES-FIREWALL', canary]
-const jump = (table: Jump['table'], from: string, to: string): Jump => ({ table, from, to, match: '' })
-const owner: ChainOwner = {
-  jumps: [
-    jump('nat', 'OUTPUT', 'KUBE-SERVICES'),
-    jump('nat', 'PREROUTING', 'KUBE-SERVICES'),
-    jump('nat', 'POSTROUTING', 'KUBE-POSTROUTING'),
-    jump('filter', 'INPUT', 'KUBE-PROXY-FIREWALL'),
-  ],
-  canary,
-  owns: (chain) => ownNames.includes(chain),
-}
-
-/** The same for every set of Services: what differs is in the sets. */
-/** @param podRange whose traffic to cluster IPs is not masqueraded; `all`: every source is; undefined: none is */
-function chainsOf(family: Family, podRange: string | undefined): ChainsByTable {
-  const inSet = (name: SetName, fields: string) => `-m set --match-set ${setName(family, name)} ${fields}`
-  const nat = new Map([
-    [
-      'KUBE-SERVICES',
-      [
-        `-s ${family === 'IPv6' ? '::1/128' : '127.0.0.0/8'} -j RETURN`,
-        ...(podRange ? [`${inSet('KUBE-CLUSTER-IP', 'dst,dst')}${podRange === 'all' ? '' : ` ! -s ${podRange}`} -j KUBE-MARK-MASQ`] : []),
-        `${inSet('KUBE-EXTERNAL-IP', 'dst,dst')} -j KUBE-MARK-MASQ`,
-        '-m addrtype --dst-type LOCAL -j KUBE-NODE-PORT',
-      ],
-    ],
-    [
-      'KUBE-NODE-PORT',
-      (['tcp', 'udp'] as const).flatMap((protocol) => [
-        `-p ${protocol} ${inSet(protocol === 'tcp' ? 'KUBE-NODE-PORT-LOCAL-TCP' : 'KUBE-NODE-PORT-LOCAL-UDP', 'dst')} -j RETURN`,
-        `-p ${protocol} ${inSet(protocol === 'tcp' ? 'KUBE-NODE-PORT-TCP' : 'KUBE-NODE-PORT-UDP', 'dst')} -j KUBE-MARK-MASQ`,
-      ]),
-    ],
-    ['KUBE-MARK-MASQ', [`-j MARK --or-mark ${mark}`]],
-    [
-      'KUBE-POSTROUTING',
-      [
-        `${inSet('KUBE-LOOP-BACK', 'dst,dst,src')} -j MASQUERADE`,
-        `-m mark ! --mark ${mark}/${mark} -j RETURN`,
-        `-j MARK --xor-mark ${mark}`,
-        '-j MASQUERADE --random-fully',
-      ],
-    ],
-  ])
-  const filter = new Map([
-    ['KUBE-PROXY-FIREWALL', [`${inSet('KUBE-LOAD-BALANCER-FW', 'dst,dst')} -j KUBE-SOURCE-RANGES-FIREWALL`]],
-    ['KUBE-SOURCE-RANGES-FIREWALL', [`${inSet('KUBE-LOAD-BALANCER-SOURCE-CIDR', 'dst,dst,src')} -j RETURN`, '-j DROP']],
-  ])
-  return new Map<Jump['table'], ReadonlyMap<string, readonly string[]>>([
-    ['nat', nat],
-    ['filter', filter],
-    ['mangle', new Map([[canary, []]])],
-  ])
-}
-
-/** Lines for `ipvsadm --restore` that lead from one set of virtual servers to the other. */
-export function serverChanges(before: VirtualServers, wanted: VirtualServers): string[] {
-  // A server's scheduler and persistence are changed in place.
-  const keyOf = (server: string) => server.split(' ').slice(0, 2).join(' ')
-  const had = new Map([...before].map(([server, endpoints]) => [keyOf(server), { server, endpoints }]))
-  const kept = new Set([...wanted.keys()].map(keyOf))
-  const placeOf = (endpoint: string) => endpoint.split(' ')[0] ?? ''
-  const changes = [...wanted].flatMap(([server, endpoints]) => {
-    const key = keyOf(server)
-    const there = had.get(key)
-    const places = new Set((there?.endpoints ?? []).map(placeOf))
-    const now = new Set(endpoints.map(placeOf))
-    return [
-      ...(there?.server === server ? [] : [`${there ? '--edit-service' : '--add-service'} ${server}`]),
-      ...endpoints.filter((one) => !places.has(placeOf(one))).map((one) => `--add-server ${key} --real-server ${one}`),
-      ...[...places].filter((place) => !now.has(place)).map((place) => `--delete-server ${key} --real-server ${place}`),
-    ]
-  })
-  return [...changes, ...[...had.keys()].filter((key) => !kept.has(key)).map((key) => `--delete-service ${key}`)]
-}
-
-const longKinds: ReadonlyMap<string, string> = new Map([
-  ['-t', '--tcp-service'],
-  ['-u', '--udp-service'],
-  ['--sctp-service', '--sctp-service'],
-])
-
-/** Reads `ipvsadm --save --numeric`, in its short form. */
-export function parseServers(text: string, family: Family): VirtualServers {
-  const servers = new Map<string, string[]>()
-  const names = new Map<string, string>()
-  for (const line of text.split('\n')) {
-    const words = line.trim().split(/\s+/)
-    const [command, kind = '', place = '', ...rest] = words
-    const longKind = longKinds.get(kind)
-    if (longKind === undefined || place.startsWith('[') !== (family === 'IPv6')) continue
-    const after = (flag: string) => (rest.includes(flag) ? rest[rest.indexOf(flag) + 1] : undefined)
-    const key = `${longKind} ${place}`
-    if (command === '-A') {
-      const sticky = after('-p') === undefined ? '' : ` --persistent ${after('-p')}${family === 'IPv6' ? ' --netmask 128' : ''}`
-      names.set(key, `${key} --scheduler ${after('-s')}${sticky}`)
-      servers.set(names.get(key) ?? key, [])
-    } else if (command === '-a') servers.get(names.get(key) ?? key)?.push(`${after('-r')} --masquerading --weight ${after('-w')}`)
-  }
-  return servers
-}
-
-/** Brings the kernel's servers, also those of an earlier run, to `wanted`. Node ports are served on each address of the node. */
-async function applyServers(exec: Exec, { family, nodePortCidrs }: FamilyModel, wanted: VirtualServers): Promise<void> {
-  const local = (await addressesOf(exec, family)).filter(({ dev, ip }) => dev !== device && (!nodePortCidrs || isWithin(nodePortCidrs, ip)))
-  const own = [...new Set(local.map(({ ip }) => ip))]
-  const expanded = new Map([...wanted].flatMap(([server, endpoints]) => onNode(server, own, family).map((one) => [one, endpoints] as const)))
-  const before = parseServers(await check(exec, 'ipvsadm', ['--save', '--numeric']), family)
-  const changes = serverChanges(before, expanded)
-  if (changes.length > 0) await check(exec, 'ipvsadm', ['--restore'], { input: asInput(changes) })
-}
-
-function onNode(server: string, own: readonly string[], family: Family): string[] {
-  const any = hostPort(anyAddress[family], 0).slice(0, -1)
-  const [kind, place = ''] = server.split(' ')
-  if (!place.startsWith(any)) return [server]
-  return own.map((ip) => server.replace(`${kind} ${place}`, `${kind} ${hostPort(ip, Number(place.slice(any.length)))}`))
-}
-
-async function applyAddresses(exec: Exec, family: Family, wanted: readonly string[]): Promise<void> {
-  const there = new Set((await addressesOf(exec, family)).filter(({ dev }) => dev === device).map(({ ip }) => ip))
-  const bits = family === 'IPv6' ? 128 : 32
-  const keep = new Set(wanted)
-  const commands = [
-    ...wanted.filter((ip) => !there.has(ip)).map((ip) => `addr add ${ip}/${bits} dev ${device}${family === 'IPv6' ? ' nodad' : ''}`),
-    ...[...there].filter((ip) => !keep.has(ip)).map((ip) => `addr del ${ip}/${bits} dev ${device}`),
-  ]
-  if (commands.length > 0) await check(exec, 'ip', [familyFlags[family], '-batch', '-'], { input: asInput(commands) })
-}
-
-interface ShownLink {
-  readonly ifname: string
-  readonly addr_info?: readonly { readonly local: string; readonly scope: string }[]
-}
-
-/** Link-local addresses are left out. */
-async function addressesOf(exec: Exec, family: Family): Promise<{ readonly dev: string; readonly ip: string }[]> {
-  const links = JSON.parse((await check(exec, 'ip', [familyFlags[family], '-json', 'addr', 'show'])) || '[]') as ShownLink[]
-  return links.flatMap(({ ifname, addr_info = [] }) => addr_info.filter(({ scope }) => scope === 'global').map(({ local }) => ({ dev: ifname, ip: local })))
 }
