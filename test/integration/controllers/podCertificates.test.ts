@@ -65,6 +65,7 @@ test('CTL-22 controllers of a feature that is off do not run', async () => {
     const manager = createControllerManager(deps, controllers, { controllers: names, featureGates: gates, rootCa: 'x' })
     const stop = new AbortController()
     const running = manager.run(stop.signal)
+    for (const _ of names) await clock.turn()
     assert.deepEqual([...manager.running()], [...want])
     stop.abort()
     await running
