@@ -61,6 +61,36 @@ describe('unfinished', { concurrency: true }, () => {
     })
 })
 
+test('ETC-24 a client that ends none of many requests loses its connection, and the calls of others go on', { timeout: 30_000 }, async () => {
+  const requestBytes = 100_000
+  const bounded = await serveGrpc('127.0.0.1', 0, {
+    services: [{ proto, service: 't.Echo', methods: { Say: (request: { readonly text: string }) => request } }],
+    maxRequestBytes: requestBytes,
+    maxConcurrentStreams: 1_000,
+    maxUnfinishedBytes: 10 * requestBytes,
+    documents: () => ({ status: 200, contentType: 'text/plain', body: '' }),
+  })
+  const [hostile, other] = [connectHttp2(`http://127.0.0.1:${bounded.port}`), connectHttp2(`http://127.0.0.1:${bounded.port}`)]
+  const begin = (session: typeof other) => {
+    const call = session.request({ ':method': 'POST', ':path': '/t.Echo/Say', 'content-type': 'application/grpc', te: 'trailers' })
+    return call.on('error', () => {})
+  }
+  const waiting = begin(other)
+  waiting.write(frame(Buffer.alloc(0)))
+  hostile.on('error', () => {})
+  const ended = once(hostile, 'close')
+  const beginning = frame(Buffer.alloc(requestBytes)).subarray(0, requestBytes - 1)
+  for (let at = 0; at < 20; at++) begin(hostile).write(beginning)
+  await ended
+  for (let at = 0; at < 9; at++) begin(other).write(beginning)
+  waiting.end()
+  const [headers] = await once(waiting, 'response')
+  assert.equal(headers['grpc-status'], undefined)
+  assert.equal(other.destroyed, false)
+  for (const session of [hostile, other]) session.destroy()
+  await bounded.close()
+})
+
 test('ETC-24 the certificate of a connection is read once for all its calls, and another connection has its own', async (t) => {
   const reads = t.mock.method(TLSSocket.prototype, 'getPeerCertificate')
   const [serving, jane, joe] = (await Promise.all(['CN=server', 'CN=jane', 'CN=joe'].map((name) => testCertificates(name)))) as [Pem, Pem, Pem]

@@ -10,6 +10,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { messageOf } from '#base/messageOf'
 import { implementationsOf, type ServiceImplementation, serveCall } from './grpcService.ts'
 import { defaultKeepAlive, keepConnection, type ServerKeepAlive } from './serverKeepAlive.ts'
+import { UnfinishedRequests } from './unfinishedRequests.ts'
 
 export interface GrpcTls {
   /** PEM. */
@@ -34,6 +35,8 @@ export interface GrpcServerOptions {
   readonly documents: DocumentHandler
   /** Most calls in flight on one connection. */
   readonly maxConcurrentStreams: number
+  /** Bytes of requests of all connections that have not arrived whole; beyond it the connection that holds the most ends. Default 256 MiB. */
+  readonly maxUnfinishedBytes?: number | undefined
   readonly tls?: GrpcTls | undefined
   /** Default: gRPC's. */
   readonly keepAlive?: ServerKeepAlive | undefined
@@ -52,6 +55,7 @@ export interface GrpcServer {
 const firstBytesMs = 5_000
 /** Answers that wait on one connection. Node refuses further calls beyond it; its default of 10 MB is less than one list of an API server. */
 const mostQueuedMegabytes = 1024
+const defaultUnfinishedBytes = 256 * 2 ** 20
 /** The kernel notices that an idle client has vanished. Upstream: etcd client/pkg/transport keepalive_listener.go. */
 const tcpKeepAlive = { keepAlive: true, keepAliveInitialDelay: 30_000 }
 /** Where HTTP/2 differs from every method of HTTP/1. */
@@ -133,8 +137,10 @@ function chooseProtocol(socket: Socket, http1: Server, http2: Http2Server): void
   socket.on('readable', look)
 }
 
-function serveCalls(server: Http2Server, { services, maxRequestBytes, documents, keepAlive = defaultKeepAlive }: GrpcServerOptions): void {
-  const implementations = implementationsOf(services)
+function serveCalls(server: Http2Server, options: GrpcServerOptions): void {
+  const { maxRequestBytes, documents, keepAlive = defaultKeepAlive, maxUnfinishedBytes = defaultUnfinishedBytes } = options
+  const implementations = implementationsOf(options.services)
+  const unfinished = new UnfinishedRequests(maxUnfinishedBytes)
   const onSends = new WeakMap<Http2Session, () => void>()
   server.on('sessionError', () => {})
   server.on('session', (session) => {
@@ -145,7 +151,7 @@ function serveCalls(server: Http2Server, { services, maxRequestBytes, documents,
   server.on('stream', (stream, headers) => {
     const onSend = stream.session && onSends.get(stream.session)
     if (headers[':method'] === 'POST') {
-      void serveCall({ stream, headers, maxRequestBytes, onSend }, implementations)
+      void serveCall({ stream, headers, maxRequestBytes, onSend, unfinished }, implementations)
       return
     }
     stream.on('error', () => {})

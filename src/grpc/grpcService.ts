@@ -9,6 +9,7 @@ import { GrpcError, type StatusName, statusNames } from './grpcError.ts'
 import { contentType, encodeMessage, FrameReader, frame } from './grpcWire.ts'
 import { loadService, type ServiceMethod } from './protoMessage.ts'
 import { ReadLimitError, ReadLimits } from './protoWire.ts'
+import type { UnfinishedRequests } from './unfinishedRequests.ts'
 
 /** A call that is answered with an error. */
 export class GrpcRefusal extends Error {
@@ -76,10 +77,12 @@ export interface ServedCall {
   readonly maxRequestBytes: number
   /** Called before anything is sent to the client. */
   readonly onSend?: (() => void) | undefined
+  /** Absent: the clients are trusted. */
+  readonly unfinished?: UnfinishedRequests | undefined
 }
 
 /** Serves one call. Never throws: a failure is the call's status. */
-export async function serveCall({ stream, headers, maxRequestBytes, onSend = () => {} }: ServedCall, served: Implementations): Promise<void> {
+export async function serveCall({ stream, headers, maxRequestBytes, onSend = () => {}, unfinished }: ServedCall, served: Implementations): Promise<void> {
   // A client that disconnected gets no answer.
   stream.on('error', () => {})
   try {
@@ -87,9 +90,10 @@ export async function serveCall({ stream, headers, maxRequestBytes, onSend = () 
     const found = served.get(path)
     if (!found) throw new GrpcRefusal('UNIMPLEMENTED', `The server does not implement the method ${path}`)
     const client = clientOf(stream, headers)
-    if (found.stream) await serveStream(stream, found.method, found.stream, { client, maxRequestBytes, onSend })
+    const read = messageReader(stream, maxRequestBytes, unfinished)
+    if (found.stream) await serveStream(stream, found.method, found.stream, { client, read, onSend })
     else if (found.answer) {
-      const request = requestIn(await onlyMessage(stream, maxRequestBytes), found.method)
+      const request = requestIn(await onlyMessage(stream, read), found.method)
       const answer = found.method.response.encode(await found.answer(request as never, client))
       onSend()
       answerWith(stream, answer)
@@ -138,7 +142,7 @@ async function serveStream(
   stream: ServerHttp2Stream,
   method: ServiceMethod,
   handler: NonNullable<Implementation['stream']>,
-  { client, maxRequestBytes, onSend }: { readonly client: GrpcClient; readonly maxRequestBytes: number; onSend(): void },
+  { client, read, onSend }: { readonly client: GrpcClient; readonly read: MessageReader; onSend(): void },
 ): Promise<void> {
   const left = new AbortController()
   stream.once('close', () => left.abort(new Error('the client has left')))
@@ -146,10 +150,9 @@ async function serveStream(
   onSend()
   stream.respond({ ':status': 200, 'content-type': contentType }, { waitForTrailers: true })
   stream.once('wantTrailers', () => stream.sendTrailers(trailers))
-  const reader = new FrameReader(maxRequestBytes)
   async function* requests(): AsyncGenerator<object> {
     // The answers need the stream after the last request.
-    for await (const chunk of stream.iterator({ destroyOnReturn: false })) for (const message of reader.push(chunk as Buffer)) yield requestIn(message, method)
+    for await (const chunk of stream.iterator({ destroyOnReturn: false })) for (const message of read(chunk as Buffer)) yield requestIn(message, method)
   }
   try {
     await handler({
@@ -185,12 +188,23 @@ function drained(stream: ServerHttp2Stream): Promise<void> {
   })
 }
 
-async function onlyMessage(stream: ServerHttp2Stream, maxBytes: number): Promise<Buffer> {
+/** The messages that are complete with a chunk. */
+type MessageReader = (chunk: Buffer) => Buffer[]
+
+function messageReader(stream: ServerHttp2Stream, maxBytes: number, unfinished: UnfinishedRequests | undefined): MessageReader {
   const reader = new FrameReader(maxBytes)
+  return (chunk) => {
+    const messages = reader.push(chunk)
+    unfinished?.holds(stream, reader.heldBytes)
+    return messages
+  }
+}
+
+async function onlyMessage(stream: ServerHttp2Stream, read: MessageReader): Promise<Buffer> {
   let message: Buffer | undefined
   // A refusal is an answer as well: it needs the stream.
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
-    for (const next of reader.push(chunk as Buffer)) {
+    for (const next of read(chunk as Buffer)) {
       if (message) throw new GrpcRefusal('INTERNAL', 'the request holds more than one message')
       message = next
     }

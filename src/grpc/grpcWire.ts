@@ -26,6 +26,11 @@ export class FrameReader {
     this.#maxBytes = maxBytes
   }
 
+  /** The memory that the beginning of a message takes. */
+  get heldBytes(): number {
+    return this.#held.length
+  }
+
   /** The messages that are complete now. @throws GrpcError for a compressed or too large one */
   push(chunk: Buffer): Buffer[] {
     const all = this.#length === 0 ? chunk : this.#append(chunk)
