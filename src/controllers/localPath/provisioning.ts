@@ -11,6 +11,7 @@ import { isStatus } from '#api/machinery/status'
 import { messageOf } from '#base/messageOf'
 import type { NewObject, ResourceClient } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
+import { unlessGone } from '#client/unlessGone'
 import { awaitsVolume, planVolumeFor, selectedNodeOf, volumeNameOf } from './provisionPlan.ts'
 
 type Claim = Frozen<PersistentVolumeClaim>
@@ -51,7 +52,7 @@ export function createProvisioning(deps: ProvisioningDeps): (key: string, signal
   /** The server is asked before a node counts as unknown: the cache may not have a new one yet. */
   async function nodeFor(claim: Claim, signal: AbortSignal): Promise<Frozen<Node> | undefined> {
     const name = selectedNodeOf(claim)
-    return name === undefined ? undefined : (deps.cachedNode(name) ?? (await ifExists(deps.nodes.get({ name }, { signal }))))
+    return name === undefined ? undefined : (deps.cachedNode(name) ?? (await unlessGone(() => deps.nodes.get({ name }, { signal }))))
   }
 
   async function create(claim: Claim, volume: NewObject<PersistentVolume>, failed: (problem: string) => void, signal: AbortSignal): Promise<void> {
@@ -70,14 +71,5 @@ export function createProvisioning(deps: ProvisioningDeps): (key: string, signal
     const { namespace, name = '', resourceVersion } = metadata
     const annotations = { [volumeAnnotations.selectedNode]: null }
     await claims.patch({ namespace, name }, 'merge', { metadata: { resourceVersion, annotations } }, { signal })
-  }
-}
-
-export async function ifExists<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading
-  } catch (error) {
-    if (isStatus(error, 'NotFound')) return undefined
-    throw error
   }
 }

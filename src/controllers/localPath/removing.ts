@@ -8,8 +8,8 @@ import type { Frozen } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import type { ResourceClient } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
+import { unlessGone } from '#client/unlessGone'
 import { withoutFinalizer } from '../shared/protection.ts'
-import { ifExists } from './provisioning.ts'
 import { fateOf, planRemovals } from './removalPlan.ts'
 
 type Volume = Frozen<PersistentVolume>
@@ -34,7 +34,7 @@ export function createRemoving(deps: RemovingDeps): (nodeName: string, signal: A
 
   async function handleNode(nodeName: string, signal: AbortSignal): Promise<void> {
     const going = deps.going(nodeName)
-    const node = deps.cachedNode(nodeName) ?? (nodeName === '' ? undefined : await ifExists(nodes.get({ name: nodeName }, { signal })))
+    const node = deps.cachedNode(nodeName) ?? (nodeName === '' ? undefined : await unlessGone(() => nodes.get({ name: nodeName }, { signal })))
     if (!node) {
       askedOf.delete(nodeName)
       return finish(going, signal, (volume) => reportLostNode(volume, nodeName))

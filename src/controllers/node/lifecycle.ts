@@ -14,7 +14,7 @@ import type { ControllerContext, ControllerDescriptor } from '../framework/contr
 import { createPeriodicCheck } from '../framework/periodicCheck.ts'
 import { createReconciler, enqueueSelf } from '../framework/reconciler.ts'
 import { hasEvictingTaint, msUntilSilent, type NodeHealth, observeNode, silentConditions, wantedLabels, wantedTaints } from './health.ts'
-import { createMarkPods, unlessGone } from './markPods.ts'
+import { createMarkPods, unlessOvertaken } from './markPods.ts'
 import { createZoneMetrics } from './zoneMetrics.ts'
 import { censusOf, createZoneEvictor, defaultZoneOptions, zoneKey } from './zones.ts'
 
@@ -144,7 +144,7 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
     healths.set(name, health)
     const conditions = silentConditions(node, health, grace, nowMs)
     const silent = { ...node, status: { ...node.status, conditions } } as Frozen<Node>
-    if (conditions) await client.of(nodes).updateStatus(silent, { signal }).catch(unlessGone)
+    if (conditions) await client.of(nodes).updateStatus(silent, { signal }).catch(unlessOvertaken)
     if (conditions && isNodeReady(node)) events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`)
     // A kubelet that reports its own node as not ready still reports its pods.
     if (conditions || readyStatus(node) === 'Unknown') await markPods.notReady(name, signal)

@@ -41,11 +41,11 @@ export function createMarkPods({ client, clock, informers }: ControllerContext, 
     await client
       .of(pods)
       .patch({ namespace, name }, 'strategic', { metadata: { uid }, status: { conditions } }, { subresource: 'status', signal })
-      .catch(unlessGone)
+      .catch(unlessOvertaken)
   }
 }
 
 /** What changed or went meanwhile is looked at again at the next round. */
-export function unlessGone(error: unknown): void {
+export function unlessOvertaken(error: unknown): void {
   if (!isStatus(error, 'NotFound') && !isStatus(error, 'Conflict')) throw error
 }

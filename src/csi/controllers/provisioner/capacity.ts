@@ -8,10 +8,10 @@ import { volumeReaches } from '#api/helpers/volumes'
 import { semanticEqual } from '#api/machinery/equality'
 import type { Frozen } from '#api/machinery/meta'
 import { formatQuantity, quantityOf } from '#api/machinery/quantity'
-import { isStatus } from '#api/machinery/status'
 import { ownValue } from '#base/bareMap'
 import { csiNodes, csiStorageCapacities, nodes, storageClasses } from '#client/builtIn'
 import { readYourWrites } from '#client/cache/readYourWrites'
+import { unlessGone } from '#client/unlessGone'
 import { createReconciler, everyPeriod, type Reconciler } from '#controllers/framework/reconciler'
 import { type CsiContext, retryLimiter } from '../context.ts'
 import { type ClusterTopology, type Term, topologySegments } from './topology.ts'
@@ -63,7 +63,7 @@ export function createCapacity(context: CsiContext, name: string, topology: Clus
     const storageClass = classes.store.get(place.className)
     const isThere = isWanted(storageClass) && segments().some((segment) => keyOf({ ...place, segment }) === key)
     for (const { metadata } of isThere || !first ? others : [first, ...others])
-      await unlessGone(capacities.delete({ namespace: metadata.namespace, name: metadata.name ?? '' }, { signal }))
+      await unlessGone(() => capacities.delete({ namespace: metadata.namespace, name: metadata.name ?? '' }, { signal }))
     if (!isThere) return
     const found = await ask(place, storageClass, signal)
     const nodeTopology = place.segment.length > 0 ? { matchLabels: Object.fromEntries(place.segment) } : {}
@@ -124,12 +124,4 @@ type Labelled = Frozen<{ metadata: { labels?: Record<string, string> | undefined
 function placeOfObject({ storageClassName, nodeTopology }: Capacity): Place {
   const segment = Object.entries(nodeTopology?.matchLabels ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
   return { className: storageClassName, segment }
-}
-
-async function unlessGone(work: Promise<void>): Promise<void> {
-  try {
-    await work
-  } catch (error) {
-    if (!isStatus(error, 'NotFound')) throw error
-  }
 }

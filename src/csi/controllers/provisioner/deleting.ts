@@ -6,12 +6,12 @@ import type { PersistentVolume } from '#api/gen/types/core.v1'
 import type { StorageClass, VolumeAttachment } from '#api/gen/types/storage.v1'
 import { storageClassOf, volumeAnnotations } from '#api/helpers/volumes'
 import type { Frozen } from '#api/machinery/meta'
-import { isStatus } from '#api/machinery/status'
 import { ownValue } from '#base/bareMap'
 import type { Logger } from '#base/log'
 import { messageOf } from '#base/messageOf'
 import type { Client, ResourceClient } from '#client/client'
 import type { EventRecorder } from '#client/eventRecorder'
+import { unlessGone } from '#client/unlessGone'
 import { isProtected } from '#controllers/shared/protection'
 import type { TextMap } from '../../server/csiTypes.ts'
 import type { CsiConnection, CsiDriverFacts } from '../driver.ts'
@@ -69,10 +69,7 @@ export function createDeleting(deps: DeletingDeps): (name: string, signal: Abort
 
   /** Undefined: the volume is gone, or another one has its name. */
   async function current({ metadata }: Volume, signal: AbortSignal): Promise<Volume | undefined> {
-    const found = await volumes.get({ name: metadata.name ?? '' }, { signal }).catch((error: unknown) => {
-      if (!isStatus(error, 'NotFound')) throw error
-      return undefined
-    })
+    const found = await unlessGone(() => volumes.get({ name: metadata.name ?? '' }, { signal }))
     return found?.metadata.uid === metadata.uid ? found : undefined
   }
 
@@ -130,12 +127,4 @@ class InUseError extends Error {}
 function mustBeDeleted({ metadata, spec, status }: Volume): boolean {
   const isDone = metadata.deletionTimestamp !== undefined && !metadata.finalizers?.includes(volumeFinalizer)
   return !isDone && status.phase === 'Released' && spec.persistentVolumeReclaimPolicy === 'Delete'
-}
-
-async function unlessGone(work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    if (!isStatus(error, 'NotFound')) throw error
-  }
 }

@@ -7,6 +7,7 @@ import type { KubeObject } from '#api/machinery/meta'
 import { isStatus } from '#api/machinery/status'
 import { clusterRoleBindings, clusterRoles, csiDrivers, csiStorageCapacities, customResourceDefinitions, storageClasses } from '#client/builtIn'
 import type { Client, NewObject, Resource } from '#client/client'
+import { unlessGone } from '#client/unlessGone'
 import { csiControllerRules } from '#csi/controllers/rights'
 import { volumeGroupSnapshotClasses, volumeGroupSnapshotContents, volumeGroupSnapshots } from '#csi/controllers/snapshotter/groupTypes'
 import { createMissingDefinitions, snapshotDefinitions } from '#csi/controllers/snapshotter/snapshotDefinitions'
@@ -84,13 +85,5 @@ async function removeDefinitions(client: Client, signal: AbortSignal): Promise<v
       const { metadata: found } = await client.of(customResourceDefinitions).get(ref, { signal })
       if (found.managedFields?.some(({ manager }) => manager === fieldManager)) await client.of(customResourceDefinitions).delete(ref, { signal })
     })
-  }
-}
-
-async function unlessGone(work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    if (!isStatus(error, 'NotFound')) throw error
   }
 }

@@ -8,6 +8,7 @@ import { ownValue } from '#base/bareMap'
 import type { Clock } from '#base/clock'
 import { clusterRoleBindings, clusterRoles, ingressClasses, ingresses, namespaces, roleBindings, roles, services } from '#client/builtIn'
 import type { Client } from '#client/client'
+import { unlessGone } from '#client/unlessGone'
 import { controllerName, isOurs, ownClasses } from '#ingress/model/ingressClass'
 import { ingressPlace } from '#ingress/place'
 import { applyRights, type ClusterRights, fieldManager } from '../clusterRights.ts'
@@ -121,13 +122,5 @@ async function clearAddresses(client: Client, classes: ReturnType<typeof ownClas
     if (!isOurs(ingress, classes) || !ingress.status?.loadBalancer?.ingress) continue
     const ref = { namespace: ingress.metadata.namespace, name: ingress.metadata.name ?? '' }
     await unlessGone(async () => void (await client.of(ingresses).patch(ref, 'merge', { status: { loadBalancer: null } }, { subresource: 'status', signal })))
-  }
-}
-
-async function unlessGone(remove: () => Promise<void>): Promise<void> {
-  try {
-    await remove()
-  } catch (error) {
-    if (!isStatus(error, 'NotFound')) throw error
   }
 }
