@@ -50,8 +50,6 @@ export interface NearestRules {
   readonly bindings: number
   /** The closest rule: `RoleBinding a/dev (Role reader) lacks verb create`. Undefined: no rule is about it. */
   readonly nearest?: string | undefined
-  /** A role that exists and allows it, which a binding could give: `ClusterRole edit`. */
-  readonly role?: { readonly kind: 'Role' | 'ClusterRole'; readonly name: string } | undefined
 }
 
 export interface Authorizer {

@@ -114,18 +114,12 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
       if (rules.some((rule) => ruleAllows(attributes, rule)))
         consider({ text: `grants it only in namespace ${binding.metadata.namespace}`, distance: 0 }, binding)
     }
-    return { bindings: named.size, nearest: found && `${bindingLabel(found.binding)} ${found.text}`, role: usualRole(attributes) }
+    return { bindings: named.size, nearest: found && `${bindingLabel(found.binding)} ${found.text}` }
   }
   /** Bindings in other namespaces that name the user. Those of a group may be unknown to its members. */
   function* elsewhere(user: UserInfo, namespace: string): Generator<Binding> {
     const scopes = bindings.scopes(mostScopes).filter((scope) => scope !== '' && scope !== namespace)
     for (const scope of scopes) yield* bindings.of(userSubject(user), scope)
-  }
-  /** The smallest of the usual roles that allows it. */
-  const usualRole = (attributes: AuthorizationAttributes): NearestRules['role'] => {
-    const allows = (rules: readonly Frozen<PolicyRule>[] | undefined) => rules?.some((rule) => ruleAllows(attributes, rule)) ?? false
-    const name = usualRoles.find((role) => allows(rulesOf({ apiGroup: group, kind: 'ClusterRole', name: role }, '')))
-    return name === undefined ? undefined : { kind: 'ClusterRole', name }
   }
   return {
     name: 'RBAC',
@@ -141,8 +135,6 @@ export function rbacAuthorizer(reader: ObjectReader): RbacAuthorizer {
 }
 
 const clusterWide: readonly string[] = ['']
-/** The roles of upstream for people, the smallest first. */
-const usualRoles = ['view', 'edit', 'admin']
 /** In how many namespaces an explanation looks for bindings. */
 const mostScopes = 500
 

@@ -43,27 +43,24 @@ async function missingRule(wanted: string, attributes: AuthorizationAttributes, 
   if (now.decision === 'deny') return [`needs verb ${wanted}: an authorizer denies it to user ${user.name}`, ...(now.reason ? [now.reason] : [])]
   const found = nearestRules(authorizers, attributes)
   if (!found) return [`needs verb ${wanted}: no authorizer grants it to user ${user.name}`, `asked: ${authorizers.map(({ name }) => name).join(', ')}`]
-  const { nearest, bindings, role } = found
+  const { nearest, bindings } = found
   return [
     `needs verb ${wanted}: no binding of user ${user.name} grants it`,
     nearest === undefined ? `none of the ${bindings} bindings of this user is about it` : `nearest: ${nearest}`,
-    bindingCommand(attributes, role?.name),
+    roleCommand(attributes),
   ]
 }
 
-/** The command that gives the missing rule: a usual role where one has it, else a role of its own. */
-function bindingCommand(
-  { user, verb, namespace, apiGroup, resource, subresource, isResourceRequest, path }: AuthorizationAttributes,
-  role: string | undefined,
-): string {
+/** The commands that give the missing rule and nothing else. */
+function roleCommand({ user, verb, namespace, apiGroup, resource, subresource, isResourceRequest, path }: AuthorizationAttributes): string {
   const account = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(user.name)
   const subject = shellWord(account ? `--serviceaccount=${account[1]}:${account[2]}` : `--user=${user.name}`)
-  const inPlace = namespace === '' ? 'clusterrolebinding NAME' : `rolebinding NAME -n ${shellWord(namespace)}`
-  if (role !== undefined) return `allow with: kubectl create ${inPlace} ${shellWord(`--clusterrole=${role}`)} ${subject}`
   const what = shellWord(
     isResourceRequest ? `--resource=${resource}${apiGroup && `.${apiGroup}`}${subresource && `/${subresource}`}` : `--non-resource-url=${path}`,
   )
-  const kind = namespace === '' ? 'clusterrole NAME' : `role NAME -n ${shellWord(namespace)}`
-  const reference = namespace === '' ? '--clusterrole=NAME' : '--role=NAME'
-  return `allow with: kubectl create ${kind} ${shellWord(`--verb=${verb}`)} ${what}; kubectl create ${inPlace} ${reference} ${subject}`
+  const [role, binding, reference] =
+    namespace === ''
+      ? ['clusterrole NAME', 'clusterrolebinding NAME', '--clusterrole=NAME']
+      : [`role NAME -n ${shellWord(namespace)}`, `rolebinding NAME -n ${shellWord(namespace)}`, '--role=NAME']
+  return `allow with: kubectl create ${role} ${shellWord(`--verb=${verb}`)} ${what}; kubectl create ${binding} ${reference} ${subject}`
 }
