@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { deployments, pods } from '#client/builtIn'
+import { deployments, nodes, pods } from '#client/builtIn'
 import { createComponentMetrics } from '#main/componentMetrics'
 import { documentedMetrics } from '#main/documentedMetrics'
 import type { PrometheusMetrics } from '#main/prometheus'
@@ -18,6 +18,11 @@ async function withCluster(work: (cluster: TestCluster, metrics: PrometheusMetri
   metrics.describe(documentedMetrics)
   const cluster = await startCluster({ clock: 'real', observers: { metrics }, apiServerArgs: ['--enable-priority-and-fairness=true'] })
   try {
+    // Until then the pod would be tried twice.
+    await cluster.until(async () => {
+      const { items } = await cluster.client.of(nodes).list()
+      return items.length > 0 && items.every(({ spec }) => !spec?.taints?.length)
+    })
     await cluster.client.of(deployments).create(deployment)
     await cluster.until(async () => {
       const { items } = await cluster.client.of(pods).list({ namespace })
