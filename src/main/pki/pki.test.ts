@@ -30,6 +30,39 @@ test('a second start reads what the first one made; private keys are 0600', () =
     }
   }))
 
+test('a damaged certificate is made again, and a damaged authority is named and stays as it is', () =>
+  inTemporary(async (dir) => {
+    const first = await ensurePki(dir, ['localhost'], now)
+    const file = path.join(dir, 'admin.crt')
+    for (const damaged of [first.admin.cert.slice(0, -20), `${first.admin.cert}x`.slice(200), 'text', '']) {
+      await fs.writeFile(file, damaged)
+      const { admin } = await ensurePki(dir, ['localhost'], now)
+      assert.ok(new X509Certificate(admin.cert).verify(new X509Certificate(first.ca.cert).publicKey))
+      assert.equal(await fs.readFile(file, 'utf8'), admin.cert)
+    }
+    for (const damaged of [first.ca.cert.slice(0, -20), '']) {
+      await fs.writeFile(path.join(dir, 'ca.crt'), damaged)
+      await assert.rejects(ensurePki(dir, ['localhost'], now), /the authority \S+ca\.\{crt,key\} is damaged \(.*\): put both files back from a copy$/)
+      assert.equal(await fs.readFile(path.join(dir, 'ca.crt'), 'utf8'), damaged)
+    }
+    await fs.writeFile(path.join(dir, 'ca.crt'), first.ca.cert)
+    await fs.rm(path.join(dir, 'ca.key'))
+    await assert.rejects(ensurePki(dir, ['localhost'], now), /the authority \S+ca\.crt has no key in ca\.key: put it back from a copy$/)
+  }))
+
+test('certificates that several callers make at once are whole on the disk', () =>
+  inTemporary(async (dir) => {
+    const { ca } = await ensurePki(dir, ['localhost'], now)
+    // Certificates of many lengths: the shorter one must not leave the end of the longer one.
+    const hosts = Array.from({ length: 8 }, (_, i) => ['10.88.0.2', 'h'.repeat(20 * i + 1)])
+    await Promise.all(hosts.map((names) => ensureNodeCertificates(path.join(dir, 'node'), ca, 'n1', names, now)))
+    for (const name of ['kubelet', 'kubelet-client']) {
+      const text = await fs.readFile(path.join(dir, 'node', `${name}.crt`), 'utf8')
+      assert.match(text, /^-----BEGIN CERTIFICATE-----\n[^-]+-----END CERTIFICATE-----\n*$/)
+      assert.match(new X509Certificate(text).subject, /CN=system:node:n1/)
+    }
+  }))
+
 test('the chain verifies, the administrator is in system:masters, the serving certificate names its hosts', () =>
   inTemporary(async (dir) => {
     const pki = await ensurePki(dir, ['localhost', '127.0.0.1', '10.96.0.1'], now)

@@ -5,7 +5,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { makeDirectory, makePrivateFile, writeFileAtomic } from '#host/files'
+import { exists, makeDirectory, makePrivateFile, writeFileAtomic } from '#host/files'
 import { type CertificateRequest, createAuthority, createSigningKey, issueCertificate, type KeyPair, renewAuthority } from './certificates.ts'
 
 export interface Pki {
@@ -60,17 +60,23 @@ export async function ensureClientCertificate(dir: string, ca: KeyPair, name: st
   return ensureLeaf(dir, name, ca, { commonName, organizations, usage: 'client' }, nowMs)
 }
 
-/** The authority in `dir`, made or renewed where it must be. */
+/** The authority in `dir`, made or renewed where it must be. @throws Error naming the files when they are damaged: what it signed has no other authority */
 export async function ensureAuthority(dir: string, name: string, commonName: string, nowMs: number): Promise<KeyPair> {
-  const found = await readPair(dir, name)
+  const found = await readPair(dir, name).catch((cause: Error) => {
+    const files = path.join(dir, `${name}.{crt,key}`)
+    throw new Error(`the authority ${files} is damaged (${cause.message}): put both files back from a copy`, { cause })
+  })
+  // The key is written first: a certificate without a key is not what a start that ended left.
+  const isWithoutKey = !found && (await exists(path.join(dir, `${name}.crt`))) && !(await exists(path.join(dir, `${name}.key`)))
+  if (isWithoutKey) throw new Error(`the authority ${path.join(dir, `${name}.crt`)} has no key in ${name}.key: put it back from a copy`)
   if (found && isFresh(found.cert, nowMs)) return found
   const made = found ? await renewAuthority(found, nowMs, authorityDays) : await createAuthority(commonName, nowMs, authorityDays)
   return writePair(dir, name, made)
 }
 
-/** A certificate of the authority for this request: the one in `dir` while it is right, else a new one. */
+/** A certificate of the authority for this request: the one in `dir` while it is right, else a new one, also where the files are damaged. */
 export async function ensureLeaf(dir: string, name: string, by: KeyPair, request: Omit<CertificateRequest, 'validDays'>, nowMs: number): Promise<KeyPair> {
-  const found = await readPair(dir, name)
+  const found = await readPair(dir, name).catch(unlessDamaged)
   if (found && isFresh(found.cert, nowMs) && isSignedBy(found.cert, by.cert) && names(found.cert, request) && covers(found.cert, request.hosts ?? []))
     return found
   return writePair(dir, name, await issueCertificate(by, { ...request, validDays: leafDays }, nowMs))
@@ -82,7 +88,7 @@ async function signingKey(dir: string): Promise<string> {
   const found = await readIfThere(file)
   if (found) return found
   const key = await createSigningKey()
-  await writePrivate(file, key)
+  await writeFileAtomic(file, key, 0o600)
   return key
 }
 
@@ -110,11 +116,16 @@ function covers(cert: string, hosts: readonly string[]): boolean {
   return hosts.every((host) => certificate.checkHost(host) !== undefined || certificate.checkIP(host) !== undefined)
 }
 
+/** @throws an error of OpenSSL when a file is no certificate or no key */
 async function readPair(dir: string, name: string): Promise<KeyPair | undefined> {
   const keyFile = path.join(dir, `${name}.key`)
   await makePrivateFile(keyFile)
   const [cert, key] = await Promise.all([readIfThere(path.join(dir, `${name}.crt`)), readIfThere(keyFile)])
-  return cert && key && belongTogether(cert, key) ? { cert, key } : undefined
+  return cert !== undefined && key !== undefined && belongTogether(cert, key) ? { cert, key } : undefined
+}
+
+function unlessDamaged(error: NodeJS.ErrnoException): undefined {
+  if (!error.code?.startsWith('ERR_OSSL')) throw error
 }
 
 /** Two processes that renew at once may leave a certificate with the key of another. */
@@ -122,15 +133,11 @@ function belongTogether(cert: string, key: string): boolean {
   return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
 }
 
+/** Each file is written under another name and moved: neither a crash nor two writers at once leave half of one. */
 async function writePair(dir: string, name: string, pair: KeyPair): Promise<KeyPair> {
-  await writePrivate(path.join(dir, `${name}.key`), pair.key)
-  await fs.writeFile(path.join(dir, `${name}.crt`), pair.cert, { mode: 0o644 })
+  await writeFileAtomic(path.join(dir, `${name}.key`), pair.key, 0o600)
+  await writeFileAtomic(path.join(dir, `${name}.crt`), pair.cert, 0o644)
   return pair
-}
-
-/** Written under another name and moved, so that a crash never leaves half a key. */
-async function writePrivate(file: string, text: string): Promise<void> {
-  await writeFileAtomic(file, text, 0o600)
 }
 
 async function readIfThere(file: string): Promise<string | undefined> {
