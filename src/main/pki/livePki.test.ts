@@ -46,6 +46,20 @@ function assertValid(pki: Pki, nowMs: number): void {
   }
 }
 
+test('SDR-07 a holder of certificates that cannot take them up keeps no other from them, and ends the look with its error', async (t) => {
+  const { certificates } = await started(t)
+  const calls: string[] = []
+  certificates.onLook(() => {
+    calls.push('failing')
+    throw new Error('no space')
+  })
+  certificates.onLook(() => void calls.push('other'))
+  const stop = new AbortController()
+  t.after(() => stop.abort())
+  await assert.rejects(certificates.component.run(stop.signal), /no space/)
+  assert.deepEqual(calls, ['failing', 'other'])
+})
+
 test('SDR-07 in 400 days of running, a month at a time, no certificate expires', async (t) => {
   const { clock, certificates, next } = await started(t)
   const first = certificates.pki.apiserver.cert

@@ -32,7 +32,16 @@ export function createLivePki(first: Pki, load: () => Promise<Pki>, { clock, log
     const renewed = await load()
     for (const name of pairs) if (renewed[name].cert !== current[name].cert) log.info('Renewed a certificate', { certificate: name })
     current = renewed
-    for (const apply of appliers) await apply()
+    const failures: unknown[] = []
+    // One that fails, and is tried again, does not keep the others from what they look for, such as an addon that is off now.
+    for (const apply of appliers) {
+      try {
+        await apply()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
   }
   return {
     pki: {
