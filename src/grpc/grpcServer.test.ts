@@ -61,7 +61,7 @@ describe('unfinished', { concurrency: true }, () => {
     })
 })
 
-test('ETC-24 a client that ends none of many requests loses its connection, and the calls of others go on', { timeout: 30_000 }, async () => {
+test('ETC-24 a client that ends none of many requests loses its connection, and the calls of others are answered', { timeout: 30_000 }, async () => {
   const requestBytes = 100_000
   const bounded = await serveGrpc('127.0.0.1', 0, {
     services: [{ proto, service: 't.Echo', methods: { Say: (request: { readonly text: string }) => request } }],
