@@ -3,12 +3,11 @@ import { text } from 'node:stream/consumers'
 import { createExec } from '#host/exec'
 import { runPlugin } from '#network/cni/plugin'
 import { createRealClock } from '../realClock.ts'
-
-/** In a node's own layer, as other plugins have it. */
-const directory = '/var/lib/cni/skiff'
+import { nodePaths } from '../vnode/files.ts'
 
 export async function runCniPlugin(): Promise<void> {
-  const { output, code } = await runPlugin({ exec: createExec(), clock: createRealClock(), env: process.env, directory }, await text(process.stdin))
+  const deps = { exec: createExec(), clock: createRealClock(), env: process.env, directory: nodePaths.cniState }
+  const { output, code } = await runPlugin(deps, await text(process.stdin))
   process.stdout.write(output)
   process.exitCode = code
 }

@@ -30,6 +30,7 @@ import { recordedCri } from '#kubelet/runtime/containerd/recordedCri'
 import { traceRuntime } from '#kubelet/runtime/tracedRuntime'
 import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
+import { addressDirectory, releaseUnfinished } from '#network/cni/addresses'
 import { createCallNotes } from '#network/cni/callNotes'
 import { installPlugins } from '#network/cni/install'
 import { installRecorder } from '#network/cni/recorder'
@@ -220,7 +221,10 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
       clusterCidr,
       routeMode,
       cniConfigDir: nodePaths.cniConfig,
-      installPlugins: () => installPlugins([nodePaths.cniPlugins, nodePaths.packagedCniPlugins], ownProgram()),
+      installPlugins: async () => {
+        await releaseUnfinished(addressDirectory(nodePaths.cniState), tools.clock.now())
+        return installPlugins([nodePaths.cniPlugins, nodePaths.packagedCniPlugins], ownProgram())
+      },
       installRecorder: (network) => installRecorder(nodePaths.cniPlugins, nodePaths.cniCalls, network),
     },
   )

@@ -10,6 +10,8 @@ export const nodePaths = {
   /** Upstream's place, where installers of network plugins put theirs. Those of the host's package are seen through it. */
   cniPlugins: '/opt/cni/bin',
   packagedCniPlugins: '/usr/lib/cni',
+  /** What Skiff's own plugins know, in a node's own layer, as other plugins have it. */
+  cniState: '/var/lib/cni/skiff',
   /** Notes of calls to CNI plugins, until the agent has read them. */
   cniCalls: '/run/skiff-cni-calls',
 } as const

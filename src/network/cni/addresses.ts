@@ -2,7 +2,7 @@
  * The addresses that a node's pods have (L3): a file each, named after the address, which only one plugin process can create. Its lines name the container and the
  * interface. Upstream's counterpart: the reference plugin host-local, whose files have the same form.
  */
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { cidrSize, formatIp, networkAddress, parseCidr, parseIp } from '#api/machinery/ip'
 import { listIfExists, makeDirectory } from '#host/files'
@@ -17,6 +17,9 @@ export interface PodAddress {
   readonly ip: string
   readonly gateway: string
 }
+
+/** @param state where the plugins keep what they know */
+export const addressDirectory = (state: string) => `${state}/addresses`
 
 const lastPrefix = 'last_reserved_ip.'
 const textOf = ({ containerId, ifname }: Attachment) => `${containerId}\r\n${ifname}`
@@ -61,12 +64,25 @@ export async function releaseAddresses(directory: string, isGone: (attachment: A
   for (const { ip, attachment } of await takenAddresses(directory)) if (isGone(attachment)) await rm(path.join(directory, ip), { force: true })
 }
 
+/** A file is empty for a moment before its plugin has written it: it is not one that has no container. */
 export async function takenAddresses(directory: string): Promise<{ readonly ip: string; readonly attachment: Attachment }[]> {
-  const names = (await listIfExists(directory)).filter((name) => parseIp(name) !== undefined)
-  return Promise.all(
-    names.map(async (ip) => {
-      const [containerId = '', ifname = ''] = (await readFile(path.join(directory, ip), 'utf8').catch(() => '')).split('\r\n')
-      return { ip, attachment: { containerId, ifname } }
-    }),
-  )
+  const taken = (await addressNames(directory)).map(async (ip) => {
+    const [containerId = '', ifname = ''] = (await readFile(path.join(directory, ip), 'utf8').catch(() => '')).split('\r\n')
+    return { ip, attachment: { containerId, ifname } }
+  })
+  return (await Promise.all(taken)).filter(({ attachment }) => attachment.containerId !== '')
+}
+
+const addressNames = async (directory: string) => (await listIfExists(directory)).filter((name) => parseIp(name) !== undefined)
+
+/** Far longer than a plugin takes from the file to its content. */
+const unfinishedMs = 10_000
+
+/** Frees addresses whose files a crash or a power cut left empty: they name no container, so that no DEL would free them. */
+export async function releaseUnfinished(directory: string, nowMs: number): Promise<void> {
+  for (const ip of await addressNames(directory)) {
+    const file = path.join(directory, ip)
+    const { size, mtimeMs } = await stat(file)
+    if (size === 0 && nowMs - mtimeMs > unfinishedMs) await rm(file)
+  }
 }

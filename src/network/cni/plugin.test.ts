@@ -5,6 +5,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import type { Exec, ExecOptions, ExecResult } from '#host/exec'
 import { realClock } from '#testing/realClock'
+import { addressDirectory, releaseUnfinished } from './addresses.ts'
 import { installPlugins } from './install.ts'
 import { runPlugin } from './plugin.ts'
 
@@ -150,6 +151,25 @@ test('NET-02 GC frees what attachments left that the runtime does not know, and 
     assert.equal(code, 0)
     assert.deepEqual(kernel.commands.length, 1)
     assert.deepEqual((await fs.readdir(path.join(directory, 'addresses'))).sort(), ['10.244.3.3', 'last_reserved_ip.10.244.3.0-29'])
+  }))
+
+test('NET-02 an address whose file a crash left empty is freed at the next start, and no GC takes one that is being written', () =>
+  withNode(async ({ directory, call }) => {
+    await call('ADD')
+    const addresses = addressDirectory(directory)
+    const now = Date.UTC(2026, 0, 2)
+    for (const [ip, ageMs] of [
+      ['10.244.3.3', 60_000],
+      ['10.244.3.4', 100],
+    ] as const) {
+      await fs.writeFile(path.join(addresses, ip), '')
+      await fs.utimes(path.join(addresses, ip), (now - ageMs) / 1000, (now - ageMs) / 1000)
+    }
+    await call('GC', { 'cni.dev/valid-attachments': [{ containerID: 'a1', ifname: 'eth0' }] })
+    const taken = async () => (await fs.readdir(addresses)).filter((name) => /^\d/.test(name)).sort()
+    assert.deepEqual(await taken(), ['10.244.3.2', '10.244.3.3', '10.244.3.4'])
+    await releaseUnfinished(addresses, now)
+    assert.deepEqual(await taken(), ['10.244.3.2', '10.244.3.4'])
   }))
 
 test('NET-02 GC without the list of valid attachments is refused and frees nothing, an empty list frees all', () =>

@@ -7,7 +7,7 @@ import { isIpv6 } from '#api/machinery/ip'
 import type { Clock } from '#base/clock'
 import { messageOf } from '#base/messageOf'
 import { check, type Exec } from '#host/exec'
-import { type Attachment, releaseAddresses, takeAddress, takenAddresses } from './addresses.ts'
+import { type Attachment, addressDirectory, releaseAddresses, takeAddress, takenAddresses } from './addresses.ts'
 import { addHostPorts, type PortMapping, removeHostPorts } from './hostPorts.ts'
 import { alone, hostInterfaceOf, linkInPod, makeLink, removeLink } from './podLink.ts'
 
@@ -115,7 +115,7 @@ function rangesOf({ ranges = [] }: NetworkConfig): readonly string[] {
   return ranges
 }
 
-const addressesIn = ({ directory }: CniDeps) => `${directory}/addresses`
+const addressesIn = ({ directory }: CniDeps) => addressDirectory(directory)
 const hostPortsIn = ({ exec, clock, directory }: CniDeps) => ({ exec, clock, directory: `${directory}/hostports` })
 const isSame = (one: Attachment) => (other: Attachment) => one.containerId === other.containerId && one.ifname === other.ifname
 
