@@ -89,8 +89,8 @@ export async function resolveCluster(context: CommandContext, name: string | und
   if (names.length === 0) throw new CommandError('notFound', 'there is no cluster', { hint: 'create one with: skiff up' })
   const current = await clusterOfContext(context, names)
   if (current !== undefined) {
-    if (!said.has(context)) context.stderr.write(`Cluster "${current}": kubectl's current context is skiff-${current}\n`)
-    said.add(context)
+    if (!announced.has(context)) context.stderr.write(`Cluster "${current}": kubectl's current context is skiff-${current}\n`)
+    announced.add(context)
     return current
   }
   if (names.includes(defaultClusterName)) return defaultClusterName
@@ -98,7 +98,7 @@ export async function resolveCluster(context: CommandContext, name: string | und
 }
 
 /** Runs of commands that have named the cluster already. */
-const said = new WeakSet<CommandContext>()
+const announced = new WeakSet<CommandContext>()
 
 /** Undefined: the current context is of another program, or of a cluster of the same name in another SKIFF_HOME. */
 async function clusterOfContext(context: CommandContext, names: readonly string[]): Promise<string | undefined> {

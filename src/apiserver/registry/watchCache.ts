@@ -258,6 +258,7 @@ export class WatchCache {
     this.#groups.dispatch(change)
   }
 
+  /** For changes that `load` has returned; apply() calls them itself. */
   callListeners(change: CacheChange): void {
     if (this.#listeners.isEmpty) return
     const seen = { type: change.type, object: change.entry.object, old: change.previous?.object }
