@@ -38,6 +38,9 @@ export class UnfinishedRequests {
   #endLargest(): void {
     let [largest, most] = [undefined as Http2Session | undefined, 0]
     for (const [session, bytes] of this.#bytesOfSession) if (bytes > most && !session.destroyed) [largest, most] = [session, bytes]
-    largest?.destroy()
+    if (!largest) return
+    // At once: its streams close later, and until then the next largest connection would be ended for their bytes.
+    for (const stream of this.#bytesOfStream.keys()) if (stream.session === largest) this.#set(stream, largest, 0)
+    largest.destroy()
   }
 }

@@ -148,8 +148,7 @@ export class Cacher {
       // Meanwhile a complete new reading began, or the resource was removed.
       if (this.#filling.get(prefix) !== meanwhile) return
       for (const call of this.#load(reading, revision)) call()
-      const nowMs = this.#clock.now()
-      for (const { event, revision: at } of meanwhile) this.#applyTo(cache, event, at, nowMs)
+      for (const { event, revision: at } of meanwhile) this.#applyTo(cache, event, at, this.#clock.now())
     } finally {
       if (this.#filling.get(prefix) === meanwhile) this.#filling.delete(prefix)
     }
@@ -280,8 +279,7 @@ export class Cacher {
       for (const { cache } of encrypted) read.add(cache)
       for (const call of readings.flatMap((reading) => this.#load(reading, revision))) {
         call()
-        const pause = slices.next()
-        if (pause) await pause
+        await slices.next()
       }
     }
     this.#mustLoad = false

@@ -85,7 +85,7 @@ function storable(range: string): string[] {
   return isIpv6(range.slice(0, -'/0'.length)) ? ['::/1', '8000::/1'] : ['0.0.0.0/1', '128.0.0.0/1']
 }
 
-/** Placeholder; applyServers replaces it with the node's addresses. */
+/** Stands for every address of the node: `onNode` makes a virtual server for each. */
 const anyAddress = { IPv4: '0.0.0.0', IPv6: '::' } as const
 
 function serverOf({ protocol, affinitySeconds }: ServiceRule, family: Family, ip: string, port: number): string {

@@ -19,7 +19,7 @@ import type { Backend, BackendChange, BackendState } from '../backend.ts'
 import { isTombstone, type Version } from '../mvcc/keyHistory.ts'
 import { freeBytes, hasReserve } from './fileReserve.ts'
 import { Journal, syncFolder } from './journal.ts'
-import { type CheckpointedBackend, decodeChanges, journaledBackend, lengthOf, type RecordedChange } from './journaledBackend.ts'
+import { type CheckpointedBackend, decodeChanges, type JournaledOptions, journaledBackend, lengthOf, type RecordedChange } from './journaledBackend.ts'
 import { changesIn, decodeRecord, encodeRecord } from './record.ts'
 import { checkFormat, damaged, formatFor, isDamage, prepareFile } from './storeFormat.ts'
 
@@ -94,12 +94,8 @@ async function openJournal({ path, facts }: Files, clock: Clock, timings: StoreT
   }
 }
 
-/** What a crash left in the journal alone: its changes, the number of the last entry that LMDB has, and the number of the last one. */
-interface LeftInJournal {
-  readonly number: number
-  readonly last: number
-  readonly pending: readonly RecordedChange[]
-}
+/** What a crash left in the journal alone. */
+type LeftInJournal = Pick<JournaledOptions, 'number' | 'last' | 'pending'>
 
 function changesLeftIn({ facts }: Files, journal: Journal): LeftInJournal {
   const number = facts.get('journalNumber') ?? 0
