@@ -84,7 +84,7 @@ export const etcdFailOver: Scenario = {
   about: 'the leader of three members of etcd is killed under writes to the API',
   skipped,
   run: (context) =>
-    withEtcdMembers(path.join(context.dir, 'members'), members, (cluster) =>
+    withEtcdMembers(path.join(context.dir, 'members-fail-over'), members, (cluster) =>
       withApiBench({ dir: context.dir, signal: context.signal, name: 'api', flags: [`--etcd-servers=${cluster.urls.join(',')}`] }, async (bench) => [
         await failOver(bench, cluster, context),
       ]),

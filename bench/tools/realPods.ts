@@ -104,17 +104,44 @@ export interface PodWatch {
 
 /** Follows the pods of the default namespace. */
 export async function watchPods(client: LoadClient): Promise<PodWatch> {
-  const runningAt = new Map<string, number>()
-  const deleted = new Set<string>()
+  const ran = createMoments()
+  const deleted = createMoments()
   await watchLines(await client.connect(), `${podsPath}?watch=true`, (line) => {
     const name = /"name":"([a-z0-9-]+)","namespace":"default"/.exec(line)?.[1]
     if (!name) return
-    if (line.startsWith('{"type":"DELETED"')) deleted.add(name)
-    else if (line.includes('"phase":"Running"') && !runningAt.has(name)) runningAt.set(name, performance.now())
+    if (line.startsWith('{"type":"DELETED"')) deleted.set(name)
+    else if (line.includes('"phase":"Running"')) ran.set(name)
   })
   return {
-    running: (name) => until(`pod ${name} to run`, () => runningAt.get(name)),
-    gone: async (name) => void (await until(`pod ${name} to be gone`, () => deleted.has(name) || undefined)),
+    running: (name) => ran.of(name, `pod ${name} to run`),
+    gone: async (name) => void (await deleted.of(name, `pod ${name} to be gone`)),
+  }
+}
+
+/** When something first happened, by name. Waiting costs no processor time, which the measured programs share. */
+function createMoments() {
+  const first = new Map<string, number>()
+  const waiters = new Map<string, (at: number) => void>()
+  return {
+    set(name: string): void {
+      if (first.has(name)) return
+      first.set(name, performance.now())
+      waiters.get(name)?.(performance.now())
+    },
+    async of(name: string, what: string): Promise<number> {
+      const known = first.get(name)
+      if (known !== undefined) return known
+      let timer: NodeJS.Timeout | undefined
+      try {
+        return await new Promise((resolve, reject) => {
+          waiters.set(name, resolve)
+          timer = setTimeout(() => reject(new Error(`waited in vain for ${what}`)), deadlineMs)
+        })
+      } finally {
+        clearTimeout(timer)
+        waiters.delete(name)
+      }
+    },
   }
 }
 

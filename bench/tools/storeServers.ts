@@ -23,6 +23,7 @@ export interface ServingFiles {
 }
 
 const readyTries = 200
+const electionMs = 30_000
 
 /** Those that can run here: `etcd` of the host, and the program that SKIFF_BENCH_ETCD names. */
 export function etcdPrograms(): readonly string[] {
@@ -80,7 +81,7 @@ export interface EtcdMembers {
   killLeader(): Promise<() => Promise<void>>
 }
 
-/** Runs `measure` over members with etcd's own times, whose data is on the disk. */
+/** Runs `measure` over members with etcd's own times, whose data is on the disk in a folder that is new. */
 export async function withEtcdMembers<T>(dir: string, size: number, measure: (members: EtcdMembers) => Promise<T>): Promise<T> {
   const plans: { name: string; url: string; peer: string }[] = []
   for (let at = 0; at < size; at++) plans.push({ name: `m${at}`, url: `http://127.0.0.1:${await freePort()}`, peer: `http://127.0.0.1:${await freePort()}` })
@@ -96,7 +97,9 @@ export async function withEtcdMembers<T>(dir: string, size: number, measure: (me
   const administration = createEtcdAdministration(urls, undefined)
   const leads = async (at: number) => (await administration.status(urls[at] ?? '').catch(() => undefined))?.isLeader === true
   const leader = async () => {
-    for (let tries = 0; tries < readyTries; tries++) {
+    // A member that finds no others accepts connections and answers nothing until a call's own time limit.
+    const deadlineMs = performance.now() + electionMs
+    while (performance.now() < deadlineMs) {
       for (const at of plans.keys()) if (await leads(at)) return at
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
