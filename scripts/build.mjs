@@ -10,18 +10,13 @@ import { build } from 'esbuild'
 import { buildPage } from './buildPage.mjs'
 import { writeDeclarations } from './declarations.mjs'
 import { collectDescriptions } from './descriptions.mjs'
+import { entryPoints, external, libraries } from './entryPoints.mjs'
+import { mergeChunks } from './mergeChunks.mjs'
 
 const root = new URL('../', import.meta.url).pathname
 fs.rmSync(`${root}dist`, { recursive: true, force: true })
 fs.mkdirSync(`${root}dist`)
 
-const libraries = {
-  client: 'src/main/package/client.ts',
-  controller: 'src/main/package/controller.ts',
-  csi: 'src/main/package/csi.ts',
-  scheduler: 'src/main/package/scheduler.ts',
-  testing: 'src/testing/package.ts',
-}
 const common = {
   absWorkingDir: root,
   bundle: true,
@@ -29,18 +24,14 @@ const common = {
   target: 'node20',
   sourcemap: true,
   legalComments: 'none',
-  external: ['@peculiar/x509', 'reflect-metadata', 'lmdb'],
+  external,
 }
 const buildTime = { SKIFF_BUILD: JSON.stringify(buildInfo()) }
 
-await build({
+const { metafile } = await build({
   ...common,
-  entryPoints: {
-    skiff: 'src/main/skiff.ts',
-    yamlWorker: 'src/apiserver/yaml/worker.ts',
-    passwordWorker: 'src/main/etcd/passwordWorker.ts',
-    ...libraries,
-  },
+  metafile: true,
+  entryPoints,
   outdir: 'dist',
   splitting: true,
   format: 'esm',
@@ -49,6 +40,7 @@ await build({
   define: buildTime,
   banner: { js: "import { createRequire as skiffCreateRequire } from 'node:module'; const require = skiffCreateRequire(import.meta.url);" },
 })
+await mergeChunks(root, metafile.outputs, { ...common, format: 'esm' })
 await buildForRequire()
 await buildPage(root)
 inAscii(`${root}dist/`)

@@ -6,16 +6,16 @@ import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test } from 'node:test'
 import { build } from 'esbuild'
+import { entryPoints, external } from '../../scripts/entryPoints.mjs'
+import { groupsOf, programs } from '../../scripts/mergeChunks.mjs'
 
 const root = path.resolve(import.meta.dirname, '../..')
-const packages = ['@peculiar/x509', 'reflect-metadata', 'lmdb']
 const ofTheApiServer = /^src\/(cel|api\/cel|api\/kinds|api\/podSecurity|store|apiserver\/(?!endpoints\/)\w+|streaming\/(spdy|webSocket)\w*)\b/
 
-/** The files that are read before the entry's first line runs, with their sizes as built. */
-async function loadedBy(entry: string): Promise<Map<string, number>> {
-  const { metafile } = await build({
+function built(entries: string[]) {
+  return build({
     absWorkingDir: root,
-    entryPoints: [entry],
+    entryPoints: entries,
     outdir: 'dist',
     write: false,
     metafile: true,
@@ -24,8 +24,13 @@ async function loadedBy(entry: string): Promise<Map<string, number>> {
     platform: 'node',
     format: 'esm',
     target: 'node20',
-    external: packages,
+    external,
   })
+}
+
+/** The files that are read before the entry's first line runs, with their sizes as built. */
+async function loadedBy(entry: string): Promise<Map<string, number>> {
+  const { metafile } = await built([entry])
   const files = new Map<string, number>()
   const chunks = Object.keys(metafile.outputs).filter((name) => metafile.outputs[name]?.entryPoint === entry)
   for (const chunk of chunks) {
@@ -49,3 +54,17 @@ for (const entry of ['src/main/layouts/kubelet.ts', 'src/main/layouts/nodeAgent.
     assert.ok(bytes <= 1_300_000, `${bytes} bytes`)
   })
 }
+
+/** What a program reads at start, without and with the chunks that were joined with those that it needs. */
+test('joined chunks bring no program a file that it does not need', async () => {
+  const { metafile } = await built(Object.values(entryPoints))
+  const groups = groupsOf(metafile.outputs)
+  assert.ok(groups.length > 0, 'chunks are joined')
+  for (const program of programs) {
+    const needed = new Set(Object.keys(metafile.outputs).filter((name) => metafile.outputs[name]?.entryPoint === program))
+    for (const chunk of needed)
+      for (const { path: next, kind } of metafile.outputs[chunk]?.imports ?? []) if (kind === 'import-statement' && metafile.outputs[next]) needed.add(next)
+    const halfNeeded = groups.filter((group) => group.some((chunk) => needed.has(chunk)) && !group.every((chunk) => needed.has(chunk)))
+    assert.deepEqual(halfNeeded, [], program)
+  }
+})

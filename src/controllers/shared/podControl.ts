@@ -60,14 +60,27 @@ export function podFromTemplate(template: Frozen<PodTemplateSpec>, owner: Frozen
   return { metadata, spec: deepCopy<Pod['spec']>(template.spec) }
 }
 
-/** Calls that begin in one turn of the event loop: some milliseconds of work. */
-const callsPerTurn = 4
+/** How long a turn of the event loop may take in which calls begin. */
+const turnMs = 50
+/** Calls that begin in the first turn, and at most: virtual time does not pass during a turn. */
+const callsInFirstTurn = 4
+const mostCallsInTurn = 64
 
-/** Calls `fn` for all items at once, but lets others have their turn while it begins. @returns the first error */
+/** Calls `fn` for all items at once, but lets others have their turn while it begins: a turn has more calls while turns are short. @returns the first error */
 export async function forAllInTurns<T>(clock: Clock, items: readonly T[], fn: (item: T) => Promise<void>): Promise<{ successes: number; error: unknown }> {
   const calls: Promise<void>[] = []
+  let callsInTurn = callsInFirstTurn
+  let left = callsInTurn
+  let beganMs = clock.monotonicMs()
   for (const item of items) {
-    if (calls.length > 0 && calls.length % callsPerTurn === 0) await clock.turn()
+    if (left-- === 0) {
+      await clock.turn()
+      const tookMs = clock.monotonicMs() - beganMs
+      if (tookMs < turnMs / 2) callsInTurn = Math.min(mostCallsInTurn, callsInTurn * 2)
+      else if (tookMs > turnMs) callsInTurn = Math.max(1, callsInTurn >> 1)
+      left = callsInTurn - 1
+      beganMs = clock.monotonicMs()
+    }
     const call = fn(item)
     // It may fail while others begin; allSettled below tells.
     call.catch(() => {})
