@@ -23,6 +23,7 @@ function pathWith(...programs: string[]): string {
 const toolchains: Readonly<Record<string, readonly string[]>> = {
   'cert-manager': ['go'],
   'client-go': ['go'],
+  'cloudnative-pg': ['go'],
   'cluster-autoscaler': ['go'],
   'controller-runtime': ['go'],
   'csi-sanity': ['go'],

@@ -18,6 +18,7 @@ const skipped = 77
 const timeoutMs = { usual: 1_200_000, heavy: 3_600_000 }
 /** The suites whose build from an empty cache takes too long for CI, which does not pick them, and about how many minutes of processor time it takes. */
 const heavyBuildMinutes: ReadonlyMap<string, number> = new Map([
+  ['cloudnative-pg', 9],
   ['csi-sidecars', 11],
   ['prometheus-operator', 9],
 ])

@@ -1,5 +1,5 @@
 /**
- * Installs an operator from the manifest in its module. Its Deployments have no replicas, since its program runs as a process of the suite: with the rights
+ * Installs an operator from the manifest in its module. Usually its Deployments get no replicas, since its program runs as a process of the suite: with the rights
  * that its service account has, and the API server reaches it through its Service.
  */
 import fs from 'node:fs'
@@ -10,11 +10,12 @@ import { apply, kubectl } from './kubectl.ts'
 const { WORK = '' } = process.env
 const isDefinition = (document: string) => /^kind: CustomResourceDefinition$/m.test(document)
 
-export async function install(manifest: string): Promise<void> {
+/** @param changed how a document is applied */
+export async function install(manifest: string, changed: (document: string) => string = withoutReplicas): Promise<void> {
   const documents = manifest
     .split(/^---.*$/m)
     .filter((document) => /^kind:/m.test(document))
-    .map(withoutReplicas)
+    .map(changed)
   const definitions = documents.filter(isDefinition)
   if (definitions.length > 0) {
     await applyOnServer(definitions)

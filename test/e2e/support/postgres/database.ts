@@ -2,19 +2,10 @@
  * PostgreSQL as the StatefulSet of the reference documents (tests only): an image of Debian's packages, a volume of the host path CSI driver for each replica, and a port
  * of every node for each. The replicas are databases of their own.
  */
-import { execFileSync } from 'node:child_process'
-import { debianImage } from '../debianImage.ts'
+import { postgresImage, postgresUser as user, volume } from './postgresImage.ts'
 
 export const image = 'docker.io/library/postgres:debian'
-const user = 999
-const volume = '/var/lib/postgresql/data'
 const dataDirectory = `${volume}/pgdata`
-
-/** Documentation, and code for the compiler that the image leaves out. */
-const unused = (version: string) => ['usr/share/doc', 'usr/share/man', 'usr/share/locale', 'usr/share/lintian', `usr/lib/postgresql/${version}/lib/bitcode`]
-const without =
-  /^(locales.*|debconf.*|cdebconf|postgresql-(client-)?common|ssl-cert|sensible-utils|libllvm.*|init-system-helpers|perl.*|adduser|passwd|dpkg|tar|.*-common)$/
-const programs = ['cat', 'chmod', 'echo', 'mv', 'rm', 'sh', 'sleep']
 
 const settings = [
   "listen_addresses='*'",
@@ -37,36 +28,9 @@ fi
 chmod 0700 ${dataDirectory}
 exec ${programsAt}/postgres -D ${dataDirectory} ${settings.map((setting) => `-c ${setting}`).join(' ')}`
 
-/** The version that Debian's metapackage depends on. */
-function debianVersion(): string | undefined {
-  try {
-    return /Depends: postgresql-(\d+)$/m.exec(
-      execFileSync('apt-cache', ['depends', 'postgresql'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
-    )?.[1]
-  } catch {
-    return undefined
-  }
-}
-
 /** The tar of the image. @throws PackagesMissing */
 export function databaseImage(): Promise<string> {
-  const version = debianVersion() ?? '15'
-  const line = (text: string) => new TextEncoder().encode(`${text}\n`)
-  return debianImage({
-    name: image,
-    packages: [`postgresql-${version}`, 'busybox-static'],
-    without,
-    prune: unused(version),
-    command: ['/bin/sh', '-c', script(`/usr/lib/postgresql/${version}/bin`)],
-    environment: ['PATH=/usr/bin:/bin', 'TZ=UTC'],
-    user: String(user),
-    files: [
-      ...programs.map((program) => ({ path: `bin/${program}`, type: 'symlink' as const, target: 'busybox' })),
-      { path: 'tmp/', type: 'directory', mode: 0o1777 },
-      { path: 'etc/passwd', type: 'file', data: line(`postgres:x:${user}:${user}::${volume}:/bin/sh`) },
-      { path: 'etc/group', type: 'file', data: line(`postgres:x:${user}:`) },
-    ],
-  })
+  return postgresImage(image, (programsAt) => ['/bin/sh', '-c', script(programsAt)])
 }
 
 interface SetOptions {
