@@ -58,7 +58,7 @@ for (const entry of ['src/main/layouts/kubelet.ts', 'src/main/layouts/nodeAgent.
 /** What a program reads at start, without and with the chunks that were joined with those that it needs. */
 test('joined chunks bring no program a file that it does not need', async () => {
   const { metafile } = await built(Object.values(entryPoints))
-  const groups: string[][] = groupsOf(metafile.outputs)
+  const groups = groupsOf(metafile.outputs)
   assert.ok(groups.length > 0, 'chunks are joined')
   for (const program of programs) {
     const needed = new Set(Object.keys(metafile.outputs).filter((name) => metafile.outputs[name]?.entryPoint === program))

@@ -1,0 +1,3 @@
+export const libraries: Readonly<Record<string, string>>
+export const entryPoints: Readonly<Record<string, string>>
+export const external: string[]
