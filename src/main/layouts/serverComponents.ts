@@ -43,7 +43,7 @@ import { type LivePki, live } from '../pki/livePki.ts'
 import type { Pki } from '../pki/pki.ts'
 import { saveSnapshot } from '../snapshot/saveSnapshot.ts'
 import { controlNetwork } from '../vnode/clusterNetwork.ts'
-import { createAgents, renewAgentCertificates } from './agents.ts'
+import { createAgents, createResolverWatch, renewAgentCertificates } from './agents.ts'
 import { controllerArgs } from './controllerArgs.ts'
 import { controlRoutes } from './controlRoutes.ts'
 import { createCsiHostPathAddon } from './csiHostPath/csiHostPathAddon.ts'
@@ -239,6 +239,7 @@ async function nodesNow(server: ApiServer, options: NodesOptions, fence: Fence, 
   return [
     ...ofHost,
     ...createAgents(agents),
+    createResolverWatch(agents),
     createNodeRoutes(
       { ...tools, informers: routing.informers, log: tools.log.with('routes'), exec: createExec(inNetworkNamespace(namespace)) },
       { routesTo: (list) => controlRoutes(list, [...serviceCidr.split(','), ...addedRanges.store.list().flatMap(({ spec }) => spec?.cidrs ?? [])], isOnLink) },
