@@ -3,6 +3,7 @@ import type { BackupOptions } from './backupOptions.ts'
 import type { KubeconfigEntry } from './kubeconfigFile.ts'
 import type { NodeLike } from './nodeLike.ts'
 import type { Progress } from './progress.ts'
+import type { PublishedPort } from './publishedPorts.ts'
 
 /** What the user asked for. Undefined: nothing, so that a new cluster gets the default and one that is there stays as it is. */
 export const podNetworks = ['host-gw', 'vxlan', 'none'] as const
@@ -49,6 +50,8 @@ export interface UpOptions {
   readonly proxyMode: string | undefined
   /** How packets get from pod to pod: host-gw, vxlan, or none. Default: host-gw. */
   readonly podNetwork: PodNetwork | undefined
+  /** Ports of localhost that lead to the real nodes. Undefined: none. */
+  readonly publish: readonly PublishedPort[] | undefined
   /**
    * Members of an etcd of the cluster's own; `embedded`: one process with the embedded store behind etcd's API. Undefined: none, its objects are in a file, or
    * where kube-apiserver's flags say.

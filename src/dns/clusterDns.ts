@@ -13,10 +13,11 @@ import { endpointSlices, namespaces, services } from '#client/builtIn'
 import type { Indexers } from '#client/cache/indexer'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client } from '#client/client'
+import type { EventRecorder } from '#client/eventRecorder'
 import type { ClusterView } from './clusterRecords.ts'
+import { followCorefile } from './configuration.ts'
 import { runDnsServer } from './dnsServer.ts'
-import { createForwardPlugin } from './plugins/forward.ts'
-import { createKubernetesPlugin } from './plugins/kubernetes.ts'
+import type { DnsResolver } from './plugins/plugin.ts'
 
 export interface ClusterDnsDeps {
   readonly client: Client
@@ -24,6 +25,7 @@ export interface ClusterDnsDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
+  readonly events: EventRecorder
   /** Name servers for names outside the cluster, read for each query since they may change. */
   readonly upstreams: () => Promise<readonly string[]>
 }
@@ -35,6 +37,8 @@ export interface ClusterDnsConfig {
   readonly clusterIp: string
   readonly zone: string
   readonly port: number
+  /** Addresses of the cluster's host, for its names. */
+  readonly hostAddresses: readonly string[]
 }
 
 const namespace = 'kube-system'
@@ -43,15 +47,23 @@ const retryMs = 2000
 
 export function createClusterDns(deps: ClusterDnsDeps, config: ClusterDnsConfig): Component {
   // Once, however often it runs: an informer takes an index of one name only once.
-  const view = createView(deps.informers)
-  return { name: 'cluster-dns', run: (signal) => run(deps, config, view, signal) }
+  const { view, synced } = createView(deps.informers)
+  const { zone, hostAddresses, nodeAddress, clusterIp } = config
+  const configuration = followCorefile({ ...deps, view, zone, hostAddresses }, { own: [nodeAddress, clusterIp] })
+  const ready = (signal: AbortSignal) => Promise.all([synced(signal), configuration.synced(signal)])
+  return { name: 'cluster-dns', run: (signal) => run(deps, config, { resolve: configuration.resolve, ready }, signal) }
 }
 
-async function run(deps: ClusterDnsDeps, config: ClusterDnsConfig, view: ReturnType<typeof createView>, signal: AbortSignal): Promise<void> {
-  const plugins = [createKubernetesPlugin(view.view, config.zone), createForwardPlugin({ servers: deps.upstreams, clock: deps.clock })]
+interface Answering {
+  readonly resolve: DnsResolver
+  readonly ready: (signal: AbortSignal) => Promise<unknown>
+}
+
+async function run(deps: ClusterDnsDeps, config: ClusterDnsConfig, { resolve, ready }: Answering, signal: AbortSignal): Promise<void> {
+  const { clock, log, metrics } = deps
   try {
-    await view.synced(signal)
-    const serving = runDnsServer({ plugins, addresses: [config.nodeAddress], port: config.port, log: deps.log, metrics: deps.metrics }, signal)
+    await ready(signal)
+    const serving = runDnsServer({ resolve, addresses: [config.nodeAddress], port: config.port, clock, log, metrics }, signal)
     await Promise.all([serving, announce(deps, config, signal)])
   } catch (error) {
     if (!signal.aborted) throw error

@@ -133,7 +133,7 @@ export function reverseLookUp(view: ClusterView, zone: string, name: string): re
   })
 }
 
-function addressOfReverseName(name: string): string | undefined {
+export function addressOfReverseName(name: string): string | undefined {
   const ipv4 = /^(\d+)\.(\d+)\.(\d+)\.(\d+)\.in-addr\.arpa$/.exec(name)
   if (ipv4) return `${ipv4[4]}.${ipv4[3]}.${ipv4[2]}.${ipv4[1]}`
   if (!/^([0-9a-f]\.){32}ip6\.arpa$/.test(name)) return undefined

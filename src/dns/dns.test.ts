@@ -15,8 +15,12 @@ import { runDnsServer } from './dnsServer.ts'
 import { type DnsQuestion, readQuestion, writeAnswer } from './message.ts'
 import { createForwardPlugin, upstreamServers } from './plugins/forward.ts'
 import { createKubernetesPlugin } from './plugins/kubernetes.ts'
+import { type DnsResolver, inOrder, refused } from './plugins/plugin.ts'
 
 const zone = 'cluster.local'
+const tools = { clock: new VirtualClock(), log: noLog, metrics: noMetrics }
+const noNext: DnsResolver = async () => refused
+const outside = { name: 'long.example' } as DnsQuestion
 const service = (name: string, spec: Partial<ServiceSpec>): Service => ({
   apiVersion: 'v1',
   kind: 'Service',
@@ -109,7 +113,7 @@ test('NET-08 ip6.arpa names lead to Services and endpoints, and names outside th
   const plugin = createKubernetesPlugin(view, zone)
   const ask = async (digits: string) => {
     const name = `${[...digits].reverse().join('.')}.ip6.arpa`
-    const answer = await plugin.resolve({ name, type: 'PTR', nameAsAsked: name } as DnsQuestion, Buffer.alloc(0), 'udp')
+    const answer = await plugin.resolve({ name, type: 'PTR', nameAsAsked: name } as DnsQuestion, Buffer.alloc(0), 'udp', noNext)
     return answer && 'answers' in answer ? answer.answers.map((record) => ('target' in record ? record.target : '')) : undefined
   }
   assert.deepEqual(await ask('fd00009600000000000000000000000b'), ['dual.d.svc.cluster.local'])
@@ -150,7 +154,7 @@ test('a server that is silent is left alone for a while, and one question finds 
     return silent && server === '10.0.0.1' ? undefined : query
   }
   const plugin = createForwardPlugin({ servers: async () => ['10.0.0.1', '10.0.0.2'], clock, ask })
-  const resolve = () => plugin.resolve(undefined as never, Buffer.from('question'), 'udp')
+  const resolve = () => plugin.resolve(outside, Buffer.from('question'), 'udp', noNext)
   await resolve()
   await resolve()
   assert.deepEqual(asked.splice(0), ['10.0.0.1', '10.0.0.2', '10.0.0.2'])
@@ -166,7 +170,7 @@ test('a server that is silent is left alone for a while, and one question finds 
 
 test('a server that cannot be reached at all is an answer too, not the end of the process', async () => {
   const plugin = createForwardPlugin({ servers: async () => ['255.255.255.255'], clock: new VirtualClock() })
-  assert.deepEqual(await plugin.resolve(undefined as never, Buffer.alloc(12), 'udp'), { code: 'SERVFAIL', authoritative: false, answers: [] })
+  assert.deepEqual(await plugin.resolve(outside, Buffer.alloc(12), 'udp', noNext), { code: 'SERVFAIL', authoritative: false, answers: [] })
 })
 
 /** A name server outside the cluster: truncated over UDP, 300 addresses over TCP. Over UDP it first sends answers to other questions. */
@@ -210,7 +214,7 @@ test('SVC-12 a question that came over TCP is forwarded over TCP and gets all of
     const plugin = createForwardPlugin({ servers: async () => ['127.0.0.1'], port, clock: new VirtualClock() })
     const query = dnsPacket.encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'LONG.example' }] })
     const ask = async (protocol: 'udp' | 'tcp') => {
-      const answer = await plugin.resolve(undefined as never, query, protocol)
+      const answer = await plugin.resolve(outside, query, protocol, noNext)
       assert.ok(answer && 'raw' in answer)
       return dnsPacket.decode(answer.raw)
     }
@@ -227,7 +231,7 @@ test('SVC-12 forwarded questions under way are bounded, and one more is refused'
     return query
   }
   const plugin = createForwardPlugin({ servers: async () => ['10.0.0.1'], clock: new VirtualClock(), ask })
-  const resolve = () => plugin.resolve(undefined as never, Buffer.from('question'), 'udp')
+  const resolve = () => plugin.resolve(outside, Buffer.from('question'), 'udp', noNext)
   const underWay = Array.from({ length: 1_000 }, resolve)
   assert.deepEqual(await resolve(), { code: 'REFUSED', authoritative: false, answers: [] })
   gate.abort()
@@ -250,7 +254,7 @@ async function withServer(fn: (port: number) => Promise<void>): Promise<void> {
   await once(probe, 'close')
   const stop = new AbortController()
   const plugins = [createKubernetesPlugin(view, zone), createForwardPlugin({ servers: async () => [], clock: new VirtualClock() })]
-  const running = runDnsServer({ plugins, addresses: ['127.0.0.1'], port, log: noLog, metrics: noMetrics }, stop.signal)
+  const running = runDnsServer({ resolve: inOrder(plugins), addresses: ['127.0.0.1'], port, ...tools }, stop.signal)
   try {
     await fn(port)
   } finally {
@@ -332,7 +336,7 @@ test('a server that cannot have all its addresses gives back those it had', asyn
   const holder = net.createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const { port } = holder.address() as net.AddressInfo
-  const options = { plugins: [], addresses: ['127.0.0.1'], port, log: noLog, metrics: noMetrics }
+  const options = { resolve: inOrder([]), addresses: ['127.0.0.1'], port, ...tools }
   await assert.rejects(runDnsServer(options, new AbortController().signal), { code: 'EADDRINUSE' })
   const udp = dgram.createSocket('udp4').bind(port, '127.0.0.1')
   await once(udp, 'listening')

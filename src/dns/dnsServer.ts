@@ -1,41 +1,58 @@
 /**
- * The cluster's DNS server (L3) over UDP and TCP: asks its plugins in order. Every node runs one; together they are the Service kube-dns.
+ * The cluster's DNS server (L3) over UDP and TCP. Every node runs one; together they are the Service kube-dns.
  * Upstream: CoreDNS, as kubeadm configures it.
  */
 import dgram from 'node:dgram'
 import net from 'node:net'
 import { abortScope } from '#base/abortScope'
+import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
-import type { Metrics } from '#base/metrics'
-import { type DnsQuestion, readQuestion, writeAnswer, writeError } from './message.ts'
-import type { DnsPlugin, DnsProtocol } from './plugins/plugin.ts'
+import { exponentialBuckets, type Metrics } from '#base/metrics'
+import { type DnsQuestion, readQuestion, responseCodes, writeAnswer, writeError } from './message.ts'
+import { type DnsProtocol, type DnsResolver, recordsOf } from './plugins/plugin.ts'
 
 export interface DnsServerOptions {
-  readonly plugins: readonly DnsPlugin[]
+  readonly resolve: DnsResolver
+  readonly clock: Clock
   readonly addresses: readonly string[]
   readonly port: number
   readonly log: Logger
   readonly metrics: Metrics
 }
 
+const codeNames = new Map<number, string>(Object.entries(responseCodes).map(([name, number]) => [number, name]))
 const tcpIdleMs = 10_000
 const maxTcpConnections = 256
 const maxTcpBytes = 65_535
 
 /** Listens until the signal aborts. Rejects when an address cannot be bound. */
 export async function runDnsServer(options: DnsServerOptions, signal: AbortSignal): Promise<void> {
-  const requests = options.metrics.counter({ name: 'coredns_dns_requests_total', help: 'DNS requests, by type and transport.', labels: ['type', 'proto'] })
+  const { clock, metrics } = options
+  const requests = metrics.counter({ name: 'coredns_dns_requests_total', help: 'DNS requests, by type and transport.', labels: ['type', 'proto'] })
+  const responses = metrics.counter({ name: 'coredns_dns_responses_total', help: 'DNS responses, by response code.', labels: ['rcode'] })
+  const duration = metrics.histogram({
+    name: 'coredns_dns_request_duration_seconds',
+    help: 'Time to answer a DNS request.',
+    buckets: exponentialBuckets(0.00025, 2, 16),
+  })
   const answer = async (query: Buffer, maxBytes: (question: DnsQuestion) => number, proto: DnsProtocol): Promise<Buffer | undefined> => {
+    const startedMs = clock.monotonicMs()
+    const bytes = await respond(query, maxBytes, proto)
+    if (bytes) responses.inc({ rcode: codeNames.get((bytes[3] ?? 0) & 0xf) ?? 'other' })
+    duration.observe((clock.monotonicMs() - startedMs) / 1000)
+    return bytes
+  }
+  const respond = async (query: Buffer, maxBytes: (question: DnsQuestion) => number, proto: DnsProtocol): Promise<Buffer | undefined> => {
     const question = readQuestion(query)
     if (!question) return query.length >= 12 ? writeError(query, 'FORMERR') : undefined
     // Clients may ask for any of 65,536 types. As in CoreDNS, those without a name here are one series.
     requests.inc({ type: question.type.startsWith('TYPE') ? 'other' : question.type, proto })
     try {
-      for (const plugin of options.plugins) {
-        const result = await plugin.resolve(question, query, proto)
-        if (result) return 'raw' in result ? result.raw : writeAnswer(question, result, maxBytes(question))
-      }
-      return writeError(query, 'REFUSED')
+      const reply = await options.resolve(question, query, proto)
+      if (!('raw' in reply)) return writeAnswer(question, reply, maxBytes(question))
+      if (reply.raw.length <= maxBytes(question)) return reply.raw
+      // It came over TCP, and the client asked over UDP.
+      return writeAnswer(question, { code: recordsOf(reply)?.code ?? 'NOERROR', authoritative: false, answers: [], isTruncated: true }, maxBytes(question))
     } catch (error) {
       options.log.error(error, 'Failed to answer a DNS question', { question: question.name, type: question.type })
       return writeError(query, 'SERVFAIL')

@@ -2,7 +2,7 @@
  * DNS messages (L3): reads the question of a query and writes answers, with name compression, so that they fit a UDP packet. Pure.
  * Specification: RFC 1035 section 4, RFC 6891 (EDNS).
  */
-const recordTypes = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, TXT: 16, AAAA: 28, SRV: 33, OPT: 41 } as const
+export const recordTypes = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, TXT: 16, AAAA: 28, SRV: 33, OPT: 41 } as const
 export type RecordType = Exclude<keyof typeof recordTypes, 'OPT'>
 
 export type DnsRecord = { readonly name: string; readonly ttl: number } & (
@@ -10,10 +10,22 @@ export type DnsRecord = { readonly name: string; readonly ttl: number } & (
   | { readonly type: 'CNAME' | 'NS' | 'PTR'; readonly target: string }
   | { readonly type: 'TXT'; readonly text: string }
   | { readonly type: 'SRV'; readonly priority: number; readonly weight: number; readonly port: number; readonly target: string }
-  | { readonly type: 'SOA'; readonly mname: string; readonly rname: string; readonly serial: number; readonly minimum: number }
+  | {
+      readonly type: 'SOA'
+      readonly mname: string
+      readonly rname: string
+      readonly serial: number
+      readonly minimum: number
+      /** Default: two hours, half an hour and a day. */
+      readonly refresh?: number
+      readonly retry?: number
+      readonly expire?: number
+    }
+  /** A type that only other servers answer with. Its data hold no compressed name. */
+  | { readonly type: 'OTHER'; readonly number: number; readonly data: Buffer }
 )
 
-const responseCodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const
+export const responseCodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const
 export type ResponseCode = keyof typeof responseCodes
 
 export interface DnsQuestion {
@@ -26,6 +38,10 @@ export interface DnsQuestion {
   /** The largest UDP answer that the client accepts; 512 without EDNS. */
   readonly udpSize: number
   readonly hasEdns: boolean
+  /** The client checks signatures itself, or wants them in the answer: no answer of another client will do. */
+  readonly wantsSignatures: boolean
+  /** How many questions of this server led to this one: an ExternalName asks for the addresses of its target. Default: none. */
+  readonly depth?: number
 }
 
 export interface DnsAnswer {
@@ -34,9 +50,12 @@ export interface DnsAnswer {
   readonly answers: readonly DnsRecord[]
   readonly authority?: readonly DnsRecord[]
   readonly additional?: readonly DnsRecord[]
+  /** The client asks again over TCP. */
+  readonly isTruncated?: boolean
 }
 
 const headerBytes = 12
+const checkingDisabled = 0x0010
 const maxNameBytes = 255
 const typeNames = new Map<number, string>(Object.entries(recordTypes).map(([name, number]) => [number, name]))
 
@@ -56,8 +75,9 @@ export function readQuestion(bytes: Buffer): DnsQuestion | undefined {
       nameAsAsked: name.text,
       type: typeNames.get(type) ?? `TYPE${type}`,
       recursionDesired: (flags & 0x0100) !== 0,
-      udpSize: Math.min(4096, Math.max(512, edns ?? 512)),
+      udpSize: Math.min(4096, Math.max(512, edns?.size ?? 512)),
       hasEdns: edns !== undefined,
+      wantsSignatures: (flags & checkingDisabled) !== 0 || edns?.dnssecOk === true,
     }
   } catch (error) {
     // A field lies behind the end of the message.
@@ -79,19 +99,19 @@ function readName(bytes: Buffer, start: number): { readonly text: string; readon
   return { text: labels.join('.'), end: at + 1 }
 }
 
-/** The size of UDP answers that an OPT record announces; undefined without one. @throws RangeError when the records go beyond the message */
-function findEdns(bytes: Buffer, start: number, records: number): number | undefined {
+/** The size of UDP answers that an OPT record announces, and its flag for signatures; undefined without one. @throws RangeError when the records go beyond the message */
+function findEdns(bytes: Buffer, start: number, records: number): { readonly size: number; readonly dnssecOk: boolean } | undefined {
   let at = start
   for (let i = 0; i < records; i++) {
     at = nameEnd(bytes, at)
-    if (bytes.readUInt16BE(at) === recordTypes.OPT) return bytes.readUInt16BE(at + 2)
+    if (bytes.readUInt16BE(at) === recordTypes.OPT) return { size: bytes.readUInt16BE(at + 2), dnssecOk: (bytes.readUInt8(at + 6) & 0x80) !== 0 }
     at += 10 + bytes.readUInt16BE(at + 8)
   }
   return undefined
 }
 
 /** Past a name that ends with a root label or a pointer. */
-function nameEnd(bytes: Buffer, start: number): number {
+export function nameEnd(bytes: Buffer, start: number): number {
   for (let at = start; ; ) {
     const length = bytes.readUInt8(at)
     if (length >= 0xc0) return at + 2
@@ -102,8 +122,16 @@ function nameEnd(bytes: Buffer, start: number): number {
 
 /** The answer's bytes; over `maxBytes` the answers are left out and the truncation bit asks the client to use TCP. */
 export function writeAnswer(question: DnsQuestion, answer: DnsAnswer, maxBytes: number): Buffer {
-  const whole = write(question, answer, false)
+  const whole = write(question, answer, answer.isTruncated === true)
   return whole.length <= maxBytes ? whole : write(question, { ...answer, answers: [], authority: [], additional: [] }, true)
+}
+
+/** A query with a question of this server's own. */
+export function writeQuery(question: DnsQuestion): Buffer {
+  const writer = new MessageWriter()
+  for (const word of [question.id, question.recursionDesired ? 0x0100 : 0, 1, 0, 0, question.hasEdns ? 1 : 0]) writer.uint16(word)
+  writer.question(question)
+  return writer.finish()
 }
 
 /** For a query that could not be read: the same id, and why. */
@@ -120,11 +148,9 @@ function write(question: DnsQuestion, answer: DnsAnswer, truncated: boolean): Bu
   const flags =
     0x8000 | (answer.authoritative ? 0x0400 : 0) | (truncated ? 0x0200 : 0) | (question.recursionDesired ? 0x0100 : 0) | 0x0080 | responseCodes[answer.code]
   for (const word of [question.id, flags, 1, answers.length, authority.length, additional.length + (question.hasEdns ? 1 : 0)]) writer.uint16(word)
-  writer.name(question.nameAsAsked)
-  writer.uint16(typeNumber(question.type))
-  writer.uint16(1)
+  writer.question({ ...question, hasEdns: false })
   for (const record of [...answers, ...authority, ...additional]) writer.record(record)
-  if (question.hasEdns) writer.bytes(Buffer.from([0, 0, recordTypes.OPT, 0x10, 0, 0, 0, 0, 0, 0, 0]))
+  if (question.hasEdns) writer.edns()
   return writer.finish()
 }
 
@@ -171,9 +197,21 @@ class MessageWriter {
     this.#parts.push(0)
   }
 
+  /** The OPT record: messages of up to 4,096 bytes are taken. */
+  edns(): void {
+    this.bytes(Buffer.from([0, 0, recordTypes.OPT, 0x10, 0, 0, 0, 0, 0, 0, 0]))
+  }
+
+  question({ nameAsAsked, type, hasEdns }: DnsQuestion): void {
+    this.name(nameAsAsked)
+    this.uint16(typeNumber(type))
+    this.uint16(1)
+    if (hasEdns) this.edns()
+  }
+
   record(record: DnsRecord): void {
     this.name(record.name)
-    this.uint16(recordTypes[record.type])
+    this.uint16(record.type === 'OTHER' ? record.number : recordTypes[record.type])
     this.uint16(1)
     this.uint32(record.ttl)
     const lengthAt = this.#parts.length
@@ -205,7 +243,10 @@ class MessageWriter {
       case 'SOA':
         this.name(record.mname)
         this.name(record.rname)
-        for (const value of [record.serial, 7200, 1800, 86_400, record.minimum]) this.uint32(value)
+        for (const value of [record.serial, record.refresh ?? 7200, record.retry ?? 1800, record.expire ?? 86_400, record.minimum]) this.uint32(value)
+        return
+      case 'OTHER':
+        this.bytes(record.data)
         return
       default:
         this.name(record.target)

@@ -13,6 +13,7 @@ import { checkKubeconfig, kubeconfigPath, mergeKubeconfig } from '../kubeconfigF
 import { nextSteps } from '../nextSteps.ts'
 import { maxSimulatedNodes } from '../nodeLike.ts'
 import { formatSeconds, type Progress } from '../progress.ts'
+import { publishedPorts } from '../publishedPorts.ts'
 import { applyConfigFile } from '../upConfig.ts'
 import { wholeNumber } from '../wholeNumber.ts'
 
@@ -47,6 +48,7 @@ interface UpFlags extends BackupFlags {
   proxyMode?: string
   disableKubeProxy?: boolean
   podNetwork?: string
+  publish?: string[]
   kubeconfig?: string | boolean
   quiet?: boolean
   output?: string
@@ -116,6 +118,7 @@ function withUpFlags(command: Command): Command {
     )
     .option('--disable-kube-proxy', 'start no service proxy: another program serves Services; the same as --proxy-mode none')
     .option('--pod-network <name>', 'how packets get from pod to pod: host-gw, vxlan, or none for another CNI plugin (default: host-gw)')
+    .option('--publish <port:nodeport>', 'a port of localhost that leads to a port of the nodes, such as 8080:80 or 5353:53/udp; may be repeated', repeated)
     .option('--kubeconfig <file>', 'the kubeconfig to merge into')
     .option('--no-kubeconfig', 'leave every kubeconfig alone')
     .option('-v, --v <n>', 'verbosity of the logs (default: 2)')
@@ -192,6 +195,7 @@ export function parseOptions(flags: UpFlags): UpOptions {
     ingress: flags.ingress,
     proxyMode: proxyMode(flags),
     podNetwork: oneOf('--pod-network', flags.podNetwork, podNetworks),
+    publish: publishedPorts(flags.publish),
     etcd: etcdMembers(flags),
     controlPlanes: number('--control-planes', flags.controlPlanes, 1, 5),
     apiServerArgs: apiServerArgs(flags),

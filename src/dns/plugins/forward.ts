@@ -1,21 +1,18 @@
 /**
- * Forwards queries to the name servers of the host (L3), trying one after another. A server on a loopback address is left out: in
+ * Forwards queries to name servers (L3), those of the host or others, trying one after another. A server on a loopback address is left out: in
  * this network namespace that is this server or none. With no server left, outside names fail at once. Upstream: CoreDNS plugin/forward.
  */
 import dgram from 'node:dgram'
 import net from 'node:net'
 import type { Clock } from '#base/clock'
-import type { DnsAnswer } from '../message.ts'
-import type { DnsPlugin, DnsProtocol } from './plugin.ts'
+import { type DnsPlugin, type DnsProtocol, isInZone, refused, serverFailure } from './plugin.ts'
 
 const headerBytes = 12
 const timeoutMs = 2000
 /** Queries under way to other servers; more are refused. As `max_concurrent` of the Corefile that kubeadm installs. */
-const maxConcurrent = 1000
+const defaultConcurrent = 1000
 /** A server that did not answer is not asked again for this long, so that outside names fail at once where there is no outside. */
 const silenceMs = 5000
-const failed: DnsAnswer = { code: 'SERVFAIL', authoritative: false, answers: [] }
-const refused: DnsAnswer = { code: 'REFUSED', authoritative: false, answers: [] }
 
 /** The servers of a resolv.conf that can be asked from here. */
 export function upstreamServers(resolvConf: string): string[] {
@@ -24,33 +21,51 @@ export function upstreamServers(resolvConf: string): string[] {
 }
 
 export interface ForwardDeps {
+  /** Addresses, with a port or without one. */
   readonly servers: () => Promise<readonly string[]>
   readonly clock: Clock
-  /** Port of the servers. Default 53. */
+  /** Port of servers without one. Default 53. */
   readonly port?: number
   /** One question to one server; undefined when no answer comes in time. */
   readonly ask?: Ask
 }
 
-export function createForwardPlugin({ servers, clock, port = 53, ask = askServer(port) }: ForwardDeps): DnsPlugin {
+export interface ForwardOptions {
+  /** Names that are forwarded. Default: all. */
+  readonly zone?: string
+  /** Zones within it that the next plugin answers. */
+  readonly except?: readonly string[]
+  readonly maxConcurrent?: number
+  /** How servers are asked. Default: as the client asked. */
+  readonly protocol?: DnsProtocol
+  /** Whether servers take turns. Default: the first one that answers is asked. */
+  readonly takesTurns?: boolean
+}
+
+export function createForwardPlugin({ servers, clock, port = 53, ask = askServer(port) }: ForwardDeps, options: ForwardOptions = {}): DnsPlugin {
+  const { zone = '', except = [], maxConcurrent = defaultConcurrent, takesTurns = false } = options
   const silent = new SilentServers(clock)
   let underWay = 0
+  let turn = 0
   const forward = async (query: Buffer, protocol: DnsProtocol) => {
-    for (const server of await servers()) {
+    const all = await servers()
+    const first = takesTurns && all.length > 0 ? turn++ % all.length : 0
+    for (const server of [...all.slice(first), ...all.slice(0, first)]) {
       if (!silent.mayAsk(server)) continue
       const raw = await ask(server, query, protocol)
       silent.note(server, raw !== undefined)
       if (raw) return { raw }
     }
-    return failed
+    return serverFailure
   }
   return {
     name: 'forward',
-    resolve: async (_question, query, protocol) => {
+    resolve: async ({ name }, query, protocol) => {
+      if (!isInZone(name, zone) || except.some((one) => isInZone(name, one))) return undefined
       if (underWay >= maxConcurrent) return refused
       underWay++
       try {
-        return await forward(query, protocol)
+        return await forward(query, options.protocol ?? protocol)
       } finally {
         underWay--
       }
@@ -83,11 +98,20 @@ class SilentServers {
   }
 }
 
-type Ask = (server: string, query: Buffer, protocol: DnsProtocol) => Promise<Buffer | undefined>
+export type Ask = (server: string, query: Buffer, protocol: DnsProtocol) => Promise<Buffer | undefined>
 
 /** An error counts as no answer: the next server is asked. */
-function askServer(port: number): Ask {
-  return (server, query, protocol) => (protocol === 'udp' ? askOverUdp(server, port, query) : askOverTcp(server, port, query))
+function askServer(defaultPort: number): Ask {
+  return (server, query, protocol) => {
+    const { host, port = defaultPort } = addressOf(server)
+    return protocol === 'udp' ? askOverUdp(host, port, query) : askOverTcp(host, port, query)
+  }
+}
+
+/** An address with or without a port, of IPv6 in brackets before one. */
+export function addressOf(server: string): { readonly host: string; readonly port?: number } {
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d+)$/.exec(server) ?? []
+  return port === undefined ? { host: server } : { host: bracketed ?? plain ?? '', port: Number(port) }
 }
 
 /** One question over UDP from a fresh port. */

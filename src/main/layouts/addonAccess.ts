@@ -12,6 +12,9 @@ const clusterDns: ClusterRights = {
   rules: [
     { apiGroups: [''], resources: ['services', 'namespaces'], verbs: ['get', 'list', 'watch'] },
     { apiGroups: [''], resources: ['services'], verbs: ['create'] },
+    // Its Corefile, and Events about it.
+    { apiGroups: [''], resources: ['configmaps'], resourceNames: ['coredns'], verbs: ['get', 'list', 'watch'] },
+    { apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
     { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['get', 'list', 'watch', 'create', 'patch'] },
   ],
   subject: { user: dnsUser },

@@ -23,6 +23,10 @@ export interface AgentConfig {
   readonly podNetwork?: string | undefined
   readonly clusterDns: string
   readonly clusterDomain: string
+  /** Addresses of the host on the cluster's bridge. Absent in the file of an earlier version. */
+  readonly hostAddresses?: readonly string[] | undefined
+  /** The host's resolv.conf, without what only the host reaches. Absent: that of the node. */
+  readonly resolvConf?: string | undefined
   /** The kubelet's --feature-gates. Absent in the file of an earlier version. */
   readonly featureGates?: FeatureGateSettings | undefined
 }

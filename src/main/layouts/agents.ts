@@ -7,8 +7,9 @@ import type { Component } from '#base/component'
 import { writeFileAtomic } from '#host/files'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { nodeCgroup, type RealNode } from '../localCluster/clusterState.ts'
+import { hostResolvConf } from '../localCluster/hostResolver.ts'
 import { ensureClientCertificate, ensureNodeCertificates } from '../pki/pki.ts'
-import { addressesOf, gatewayOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
+import { addressesOf, gatewayOf, gatewaysOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { type AgentConfig, dnsUser, policyUser, proxyUser } from './agentConfig.ts'
 import type { AgentsOptions } from './agentsOptions.ts'
 import { startNodeProgram } from './nodeProgram.ts'
@@ -19,9 +20,34 @@ const graceMs = 5000
 /** The word that makes this program an agent. */
 const agentRole = 'node-agent'
 
+const resolverEveryMs = 5000
+
 /** Writes renewed certificates into every agent's configuration; an agent takes them up without a restart. */
 export async function renewAgentCertificates(options: AgentsOptions): Promise<void> {
   for (const node of options.state.nodes) await writeAgentConfig(options, node)
+}
+
+/** Gives the agents the host's name servers when those change, such as with a VPN. */
+export function createResolverWatch(options: AgentsOptions): Component {
+  const { clock, log } = options.tools
+  return {
+    name: 'name servers of the host',
+    async run(signal) {
+      let known = await hostResolvConf()
+      while (!signal.aborted) {
+        await clock.sleep(resolverEveryMs, signal).catch(() => {})
+        const text = await hostResolvConf()
+        if (text === known) continue
+        try {
+          await renewAgentCertificates(options)
+          known = text
+          log.info('The nodes take up the name servers of the host')
+        } catch (error) {
+          log.error(error, 'The nodes could not be given the name servers of the host')
+        }
+      }
+    },
+  }
 }
 
 /** One component per real node. */
@@ -78,6 +104,8 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
     podNetwork: state.podNetwork,
     clusterDns,
     clusterDomain,
+    hostAddresses: gatewaysOf(state.network),
+    resolvConf: await hostResolvConf(),
     featureGates: options.featureGates,
   }
   await writeFileAtomic(path.join(paths.node(node.name), 'agent.json'), JSON.stringify(config), 0o600)

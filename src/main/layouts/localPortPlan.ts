@@ -44,8 +44,16 @@ export function localPortKey({ protocol, port }: Pick<ForwardedPort, 'protocol' 
   return `${protocol}/${port}`
 }
 
-/** @param isReal whether a node with this address is one of this cluster's real nodes */
-export function planLocalPorts(services: readonly Frozen<Service>[], nodes: readonly Frozen<Node>[], isReal: (address: string) => boolean): LocalPortPlan {
+/**
+ * @param isReal whether a node with this address is one of this cluster's real nodes
+ * @param published ports that lead elsewhere, by `PROTOCOL/PORT`: the user asked for that
+ */
+export function planLocalPorts(
+  services: readonly Frozen<Service>[],
+  nodes: readonly Frozen<Node>[],
+  isReal: (address: string) => boolean,
+  published: ReadonlySet<string> = new Set(),
+): LocalPortPlan {
   const ports = new Map<string, LocalPort>()
   const refused: RefusedPort[] = []
   const addresses = realNodeAddresses(nodes, isReal)
@@ -54,6 +62,7 @@ export function planLocalPorts(services: readonly Frozen<Service>[], nodes: read
     .sort((a, b) => createdMs(a) - createdMs(b) || (keyOf(a) < keyOf(b) ? -1 : 1))
   const nodePorts = oldestFirst.flatMap((service) => nodePortsOf(service, addresses))
   for (const one of [...nodePorts, ...oldestFirst.flatMap((service) => balancedPortsOf(service, isReal))]) {
+    if (published.has(localPortKey(one))) continue
     const refusal = reasonToRefuse(one, ports)
     if (!refusal) ports.set(localPortKey(one), one)
     else refused.push({ service: one.service, protocol: one.protocol, port: one.port, nodePort: one.nodePort, ...refusal })

@@ -35,6 +35,8 @@ export interface LocalPortsOptions {
   readonly cluster: string
   /** Whether a node with this address is one of this cluster's real nodes. */
   readonly isReal: (address: string) => boolean
+  /** Ports that are published, by `PROTOCOL/PORT`. */
+  readonly published?: ReadonlySet<string>
 }
 
 /** The pause before another attempt to bind a taken port. */
@@ -83,7 +85,7 @@ interface Attempt {
   readonly refusal?: Refusal
 }
 
-async function run(deps: LocalPortsDeps, { cluster, isReal }: LocalPortsOptions, signal: AbortSignal): Promise<void> {
+async function run(deps: LocalPortsDeps, { cluster, isReal, published }: LocalPortsOptions, signal: AbortSignal): Promise<void> {
   const serviceInformer = deps.informers.of(services)
   const nodeInformer = deps.informers.of(nodes)
   const changes = createWakeUp()
@@ -95,7 +97,7 @@ async function run(deps: LocalPortsDeps, { cluster, isReal }: LocalPortsOptions,
   try {
     await Promise.all([serviceInformer.synced(signal), nodeInformer.synced(signal)])
     while (!signal.aborted) {
-      const plan = planLocalPorts(serviceInformer.store.list(), nodeInformer.store.list(), isReal)
+      const plan = planLocalPorts(serviceInformer.store.list(), nodeInformer.store.list(), isReal, published)
       const forwarder = plan.ports.size > 0 || before ? deps.forwarder.current() : undefined
       // The ports of a process are closed with it.
       if (forwarder !== before) for (const entry of ports.entries.values()) forgetOpen(entry)

@@ -67,12 +67,18 @@ export async function runNodeAgent(configFile: string, verbosity: number, signal
     ...policies.components,
   ]
   file.follow((text) => {
-    // Only the certificates ever change while an agent runs.
+    const before = certificatesOf(config)
+    // Only the certificates and the host's name servers ever change while an agent runs.
     Object.assign(config, JSON.parse(text) as AgentConfig)
+    if (certificatesOf(config) === before) return
     tools.log.info('Took up renewed certificates')
     for (const apply of renewals) apply()
   }, signal)
   await runTogether(components, tools, signal)
+}
+
+function certificatesOf({ ca, kubelet, proxy, dns, policy }: AgentConfig): string {
+  return JSON.stringify([ca, kubelet, proxy, dns, policy])
 }
 
 /** Functions to call when the configuration holds other certificates than before. */
@@ -209,6 +215,7 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
   const dns = access(config, 'dns', 'cluster-dns', { tools, renewals })
   const { nodeName, nodeAddress, clusterCidr, serviceCidr, podNetwork: routeMode, proxyMode = 'auto' } = config
   const log = tools.log.with('kube-proxy')
+  const dnsLog = tools.log.with('dns')
   const events = createEventRecorder({ ...tools, client: proxy.client, log }, { component: 'kube-proxy', host: nodeName })
   const health = new ProxyHealth(tools.clock, healthTimeoutMs)
   const proxyConfig = { nodeName, clusterCidr, serviceCidr, mode: proxyMode }
@@ -236,10 +243,12 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
       {
         ...dns,
         ...tools,
-        log: tools.log.with('dns'),
-        upstreams: async () => upstreamServers(await fs.readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
+        log: dnsLog,
+        events: createEventRecorder({ ...tools, client: dns.client, log: dnsLog }, { component: 'cluster-dns', host: nodeName }),
+        // The configuration is written again when the host gets other name servers.
+        upstreams: async () => upstreamServers(config.resolvConf ?? (await fs.readFile('/etc/resolv.conf', 'utf8').catch(() => ''))),
       },
-      { nodeName, nodeAddress, clusterIp: config.clusterDns, zone: config.clusterDomain, port: dnsPort },
+      { nodeName, nodeAddress, clusterIp: config.clusterDns, zone: config.clusterDomain, port: dnsPort, hostAddresses: config.hostAddresses ?? [] },
     ),
     { name: 'proxy informers', run: (signal: AbortSignal) => proxy.informers.run(signal) },
     { name: 'dns informers', run: (signal: AbortSignal) => dns.informers.run(signal) },

@@ -61,10 +61,10 @@ export const forwarderRole = ['forwarder', '--cluster'] as const
 export function createPortForwarder({ namespace, cluster, self, tools, processes }: PortForwarderOptions): PortForwarder {
   const needed = createWakeUp()
   let run: ForwarderRun | undefined
-  let changed = () => {}
+  const calls: (() => void)[] = []
   const set = (now: ForwarderRun | undefined) => {
     run = now
-    changed()
+    for (const call of calls) call()
   }
   const component: Component = {
     name: 'port forwarder',
@@ -97,9 +97,7 @@ export function createPortForwarder({ namespace, cluster, self, tools, processes
       if (!run) needed.ring()
       return run
     },
-    onChange: (call) => {
-      changed = call
-    },
+    onChange: (call) => void calls.push(call),
   }
 }
 

@@ -43,17 +43,19 @@ import { type LivePki, live } from '../pki/livePki.ts'
 import type { Pki } from '../pki/pki.ts'
 import { saveSnapshot } from '../snapshot/saveSnapshot.ts'
 import { controlNetwork } from '../vnode/clusterNetwork.ts'
-import { createAgents, renewAgentCertificates } from './agents.ts'
+import { createAgents, createResolverWatch, renewAgentCertificates } from './agents.ts'
 import { controllerArgs } from './controllerArgs.ts'
 import { controlRoutes } from './controlRoutes.ts'
 import { createCsiHostPathAddon } from './csiHostPath/csiHostPathAddon.ts'
 import { csiHostPathUser } from './csiHostPath/csiHostPathOptions.ts'
 import { createIngressAddon } from './ingress/ingressAddon.ts'
+import { localPortKey } from './localPortPlan.ts'
 import { createLocalPorts } from './localPorts.ts'
 import type { OwnKubelets } from './ownKubelets.ts'
 import { createPortForwarder } from './portForwarder.ts'
 import type { ProcessList } from './processList.ts'
 import { ownProgram, type ProcessTools, runTogether } from './processTools.ts'
+import { createPublishedPorts } from './publishedPorts.ts'
 import { createSimulatedNodes } from './simulatedNodes.ts'
 
 /** A component's way into the API: in process, under its own name. */
@@ -235,10 +237,12 @@ async function nodesNow(server: ApiServer, options: NodesOptions, fence: Fence, 
   const { namespace } = controlNetwork(state.network, state.id)
   const addedRanges = routing.informers.of(serviceCIDRs)
   onLook(() => renewAgentCertificates(agents))
+  const { publish: published = [] } = state
   const forwarder = createPortForwarder({ namespace, cluster: state.name, self: ownProgram(), tools, processes })
   return [
     ...ofHost,
     ...createAgents(agents),
+    createResolverWatch(agents),
     createNodeRoutes(
       { ...tools, informers: routing.informers, log: tools.log.with('routes'), exec: createExec(inNetworkNamespace(namespace)) },
       { routesTo: (list) => controlRoutes(list, [...serviceCidr.split(','), ...addedRanges.store.list().flatMap(({ spec }) => spec?.cidrs ?? [])], isOnLink) },
@@ -254,8 +258,9 @@ async function nodesNow(server: ApiServer, options: NodesOptions, fence: Fence, 
         holderOf: createPortHolders(tools.clock),
         clustersByApiPort: () => clustersByApiPort(path.resolve(paths.dir, '../..')),
       },
-      { cluster: state.name, isReal: isOnLink },
+      { cluster: state.name, isReal: isOnLink, published: new Set(published.map(localPortKey)) },
     ),
+    createPublishedPorts({ ...tools, ...forwarding, log: tools.log.with('publishedPorts'), forwarder }, { ports: published, isReal: isOnLink }),
     forwarder.component,
     createIngressAddon({ ...agents, client: clientOf(ingressManager) }),
     { name: 'local port informers', run: (signal) => forwarding.informers.run(signal) },

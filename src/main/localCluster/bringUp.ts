@@ -34,6 +34,7 @@ import { limitsOf, withLogLimits } from './logLimits.ts'
 import { nodesReady, nodesReadyMs } from './nodesReady.ts'
 import { runningProcess } from './processes.ts'
 import { checkProxyMode, withProxyMode } from './proxyMode.ts'
+import { checkPublished } from './publishedPorts.ts'
 import { refuseChanges } from './refuseChanges.ts'
 import { type RestartRecord, readRestarts } from './restartRecord.ts'
 import { runsServer } from './runningServers.ts'
@@ -152,6 +153,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
   if (options.ingress) checkIngress(real)
   await checkProxyMode(deps.exec, options.proxyMode, real)
   checkPodNetwork(options.podNetwork, real)
+  await checkPublished(options.publish, real)
   const id = clusterId(deps.home, name)
   const { podCidr, serviceCidr, isDualStack } = options
   const asked = { podCidr, serviceCidr, isDualStack, nodes: real + simulated }
@@ -176,6 +178,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
     ...(options.ingress ? { ingress: true } : {}),
     proxyMode: options.proxyMode,
     ...(options.podNetwork ? { podNetwork: options.podNetwork } : {}),
+    ...(options.publish ? { publish: options.publish } : {}),
     asked: { nodes, simulatedNodes, runtime, ...(etcd ? { etcd } : {}), ...(controlPlanes > 1 ? { controlPlanes } : {}) },
   }
   const keep = async (found: Pick<ClusterState, 'network' | 'ranges'>) => {

@@ -1,11 +1,11 @@
 /** Starts the real nodes of a local cluster (L5), each with its link to the cluster's bridge. `up` does it, and the supervisor when a node has ended. */
 import type { Clock } from '#base/clock'
 import type { Exec } from '#host/exec'
-import { readTextIfExists } from '#host/files'
 import type { ProcessRef } from '#host/processes'
 import { ensureNodeNetwork, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { ensureVnode } from '../vnode/vnode.ts'
 import { type ClusterPaths, type ClusterState, markVariable, type RealNode } from './clusterState.ts'
+import { hostResolvConf } from './hostResolver.ts'
 
 export interface NodeTools {
   readonly clock: Clock
@@ -19,11 +19,4 @@ export async function ensureNode({ clock, exec }: NodeTools, paths: ClusterPaths
   const link = nodeNetwork(network, state.id, node.index)
   const spec = { name: node.name, dir: paths.node(node.name), network: link, resolvConf: await hostResolvConf(), environment: { [markVariable]: paths.dir } }
   return ensureVnode(spec, clock, () => ensureNodeNetwork(exec, network, link))
-}
-
-/** The host's name servers, without those that only the host itself can reach. */
-async function hostResolvConf(): Promise<string> {
-  const text = (await readTextIfExists('/etc/resolv.conf')) ?? ''
-  const lines = text.split('\n').filter((line) => !/^\s*nameserver\s+(127\.|::1)/.test(line))
-  return lines.join('\n').trim()
 }

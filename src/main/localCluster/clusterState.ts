@@ -4,6 +4,7 @@ import path from 'node:path'
 import { messageOf } from '#base/messageOf'
 import { CommandError } from '#cli/exitCodes'
 import { joinEndpoint, splitEndpoint } from '#cli/kubeadm/endpoint'
+import type { PublishedPort } from '#cli/publishedPorts'
 import { makePrivateDirectory, readTextIfExists, writeFileAtomic } from '#host/files'
 import type { BackupPlan } from '../backup/backupPlan.ts'
 import { type EtcdPlan, etcdMemberPaths } from '../etcd/members.ts'
@@ -100,6 +101,8 @@ export interface ClusterState {
   readonly proxyMode?: string | undefined
   /** The pod network of the real nodes: the name of a route mode, or none. Absent: the first mode. */
   readonly podNetwork?: string | undefined
+  /** Ports of localhost that lead to the nodes, whatever Services there are. */
+  readonly publish?: readonly PublishedPort[] | undefined
   /** Its own etcd, which stores the objects. Absent: a file in its folder does, or an etcd that the API server's flags name. */
   readonly etcd?: EtcdPlan | undefined
   /** What the cluster was made with; what it became may differ, as simulated nodes do from the real ones that the host could not run. */

@@ -13,6 +13,7 @@ const nothing: UpOptions = {
   serviceCidr: undefined,
   isDualStack: undefined,
   podNetwork: undefined,
+  publish: undefined,
   verbosity: undefined,
   logMaxSize: undefined,
   logMaxFiles: undefined,
@@ -55,6 +56,7 @@ const others: { options: Partial<UpOptions>; text: string }[] = [
   { options: { simulatedNodes: 2 }, text: '--simulated-nodes 2 was asked for, it was made with 0' },
   { options: { controlPlanes: 3 }, text: '--control-planes 3 was asked for, it was made with 1' },
   { options: { podNetwork: 'vxlan' }, text: '--pod-network vxlan was asked for, it was made with host-gw' },
+  { options: { publish: [{ protocol: 'TCP', port: 8080, nodePort: 80 }] }, text: '--publish 8080:80 was asked for, it was made with none' },
   { options: { isDualStack: true }, text: '--ip-families ipv4,ipv6 was asked for, it was made with ipv4' },
   { options: { runtime: 'containerd' }, text: '--runtime containerd was asked for, it was made with simulated' },
   {

@@ -1,6 +1,7 @@
 /** Tells a user who asks an existing cluster for something else (L5) that it stays as it was made. Pure. */
 import type { UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
+import { publishedText } from '#cli/publishedPorts'
 import { addressPlanOf } from './addressPlan.ts'
 import type { ClusterState } from './clusterState.ts'
 
@@ -18,6 +19,7 @@ export function refuseChanges(state: ClusterState, options: UpOptions): void {
     ...differs('--pod-cidr', options.podCidr, clusterCidr),
     ...differs('--service-cidr', options.serviceCidr, serviceCidr),
     ...differs('--pod-network', options.podNetwork, state.podNetwork ?? 'host-gw'),
+    ...differs('--publish', options.publish && publishedText(options.publish), publishedText(state.publish ?? []) || 'none'),
     ...differs('--ip-families', familiesOf(options.isDualStack), familiesOf(clusterCidr.includes(','))),
     ...differs('--apiserver-advertise-address', options.advertiseAddress, reach.advertiseAddress ?? 'none'),
     ...differs('--control-plane-endpoint', options.controlPlaneEndpoint, reach.controlPlaneEndpoint ?? 'none'),

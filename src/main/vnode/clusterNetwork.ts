@@ -28,6 +28,11 @@ export function gatewayOf(network: ClusterNetwork): string {
   return `${network.prefix}.1`
 }
 
+/** Addresses of the host on the bridge, of each family. */
+export function gatewaysOf(network: ClusterNetwork): string[] {
+  return [gatewayOf(network), ...(network.prefixIpv6 ? [`${network.prefixIpv6}::1`] : [])]
+}
+
 /** The address of one of several API servers on the bridge, by its index from 0. Those of nodes begin at 10. */
 export function serverAddressOf({ prefix }: ClusterNetwork, index: number): string {
   return `${prefix}.${3 + index}`
