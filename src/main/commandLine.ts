@@ -9,6 +9,7 @@ import { CommandError, exitCodes } from '#cli/exitCodes'
 import { registerCommands } from '#cli/program'
 import type { Snapshots } from '#cli/snapshots'
 import { asCommandError } from '#cli/systemErrors'
+import { availableMemory } from '#host/availableMemory'
 import { endsUp } from './localCluster/clusterLock.ts'
 import type { LocalClusterDeps } from './localCluster/deps.ts'
 import { createLocalClusterManager } from './localCluster/localClusterManager.ts'
@@ -92,6 +93,7 @@ function realContext(argv: readonly string[], interruption: { remains: string })
     env: process.env,
     home: os.homedir(),
     isRoot,
+    availableMemory,
     platform,
     local,
     ifInterrupted: (remains) => {
