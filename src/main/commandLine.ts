@@ -57,8 +57,14 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = report(error, context)
   }
-  // Sockets of a probe may linger for a moment; what had to be written is written.
+  await Promise.all([written(process.stdout), written(process.stderr)])
+  // Sockets of a probe may linger for a moment.
   process.exit(process.exitCode ?? 0)
+}
+
+/** Resolves when the reader of the stream has taken everything: a pipe takes 64 KiB at once, and the status of ten thousand nodes has a megabyte. */
+function written(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => stream.write('', () => resolve()))
 }
 
 function inheritErrors(command: Command): void {
