@@ -17,7 +17,7 @@ async function inFile<T>(text: string, use: (file: string) => Promise<T>): Promi
 test('ARC-13 a load that needs more memory than the host of a local cluster has is refused before anything is created', async () => {
   const { error, calls, interruptions } = await inFile('deployments: [{ count: 400, replicas: 10-100 }]', (file) => run(['simulate', 'load', file]))
   assert.ok(error instanceof CommandError && error.exit === 'unmetPrerequisite', String(error))
-  assert.equal(error.message, '40000 pods need about 1145 MiB, and this host has 1024 MiB of free memory')
+  assert.equal(error.message, '40000 pods need about 1908 MiB, and this host has 1024 MiB of free memory')
   assert.deepEqual([calls, interruptions], [[], []])
 })
 
