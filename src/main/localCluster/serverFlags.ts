@@ -1,6 +1,6 @@
 /** How Node runs the server of a local cluster (L5); the benchmarks measure whole clusters in processes that run the same way. */
-import { constrainedMemory } from 'node:process'
 import { totalmem } from 'node:os'
+import { constrainedMemory } from 'node:process'
 
 /** What V8 takes at most by itself, whatever the host has. */
 const usualHeapMiB = 4_096
