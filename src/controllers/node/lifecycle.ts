@@ -69,8 +69,6 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
   /** Nodes that the rate limit has admitted for eviction. */
   const granted = new Set<string>()
   let turns: Timer | undefined
-  /** States of nodes that are ready and have the taints that they should have: the other nodes of their zones change nothing for them. */
-  const settled = new WeakSet<Frozen<Node>>()
   const reconciler = createReconciler(context, { name: nodeLifecycle.name, queueName: 'node_lifecycle_controller', workers: 8, reconcile })
   const look = (signal: AbortSignal) => zoneMetrics.timed('all', () => monitor(signal))
   const { changed, run } = createPeriodicCheck(context, { name: nodeLifecycle.name, periodMs, check: look })
@@ -132,28 +130,9 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
   async function monitor(signal: AbortSignal): Promise<number> {
     const nowMs = clock.now()
     const current: Frozen<Node>[] = []
-    for (const node of informer.store.list()) {
-      const startMs = clock.monotonicMs()
-      // Most of ten thousand nodes are well: a promise for each would cost more than the look.
-      if (isWell(node, nowMs)) {
-        zoneMetrics.looked(clock.monotonicMs() - startMs)
-        current.push(node)
-      } else current.push(await zoneMetrics.timed('node', () => checkNode(node, nowMs, signal)))
-    }
+    for (const node of informer.store.list()) current.push(await zoneMetrics.timed('node', () => checkNode(node, nowMs, signal)))
     updateZones(current)
     return informer.store.list().reduce((ms, node) => Math.min(ms, msUntilSilent(node, healths.get(node.metadata.name ?? ''), grace, nowMs)), Infinity)
-  }
-
-  /** Notes the signs of life of a known node that reports. @returns false for any other node: {@link checkNode} looks at it */
-  function isWell(node: Frozen<Node>, nowMs: number): boolean {
-    const { name = '' } = node.metadata
-    const before = healths.get(name)
-    if (!before || readyStatus(node) === 'Unknown') return false
-    const health = observeNode(before, node, leaseInformer.lister.get({ namespace: leaseNamespace, name }), nowMs)
-    if (silentConditions(node, health, grace, nowMs)) return false
-    healths.set(name, health)
-    markPods.speaksAgain(name)
-    return true
   }
 
   /** @returns the node as it is from now on: the cache gets the writes later */
@@ -183,12 +162,10 @@ function createNodeLifecycleController(context: ControllerContext, options: Node
     }
     if (evictor.allOut()) granted.clear()
     for (const node of all) {
-      if (settled.has(node)) continue
       const { name = '' } = node.metadata
       // Only here, after the zone's state is known.
       if (isOut(node) && !granted.has(name) && !hasEvictingTaint(node)) evictor.add(zoneKey(node), name)
       if (taintsOf(node)) reconciler.queue.add(name)
-      else if (readyStatus(node) === 'True') settled.add(node)
     }
     takeTurns()
   }

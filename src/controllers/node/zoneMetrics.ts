@@ -8,8 +8,6 @@ export interface ZoneMetrics {
   evicted(zone: string): void
   /** Measures how long it takes to look at one node, or at all. */
   timed<T>(what: 'node' | 'all', look: () => Promise<T>): Promise<T>
-  /** Notes how long a look at one node took that waited for nothing. */
-  looked(ms: number): void
 }
 
 export function createZoneMetrics(metrics: Metrics, clock: Clock): ZoneMetrics {
@@ -48,7 +46,6 @@ export function createZoneMetrics(metrics: Metrics, clock: Clock): ZoneMetrics {
       times.observe((clock.monotonicMs() - startMs) / 1000)
       return result
     },
-    looked: (ms) => nodeTime.observe(ms / 1000),
   }
 
   function set(zone: string, census: ZoneCensus): void {
