@@ -13,7 +13,7 @@ export async function inOwnProcess<Name extends keyof Tasks>(
   options: Parameters<Tasks[Name]>[0],
   signal: AbortSignal,
 ): Promise<Awaited<ReturnType<Tasks[Name]>>> {
-  const args = ['--import', 'tsx', ...serverFlags, '--max-old-space-size=6144', child, task, JSON.stringify(options)]
+  const args = ['--import', 'tsx', ...serverFlags(), child, task, JSON.stringify(options)]
   const { stdout } = await execute(process.execPath, args, { signal, maxBuffer: 1 << 24 })
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Awaited<ReturnType<Tasks[Name]>>
 }

@@ -1,8 +1,8 @@
 /** A bell for one waiter (L0): rung before, during or after the wait, it is heard once. */
 export interface WakeUp {
   ring(): void
-  /** Resolves when rung since the last wait, or when the signal aborts. */
-  wait(signal: AbortSignal): Promise<void>
+  /** Resolves when rung since the last wait, or when the signal aborts. Without a signal, who aborts rings. */
+  wait(signal?: AbortSignal): Promise<void>
 }
 
 export function createWakeUp(): WakeUp {
@@ -18,15 +18,15 @@ export function createWakeUp(): WakeUp {
         const done = () => {
           waiter = undefined
           rung = false
-          signal.removeEventListener('abort', done)
+          signal?.removeEventListener('abort', done)
           resolve()
         }
-        if (rung || signal.aborted) {
+        if (rung || signal?.aborted) {
           done()
           return
         }
         waiter = done
-        signal.addEventListener('abort', done, { once: true })
+        signal?.addEventListener('abort', done, { once: true })
       }),
   }
 }

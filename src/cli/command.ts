@@ -42,6 +42,8 @@ export interface CommandContext {
   readonly home: string
   readonly isRoot: boolean
   readonly platform: string
+  /** Bytes of memory that a local cluster can still get. */
+  availableMemory(): number
   readonly stdout: { write(text: string): void; readonly isTTY: boolean }
   /** `columns`: the terminal's width. */
   readonly stderr: { write(text: string): void; readonly isTTY: boolean; readonly columns?: number | undefined }

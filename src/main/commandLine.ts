@@ -9,6 +9,7 @@ import { CommandError, exitCodes } from '#cli/exitCodes'
 import { registerCommands } from '#cli/program'
 import type { Snapshots } from '#cli/snapshots'
 import { asCommandError } from '#cli/systemErrors'
+import { availableMemory } from '#host/availableMemory'
 import { endsUp } from './localCluster/clusterLock.ts'
 import type { LocalClusterDeps } from './localCluster/deps.ts'
 import { createLocalClusterManager } from './localCluster/localClusterManager.ts'
@@ -56,8 +57,14 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = report(error, context)
   }
-  // Sockets of a probe may linger for a moment; what had to be written is written.
+  await Promise.all([written(process.stdout), written(process.stderr)])
+  // Sockets of a probe may linger for a moment.
   process.exit(process.exitCode ?? 0)
+}
+
+/** Resolves when the reader of the stream has taken everything: a pipe takes 64 KiB at once, and the status of ten thousand nodes has a megabyte. */
+function written(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => stream.write('', () => resolve()))
 }
 
 function inheritErrors(command: Command): void {
@@ -92,6 +99,7 @@ function realContext(argv: readonly string[], interruption: { remains: string })
     env: process.env,
     home: os.homedir(),
     isRoot,
+    availableMemory,
     platform,
     local,
     ifInterrupted: (remains) => {

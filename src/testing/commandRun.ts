@@ -147,6 +147,7 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
     home,
     isRoot: true,
     platform: 'linux',
+    availableMemory: () => 2 ** 30,
     local: {
       run: fail,
       plugins: { interactive: false, run: fail },

@@ -231,3 +231,28 @@ test('API-05 constant defaults are set inside present parts only', () => {
   applyDefaults(empty, kind('', 'v1', 'Service'))
   assert.deepEqual(empty, {})
 })
+
+test('times of every day of a year are kept, and what is no day, or in another form, is refused or rewritten', () => {
+  const lease = kind('coordination.k8s.io', 'v1', 'Lease')
+  const decoded = (creationTimestamp: string, renewTime: string) => {
+    const { object } = decode({ metadata: { name: 'a', creationTimestamp }, spec: { renewTime } }, lease, { unknown: 'drop' })
+    const { metadata, spec } = object as { metadata: { creationTimestamp: string }; spec: { renewTime: string } }
+    return [metadata.creationTimestamp, spec.renewTime]
+  }
+  for (const date of ['2026-01-31', '2026-04-30', '2026-02-28', '2024-02-29', '2026-11-30', '2026-12-31']) {
+    const times = [`${date}T23:59:59Z`, `${date}T00:00:00.000001Z`] as const
+    assert.deepEqual(decoded(...times), times)
+  }
+  assert.deepEqual(decoded('2026-11-30T01:00:00+01:00', '2026-11-30T00:00:00.5Z'), ['2026-11-30T00:00:00Z', '2026-11-30T00:00:00.500000Z'])
+  for (const date of ['2026-02-29', '2026-04-31', '2026-11-31', '2026-13-01', '2026-00-10', '2026-01-32', '2026-01-00']) {
+    assert.throws(() => decoded(`${date}T00:00:00Z`, '2026-01-01T00:00:00.000000Z'), isStatus)
+    assert.throws(() => decoded('2026-01-01T00:00:00Z', `${date}T00:00:00.000000Z`), isStatus)
+  }
+})
+
+test('fields that are decoded already stay as they are, those of the same name further down do not', () => {
+  const value = { ...podOf({ containers: [], metadata: 1 }, { name: 'a', unknown: 1 }) }
+  const { object, unknownFields } = decode(value, pod, { unknown: 'collect', decoded: new Set(['metadata']) })
+  assert.deepEqual(object.metadata, { name: 'a', unknown: 1 })
+  assert.deepEqual(unknownFields, ['spec.metadata'])
+})

@@ -15,6 +15,8 @@ export interface DecodeOptions {
   readonly unknown: 'drop' | 'collect'
   /** 'keep' leaves everything as the client wrote it: an applied configuration claims what it says, its nulls too. Otherwise zero values stand where Go has them. */
   readonly absent?: 'keep' | undefined
+  /** Fields of the object that are decoded already: they stay as they are. */
+  readonly decoded?: ReadonlySet<string> | undefined
 }
 
 export interface Decoded {
@@ -38,6 +40,7 @@ export class DecodeError extends Error {
 interface Context {
   readonly unknown: string[] | undefined
   readonly fills: boolean
+  readonly decoded: ReadonlySet<string> | undefined
 }
 
 /** Where a value stands: in a field of a struct, in an item of a list or in an entry of a map, and where that stands. Texts are made of it when one is wanted. */
@@ -74,7 +77,7 @@ function structOf(place: Place | undefined): Schema | undefined {
  * @throws StatusError BadRequest `<Kind> in version "<version>" cannot be handled as a <Kind>: <Go's text>`; its cause is the DecodeError.
  */
 export function decode(value: unknown, schema: Schema, options: DecodeOptions): Decoded {
-  const context: Context = { unknown: options.unknown === 'collect' ? [] : undefined, fills: options.absent !== 'keep' }
+  const context: Context = { unknown: options.unknown === 'collect' ? [] : undefined, fills: options.absent !== 'keep', decoded: options.decoded }
   try {
     const object = decodeValue(value, schema, undefined, context) as Record<string, unknown>
     return { object, unknownFields: context.unknown ?? [] }
@@ -135,7 +138,9 @@ function decodeObject(value: unknown, schema: Schema, place: Place | undefined, 
   const object = value as Record<string, unknown>
   const fields = schema.fields
   if (!fields) return object
+  const finished = place === undefined ? context.decoded : undefined
   for (const key of Object.keys(object)) {
+    if (finished?.has(key)) continue
     const field = fields.get(key)
     if (!field) {
       if (schema.preserveUnknownFields) continue
@@ -230,11 +235,17 @@ function decodeQuantity(value: unknown): string {
 
 const quantityFault = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
-/** Times that are canonical at sight: those that the server itself has written, on most days of a month. */
-const canonicalTime = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/
+/** The dates that every year has, but for February 29, and the time of day. */
+const date = /\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))/
+const timeOfDay = /T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d/
+/** Times that are canonical at sight: those that the server itself has written. */
+const canonicalTimes = {
+  'date-time': new RegExp(`^${date.source}${timeOfDay.source}Z$`),
+  'micro-time': new RegExp(`^${date.source}${timeOfDay.source}\\.\\d{6}Z$`),
+} as const
 
 function decodeTime(value: unknown, format: 'date-time' | 'micro-time'): string {
-  if (format === 'date-time' && typeof value === 'string' && canonicalTime.test(value)) return value
+  if (typeof value === 'string' && canonicalTimes[format].test(value)) return value
   if (typeof value !== 'string') throw new DecodeError(`json: cannot unmarshal ${goValue(value)} into Go value of type string`)
   const epochMs = parseTime(value)
   if (epochMs === undefined) {

@@ -232,6 +232,8 @@ async function convertedUnlessJson(yaml: YamlThread, body: BytesBody): Promise<R
 /** A value without the parts that need no decoding, and the object with them. */
 export interface PartlyDecoded {
   readonly rest: unknown
+  /** Fields of the rest that are decoded already. */
+  readonly decoded?: ReadonlySet<string> | undefined
   joined(object: KubeObject): KubeObject
 }
 
@@ -251,7 +253,7 @@ export async function decodeBody(source: BodySource, expected: ExpectedKind, kee
   const isLarge = hasManyBytes || (body.type === 'value' && isLargeValue(parsed.value as object))
   if (isLarge) await turn()
   const traced = request.trace && tracingDefaults(request.trace, parsed.value)
-  const decoded = decodeValue(request, parsed, expected, validation)
+  const decoded = decodeValue(request, parsed, expected, validation, kept?.decoded)
   traced?.(decoded)
   if (isLarge) await turn()
   const object = kept ? kept.joined(decoded) : decoded
@@ -307,17 +309,23 @@ function summaryOf(bytes: Buffer): string {
   return bytes.length > summaryBytes ? `${start} ...` : start
 }
 
-const dropping: DecodeOptions = { unknown: 'drop' }
-const collecting: DecodeOptions = { unknown: 'collect' }
-
-/** Decodes and defaults a JSON value as the expected kind. Takes ownership of the value. */
-export function decodeValue(request: ServerRequest, parsed: ParsedBody, expected: ExpectedKind, validation: FieldValidation): KubeObject {
+/**
+ * Decodes and defaults a JSON value as the expected kind. Takes ownership of the value.
+ * @param decodedFields of the value that are decoded already
+ */
+export function decodeValue(
+  request: ServerRequest,
+  parsed: ParsedBody,
+  expected: ExpectedKind,
+  validation: FieldValidation,
+  decodedFields?: ReadonlySet<string>,
+): KubeObject {
   const { value } = parsed
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw badRequest(`json: cannot unmarshal ${goValue(value)} into Go value of type ${expected.kind}`)
   }
   checkKind(value as Partial<KubeObject>, expected)
-  const { object, unknownFields } = decodeExpected(value, expected, validation === 'Ignore' ? dropping : collecting)
+  const { object, unknownFields } = decodeExpected(value, expected, { unknown: validation === 'Ignore' ? 'drop' : 'collect', decoded: decodedFields })
   reportStrict(request, object, strictProblems(unknownFields, parsed.duplicates), validation)
   return withDefaults(object, expected)
 }

@@ -74,3 +74,13 @@ test('only managedFields are set aside if defaults depend on the spec', () => {
   const kept = keptByPatch(scope, cached as unknown as Parameters<typeof keptByPatch>[1], { status: {} })
   assert.equal(kept?.rest.spec, cached.spec)
 })
+
+for (const [name, patch, isDecoded] of [
+  ['of the status', { status: {} }, true],
+  ['of labels', { metadata: { labels: {} } }, false],
+  ['that removes the metadata', { metadata: null }, false],
+] as const)
+  test(`a patch ${name} decodes the metadata again: ${!isDecoded}`, () => {
+    assert.deepEqual([...(byPatch(patch)?.decoded ?? [])], isDecoded ? ['metadata'] : [])
+    assert.equal(byPatch(patch, 'status', {})?.decoded, undefined)
+  })

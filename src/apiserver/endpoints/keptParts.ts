@@ -10,14 +10,20 @@ import type { Scope } from './scope.ts'
 /** Members that every write may change. */
 const written: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'status'])
 
+/** The metadata is copied, since the registry changes it, but it is not decoded again. */
+const metadataOnly: ReadonlySet<string> = new Set(['metadata'])
+
 export class KeptParts {
   /** The object without the parts that are set aside. */
   readonly rest: JsonObject
+  /** Fields of the rest that the write does not change. */
+  readonly decoded: ReadonlySet<string> | undefined
   readonly #whole: JsonObject
   readonly #members: ReadonlySet<string>
   readonly #managedFields: unknown
 
-  constructor(whole: JsonObject, members: ReadonlySet<string>, keepsManagers: boolean) {
+  constructor(whole: JsonObject, members: ReadonlySet<string>, keepsManagers: boolean, keepsMetadata = false) {
+    this.decoded = keepsMetadata ? metadataOnly : undefined
     this.#whole = whole
     this.#members = members
     this.#managedFields = keepsManagers ? managedFieldsOf(whole) : undefined
@@ -53,6 +59,7 @@ export function keptByPatch(scope: Scope, current: Frozen<KubeObject>, patch: un
     whole,
     membersKept(scope, whole, (field) => !Object.hasOwn(patch, field)),
     keepsManagers,
+    metadata === undefined && !scope.served.custom,
   )
 }
 
@@ -70,6 +77,7 @@ export function keptByCaller(scope: Scope, value: unknown): KeptParts | undefine
     value,
     membersKept(scope, value, (field) => value[field] === current[field]),
     keepsManagers,
+    value.metadata === current.metadata && !served.custom,
   )
 }
 

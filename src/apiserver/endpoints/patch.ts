@@ -73,7 +73,7 @@ export async function patch(scope: Scope): Promise<Answer> {
         // The library that reads JSON patches is a lenient one.
         const duplicates = type === jsonPatchType ? [] : patch.duplicates
         const shownValue = () => (type === strategicMergePatchType ? goPrint(patch.value) : stringifyExactly(type === jsonPatchType ? patched : apply(current)))
-        const object = whatPatchMade(type, shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation))
+        const object = whatPatchMade(type, shownValue, () => decodeValue(request, { value, duplicates }, expectedKind(served), validation, kept?.decoded))
         return kept ? kept.joined(object) : object
       },
     })

@@ -15,6 +15,14 @@ for (const words of [
     assert.deepEqual(calls, [])
   })
 
+for (const count of ['1000000', '10001', '-1', '1e3', 'many'])
+  test(`ARC-13 up --simulated-nodes ${count} is refused before anything starts`, async () => {
+    const { error, calls } = await run(['up', 'b', '--runtime', 'simulated', `--simulated-nodes=${count}`])
+    assert.ok(error instanceof CommandError && error.exit === 'usage', String(error))
+    assert.match(error.message, /--simulated-nodes .*: expected a whole number from 0 to 10000$/)
+    assert.deepEqual(calls, [])
+  })
+
 test('ARC-13 up merges the kubeconfig of a cluster that serves without all of its nodes, and fails', async () => {
   const up = async () => {
     throw new CommandError('timeout', '5 of 6 nodes are ready', { serves: true })

@@ -11,6 +11,7 @@ import type { LoadPlan } from '../load/loadPlan.ts'
 import { loadLabel } from '../load/loadTargets.ts'
 import { printFound } from '../output.ts'
 import { type ConnectionFlags, withConnection } from '../past/connection.ts'
+import { checkMemory } from '../simulatedMemory.ts'
 
 interface Flags extends ConnectionFlags {
   readonly output?: string
@@ -38,13 +39,15 @@ async function load(context: CommandContext, file: string, flags: Flags): Promis
   const text = await fs.readFile(file === '-' ? '/dev/stdin' : file, 'utf8').catch((error) => {
     throw new CommandError('notFound', `${file}: ${messageOf(error)}`)
   })
-  const [{ readLoadPlan }, { runLoad }, { describeLoad }] = await Promise.all([
+  const [{ podsOf, readLoadPlan }, { runLoad }, { describeLoad }] = await Promise.all([
     import('../load/loadPlan.ts'),
     import('../load/runLoad.ts'),
     import('../load/loadReport.ts'),
   ])
   const plan = readLoadPlan(file, text)
-  const report = await withConnection(context, flags, ({ transport }) => {
+  const report = await withConnection(context, flags, ({ transport, cluster }) => {
+    // The server of another cluster has another host's memory.
+    if (cluster !== undefined) checkMemory({ pods: podsOf(plan) }, context.availableMemory())
     const deps = { client: createClient(transport), clock: context.clock, log: noLog, progress: progressFor(context, flags.quiet ?? false) }
     context.ifInterrupted(remainsOf(plan))
     return runLoad(deps, plan, flags.keep ?? false, new AbortController().signal)

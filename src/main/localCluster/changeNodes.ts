@@ -1,9 +1,10 @@
 /** `skiff nodes add` and `remove` (L5): they change the cluster's description, which its server follows, and wait for the nodes. */
-import { freemem } from 'node:os'
 import { parseCidr } from '#api/machinery/ip'
 import { CommandError } from '#cli/exitCodes'
 import { maxSimulatedNodes, type NodeLike, nodeNames } from '#cli/nodeLike'
 import type { Progress } from '#cli/progress'
+import { checkMemory as checkNeededMemory } from '#cli/simulatedMemory'
+import { availableMemory } from '#host/availableMemory'
 import { addressPlanOf } from './addressPlan.ts'
 import { type ApiProbe, type NodeReadiness, nodeReadiness } from './apiProbe.ts'
 import { type ClusterPaths, type ClusterState, writeState } from './clusterState.ts'
@@ -11,18 +12,9 @@ import { nodesReady } from './nodesReady.ts'
 import { tellServers } from './runningServers.ts'
 import { nextNumber, simulatedNodesOf, takenNames, usualName, withoutNewest } from './simulatedPlan.ts'
 
-/** The resident memory of a node without pods, as docs/scale.md has it. */
-const bytesPerNode = 200_000
-
 /** @throws CommandError unmetPrerequisite when the host has not the memory for so many nodes */
-export function checkMemory(count: number, freeBytes = freemem()): void {
-  const neededBytes = count * bytesPerNode
-  if (neededBytes <= freeBytes) return
-  const mebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`
-  throw new CommandError(
-    'unmetPrerequisite',
-    `${count} simulated nodes need about ${mebibytes(neededBytes)}, and this host has ${mebibytes(freeBytes)} of free memory`,
-  )
+export function checkMemory(count: number, availableBytes = availableMemory()): void {
+  checkNeededMemory({ nodes: count }, availableBytes)
 }
 
 /** A cluster that a command changes. */

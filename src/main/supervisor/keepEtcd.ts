@@ -79,5 +79,5 @@ async function startMember(tools: SupervisorTools, member: EtcdMemberPlan): Prom
   const files = etcdMemberPaths(paths, member.name)
   await makePrivateDirectory(files.data)
   const [node = '', ...entry] = ownProgram()
-  return spawnDetached(etcdCommand(paths, etcd, member, [node, ...serverFlags, ...entry]), { logFile: files.log, pidFile: files.pid, clock })
+  return spawnDetached(etcdCommand(paths, etcd, member, [node, ...serverFlags(), ...entry]), { logFile: files.log, pidFile: files.pid, clock })
 }

@@ -36,7 +36,7 @@ export function keepServer(tools: SupervisorTools, name: string, signal: AbortSi
 function startServer({ paths, verbosity, clock }: SupervisorTools, name: string): Promise<FollowedProcess> {
   const { log, pid } = paths.server(name)
   const [node = '', ...entry] = ownProgram()
-  const words = [node, ...serverFlags, ...entry, 'server', '--cluster-dir', paths.dir, '--name', name, '--v', String(verbosity)]
+  const words = [node, ...serverFlags(), ...entry, 'server', '--cluster-dir', paths.dir, '--name', name, '--v', String(verbosity)]
   return spawnDetached(words, { logFile: log, pidFile: pid, clock })
 }
 
