@@ -16,6 +16,8 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { buildTests, bundleOf } from './testBuild.mjs'
+import { sourcePlacesIn } from './testPlaces.mjs'
+import { readSeconds, writeSeconds } from './testSeconds.mjs'
 import { writeStatus } from './testStatus.mjs'
 
 const root = path.resolve(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '..')
@@ -33,6 +35,7 @@ const statusFile = option('--status')
 const only = option('--only')?.split(',') ?? parts
 const mostAgain = Number(option('--again') ?? 0)
 const reporter = path.join(root, 'scripts/testReporter.mjs')
+const hooks = path.join(root, 'scripts/testHooks.cjs')
 const workers = 3
 const fileTimeoutMs = 600_000
 /** How long a process may stay alive after its last test, before it fails. */
@@ -106,6 +109,9 @@ const needsHostAlone = ({ files }) =>
 /** Their limits are processor time, which grows while another process uses the same caches and memory. */
 const measuresTurns = ({ files }) => files.some((file) => /^test\/robustness\/(budget\/|long|poisoned|slow|wide)/.test(file))
 
+/** Unit tests share two processes, and some files expect places of sources in a stack. In the output of all others the runner names these places. */
+const needsSourceMaps = (file) => !file.startsWith('test/') || fs.readFileSync(file, 'utf8').includes('.stack')
+
 function plan() {
   if (args.length > 0) return args.map((file) => ({ part: 'chosen', files: [file], usesHost: usesHost(file) }))
   return only.flatMap((part) => {
@@ -122,11 +128,13 @@ function entryOf(files) {
   return [`import { afterImports, beforeImports } from ${testEnd}`, 'beforeImports()', ...imports, `afterImports(${endTimeoutMs})`].join('\n')
 }
 
+const labelOf = ({ part, files }) => (files.length === 1 ? files[0] : `${part} (${files.length} files)`)
+
 let jobs = 0
 
 /** One process; the reporter writes one JSON line per test to a file, and node's readable report to our output when something failed. */
 function run(job) {
-  const { part, files } = job
+  const { files } = job
   const results = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-test-')), 'results.jsonl')
   const entry = path.join(path.dirname(results), 'entry.mjs')
   fs.writeFileSync(entry, entryOf(files))
@@ -135,7 +143,8 @@ function run(job) {
     const child = spawn(
       process.execPath,
       [
-        '--enable-source-maps',
+        ...['--require', hooks],
+        ...(files.some(needsSourceMaps) ? ['--enable-source-maps'] : []),
         `--test-reporter=${reporter}`,
         `--test-reporter-destination=${results}`,
         '--test-reporter=spec',
@@ -168,12 +177,12 @@ function run(job) {
       fs.rmSync(path.dirname(results), { recursive: true, force: true })
       const seconds = Number(process.hrtime.bigint() - started) / 1e9
       const failed = lines.filter((line) => line.result === 'fail').length
-      const label = files.length === 1 ? files[0] : `${part} (${files.length} files)`
+      const label = labelOf(job)
       const broken = code !== 0 || lines.length === 0
       console.log(`${broken ? 'FAIL' : 'ok  '} ${label}: ${lines.length - failed} of ${lines.length} in ${seconds.toFixed(1)} s`)
       // The report's second half repeats the failures alone; a crash has only the first.
       const failures = output.indexOf('✖ failing tests:')
-      if (broken) console.log((failures < 0 ? output : output.slice(failures)).slice(-20_000))
+      if (broken) console.log(withSourcePlaces((failures < 0 ? output : output.slice(failures)).slice(-20_000)))
       // A process that was killed has printed no summary.
       for (const line of lines.filter((l) => l.result === 'fail')) console.log(`     failed: ${line.name}`)
       for (const line of lines.filter((l) => l.result === 'skip')) console.log(`     skipped: ${line.name}: ${line.reason}`)
@@ -182,9 +191,11 @@ function run(job) {
   })
 }
 
-/** Each worker takes the next host job that fits those of the other workers, otherwise the next of the rest. */
+/** Each worker takes the longest host job that fits those of the other workers, otherwise the longest of the rest. */
 async function runAll(jobs) {
-  const waiting = jobs.filter((job) => !measuresTurns(job))
+  const known = readSeconds(root)
+  const secondsOf = (job) => known[labelOf(job)] ?? 0
+  const waiting = jobs.filter((job) => !measuresTurns(job)).sort((one, other) => secondsOf(other) - secondsOf(one))
   const outcomes = []
   const onHost = new Set()
   const fits = (job) => job.usesHost && (onHost.size === 0 || (onHost.size < hostLanes && ![job, ...onHost].some(needsHostAlone)))
@@ -261,6 +272,7 @@ const bundles = await buildTests(
   planned.flatMap(({ files }) => files),
 )
 process.env.SKIFF_TEST_BUNDLES = bundles
+const withSourcePlaces = sourcePlacesIn(root, bundles)
 const outcomes = await runAll(planned)
 const flaky = await runAgain(outcomes)
 const left = await leftBehind(before)
@@ -272,6 +284,7 @@ const crashed = outcomes.filter((outcome) => outcome.broken && outcome.failed ==
 console.log(
   `# tests ${tests.length}\n# pass ${count('pass')}\n# fail ${count('fail') + crashed + (left.length > 0 ? 1 : 0)}\n# skipped ${count('skip')}\n# flaky ${flaky.length}`,
 )
+writeSeconds(root, outcomes)
 if (statusFile) writeStatus(statusFile, tests)
 fs.rmSync(temporary, { recursive: true, force: true })
 process.exit(outcomes.some((outcome) => outcome.broken) || tests.length === 0 || left.length > 0 ? 1 : 0)

@@ -13,7 +13,7 @@ export function sourceProgram(file: string, first: readonly string[] = []): stri
   const bundles = [...first, file].map(bundleOf)
   const imports = (files: readonly string[]) => files.flatMap((each) => ['--import', each])
   // A bundle and a source do not share their modules.
-  if (bundles.every((bundle) => fs.existsSync(bundle))) return ['--enable-source-maps', ...imports(bundles.slice(0, -1)), ...bundles.slice(-1)]
+  if (bundles.every((bundle) => fs.existsSync(bundle))) return [...imports(bundles.slice(0, -1)), ...bundles.slice(-1)]
   return [...imports(['tsx', ...first]), file]
 }
 

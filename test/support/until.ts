@@ -1,4 +1,8 @@
-/** Waits for a condition that nothing announces: asks again every few milliseconds of real time, and fails after a deadline. For tests only. */
+/** Waits for a condition that nothing announces: asks again after some milliseconds of real time, and fails after a deadline. For tests only. */
+
+import { pollPauseMs } from './pollPause.ts'
+
+const [shortestPauseMs, longestPauseMs] = [5, 50]
 
 export interface UntilOptions {
   readonly timeoutMs?: number
@@ -12,11 +16,12 @@ export async function until<T>(
   condition: () => T | undefined | false | Promise<T | undefined | false>,
   { timeoutMs = 20_000, state }: UntilOptions = {},
 ): Promise<T> {
-  const deadlineMs = performance.now() + timeoutMs
+  const startedMs = performance.now()
+  const deadlineMs = startedMs + timeoutMs
   for (;;) {
     const value = await condition()
     if (value) return value
     if (performance.now() > deadlineMs) throw new Error(`timed out waiting until ${what}${state ? `: ${state()}` : ''}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => setTimeout(resolve, pollPauseMs(performance.now() - startedMs, shortestPauseMs, longestPauseMs)))
   }
 }

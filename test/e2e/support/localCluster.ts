@@ -6,6 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { clusterId } from '#main/localCluster/clusterState'
+import { pollPauseMs } from '../../support/pollPause.ts'
 
 const run = promisify(execFile)
 const root = path.resolve(import.meta.dirname, '../../..')
@@ -175,15 +176,19 @@ function finish(child: ChildProcess): Promise<[string, string, number]> {
   })
 }
 
+/** Most questions start a program, which takes a tenth of a second of processor time or more. */
+const [shortestPauseMs, longestPauseMs] = [50, 500]
+
 /** Asks until the answer is right, or fails with the last one. */
 export async function eventually<T>(what: string, timeoutMs: number, ask: () => Promise<T>, right: (answer: T) => boolean): Promise<T> {
-  const deadline = Date.now() + timeoutMs
+  const started = Date.now()
+  const deadline = started + timeoutMs
   for (;;) {
     const answer = await ask()
     if (right(answer)) return answer
     if (Date.now() > deadline)
       throw new Error(`${what} did not happen within ${timeoutMs} ms; last: ${typeof answer === 'string' ? answer : JSON.stringify(answer)}`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await new Promise((resolve) => setTimeout(resolve, pollPauseMs(Date.now() - started, shortestPauseMs, longestPauseMs)))
   }
 }
 

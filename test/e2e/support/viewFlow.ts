@@ -10,8 +10,7 @@ const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe
 
 /** Serious findings of axe, in words. */
 async function barriers(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  const { violations } = (await page.evaluate('axe.run()')) as {
+  const { violations } = (await page.evaluate(`axe.run({ resultTypes: ['violations'] })`)) as {
     violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[]
   }
   return violations
@@ -32,6 +31,7 @@ export function viewFlow(view: string): Flow {
 }
 
 export async function checkView(page: Page): Promise<void> {
+  await page.evaluate(axe)
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 844 })
     for (const colorScheme of ['light', 'dark'] as const) {

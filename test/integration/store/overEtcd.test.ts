@@ -29,7 +29,7 @@ const files = [
 for (const name of files) {
   test(`ETC-19 the API server behaves over etcd as over its own store: ${name}`, { skip, timeout: 120_000 }, async () => {
     const program = sourceProgram(path.join(root, `test/integration/api/${name}.test.ts`), [path.join(root, 'test/support/overEtcd.ts')])
-    const args = ['--test-reporter=tap', ...program]
+    const args = ['--require', path.join(root, 'scripts/testHooks.cjs'), '--test-reporter=tap', ...program]
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
     const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
