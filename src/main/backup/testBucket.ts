@@ -1,23 +1,13 @@
-/** For tests: a bucket that keeps objects in memory and computes each request's signature itself. Upstream: AWS Signature Version 4. */
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+/** For tests: a bucket that keeps objects in memory and checks each request's signature. */
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
-
-export interface BucketKeys {
-  readonly accessKeyId: string
-  readonly secretAccessKey: string
-  readonly region: string
-  readonly bucket: string
-}
+import { type BucketKeys, signatureFault } from './testSignature.ts'
 
 interface StoredObject {
   readonly content: Buffer
   readonly meta: string
 }
-
-const sha256 = (content: string | Buffer) => createHash('sha256').update(content).digest('hex')
-const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
 
 export async function serveBucket(keys: BucketKeys) {
   const objects = new Map<string, StoredObject>()
@@ -26,7 +16,8 @@ export async function serveBucket(keys: BucketKeys) {
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)
     const body = Buffer.concat(pieces)
-    const fault = faultOf(request, body, keys)
+    const isUnsized = request.method === 'PUT' && request.headers['content-length'] === undefined
+    const fault = isUnsized ? 'MissingContentLength' : signatureFault(request, body, keys)
     const key = decodeURIComponent(request.url ?? '').slice(`/${keys.bucket}/`.length)
     const answer = (status: number, code?: string) => {
       if (code !== undefined) refused.push(code)
@@ -43,20 +34,4 @@ export async function serveBucket(keys: BucketKeys) {
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return { url, objects, refused, close: () => new Promise<void>((resolve) => server.close(() => resolve())) }
-}
-
-function faultOf({ method, url = '', headers }: http.IncomingMessage, body: Buffer, keys: BucketKeys): string | undefined {
-  if (method === 'PUT' && headers['content-length'] === undefined) return 'MissingContentLength'
-  if (headers['x-amz-content-sha256'] !== sha256(body)) return 'XAmzContentSHA256Mismatch'
-  const [, id, scope = '', signed = '', signature = ''] =
-    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/([^,]+), SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$/.exec(headers.authorization ?? '') ?? []
-  const time = String(headers['x-amz-date'])
-  if (id !== keys.accessKeyId || scope !== `${time.slice(0, 8)}/${keys.region}/s3/aws4_request`) return 'InvalidAccessKeyId'
-  const names = signed.split(';')
-  if (!['host', 'x-amz-date', 'x-amz-content-sha256'].every((name) => names.includes(name))) return 'AccessDenied'
-  const canonical = [method, url, '', ...names.map((name) => `${name}:${headers[name]}`), '', signed, headers['x-amz-content-sha256']].join('\n')
-  const dateKey = hmac(`AWS4${keys.secretAccessKey}`, time.slice(0, 8))
-  const signingKey = hmac(hmac(hmac(dateKey, keys.region), 's3'), 'aws4_request')
-  const wanted = hmac(signingKey, ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n'))
-  return timingSafeEqual(wanted, Buffer.from(signature, 'hex')) ? undefined : 'SignatureDoesNotMatch'
 }

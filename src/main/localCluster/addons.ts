@@ -43,7 +43,7 @@ export async function setAddon(
   const pki = await loadPki(deps, paths, state)
   const probe = createApiProbe(state.port, pki.ca.cert, pki.admin, deps.clock)
   try {
-    if (!wanted && state[plan.key]) await plan.checkRemoval?.(probe)
+    if (!wanted && state[plan.key]) await plan.checkRemoval?.(probe, paths, state)
     const changed = await withAddon(paths, state, plan, wanted)
     if (changed === state) return false
     const { title } = plan

@@ -2,6 +2,7 @@
 import { CommandError } from '#cli/exitCodes'
 import type { AddonPlan } from './addonPlan.ts'
 import type { ApiProbe } from './apiProbe.ts'
+import { handlesOfHostPath } from './hostPathContent.ts'
 import { simulatedNodesOf } from './simulatedPlan.ts'
 
 const driver = 'hostpath.csi.skiff.dev'
@@ -13,15 +14,15 @@ export const csiHostPath: AddonPlan = {
   name: 'csi-hostpath',
   title: 'Host path CSI driver',
   key: 'csiHostPath',
-  checkRemoval: async (probe) => {
+  checkRemoval: async (probe, paths, state) => {
     const found = await Promise.all([volumes, ...contents].map((path) => itemsOf(probe, path)))
-    const used = found
-      .flat()
-      .filter(({ spec }) => (spec?.csi ?? spec)?.driver === driver)
-      .map(({ metadata }) => metadata.name)
+    const objects = found.flat().filter(({ spec }) => (spec?.csi ?? spec)?.driver === driver)
+    const named = new Set(objects.map(({ spec, status }) => spec?.csi?.volumeHandle ?? status?.snapshotHandle))
+    const unnamed = (await handlesOfHostPath(driver, paths, state)).filter((handle) => !named.has(handle))
+    const used = [...objects.map(({ metadata }) => metadata.name), ...unnamed.map((handle) => `${handle}, which no object of the API names`)]
     if (used.length === 0) return
     throw new CommandError('conflict', `the driver has volumes or snapshots that would be lost: ${used.length}`, {
-      hint: 'delete their claims and VolumeSnapshots first',
+      hint: 'delete their claims and VolumeSnapshots first, and backups that keep snapshots',
       details: used.slice(0, mostNamed),
     })
   },
@@ -39,7 +40,12 @@ export const csiHostPath: AddonPlan = {
 
 interface Item {
   readonly metadata: { readonly name: string }
-  readonly spec?: { readonly driver?: string; readonly csi?: { readonly driver: string }; readonly drivers?: readonly { readonly name: string }[] | null }
+  readonly spec?: {
+    readonly driver?: string
+    readonly csi?: { readonly driver: string; readonly volumeHandle?: string }
+    readonly drivers?: readonly { readonly name: string }[] | null
+  }
+  readonly status?: { readonly snapshotHandle?: string }
 }
 
 /** None when the kind is not served. @throws CommandError when the list cannot be read */
