@@ -99,7 +99,7 @@ export async function createParts(deps: KubeletDeps, config: KubeletConfig, memo
   const csi = createCsiDrivers({ ...deps, config })
   const context = await createContext(deps, config, { notifiers, table, sources, services: serviceMirror, csi }, signal)
   const wake = notifiers.wakeUps.notify
-  const allocations = await createAllocations({ context, wake, pods: table.list, room: () => resizeRoom(context) })
+  const allocations = await createAllocations({ context, wake, pods: table.present, room: () => resizeRoom(context) })
   const cgroups = createCgroupTree(context, allocations.allocatedPods)
   await cgroups.setUp()
   deps.metrics.gauge({ name: 'kubelet_node_name', help: 'Always 1: the label is the name of the node.', labels: ['node'] }).set(1, { node: config.nodeName })

@@ -16,3 +16,15 @@ test('KUB-02 a wait for the end of a pod leaves no listener on the signal of the
   stop.abort()
   await last
 })
+
+test('KUB-08 a pod that was deleted without a grace period takes no room on its node, while its containers end', () => {
+  const table = createPodTable(new AbortController().signal)
+  const worker = (name: string, removed: boolean) => ({ pod: { metadata: { name } }, removed }) as unknown as Worker
+  table.workers.set('uid-1', worker('ending', true))
+  table.workers.set('uid-2', worker('running', false))
+  assert.deepEqual(
+    table.present().map(({ metadata }) => metadata.name),
+    ['running'],
+  )
+  assert.equal(table.list().length, 2, 'its worker goes on')
+})

@@ -13,6 +13,8 @@ import type { PodMemory } from './syncPod.ts'
 
 export interface PodTable {
   list(): FrozenPod[]
+  /** Those that the API still has. A pod that was deleted without a grace period leaves room for others at once, while its containers end. */
+  present(): FrozenPod[]
   get(uid: string): FrozenPod | undefined
   /** True when no container of the pod runs any more; also for unknown pods. */
   isTerminated(uid: string): boolean
@@ -100,6 +102,7 @@ export function createPodTable(signal: AbortSignal): WorkerTable {
   return {
     workers,
     list: () => [...workers.values()].map((worker) => worker.pod),
+    present: () => [...workers.values()].filter(({ removed }) => !removed).map((worker) => worker.pod),
     get: (uid) => workers.get(uid)?.pod,
     isTerminated: (uid) => (workers.get(uid)?.stage ?? 'terminated') === 'terminated',
     isFinished: (uid) => workers.get(uid)?.isFinished ?? true,
