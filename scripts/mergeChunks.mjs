@@ -31,7 +31,7 @@ const small = [
   'src/apiserver/yaml/worker.ts',
   'src/main/etcd/passwordWorker.ts',
 ]
-/** What a program loads in vain, because another file of the same set needs it, stays below some such chunks. */
+/** Larger chunks stay as they are: for a program that is not in the list above, and needs one chunk of a joined file, the others are too much. */
 const mostBytes = 40_000
 
 /** @param outputs of esbuild's metafile, whose files are on the disk */

@@ -8,8 +8,8 @@ import type { Logger } from '#base/log'
 import { configMaps } from '#client/builtIn'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { EventRecorder } from '#client/eventRecorder'
-import { defaultCorefile, type PlanContext, planCorefile } from './corefile/plan.ts'
-import { CorefileError } from './corefile/syntax.ts'
+import { defaultPlan } from './corefile/defaultPlan.ts'
+import type { PlanContext } from './corefile/plan.ts'
 import type { DnsResolver } from './plugins/plugin.ts'
 import { createServers, type ServersDeps } from './servers.ts'
 
@@ -31,24 +31,41 @@ export interface Configuration {
 
 export function followCorefile(deps: ConfigurationDeps, context: Pick<PlanContext, 'own'>): Configuration {
   const { informers, events, log, zone } = deps
-  const planned = (text: string) => createServers(planCorefile(text, { zone, ...context }), deps)
-  let servers = planned(defaultCorefile(zone))
+  const byDefault = () => createServers([defaultPlan(zone)], deps)
+  let servers = byDefault()
   let current: string | undefined
-  const apply = (map: Frozen<ConfigMap> | undefined) => {
+  let applied = Promise.resolve()
+  const apply = async (map: Frozen<ConfigMap> | undefined) => {
     const text = map?.data?.[key]
     if (text === current) return
     current = text
+    // An empty cache comes with the servers: what was answered by another configuration is asked again.
+    if (!map || text === undefined) {
+      servers = byDefault()
+      log.info('Cluster DNS has its default configuration')
+      return
+    }
+    // Most clusters have no Corefile, and their nodes do not load what reads one.
+    const [{ planCorefile }, { CorefileError }] = await Promise.all([import('./corefile/plan.ts'), import('./corefile/syntax.ts')])
     try {
-      // An empty cache comes with the servers: what was answered by another configuration is asked again.
-      servers = planned(text ?? defaultCorefile(zone))
-      log.info(text === undefined ? 'Cluster DNS has its default configuration' : 'Cluster DNS has the configuration of the ConfigMap coredns')
+      servers = createServers(planCorefile(text, { zone, ...context }), deps)
+      log.info('Cluster DNS has the configuration of the ConfigMap coredns')
     } catch (error) {
-      if (!(error instanceof CorefileError) || !map) throw error
+      if (!(error instanceof CorefileError)) throw error
       log.error(error, 'The Corefile is refused, cluster DNS stays as it is')
       events.event(map, 'Warning', 'CorefileRefused', `${error.message}. Cluster DNS stays as it is.`)
     }
   }
+  const follow = (map?: Frozen<ConfigMap>) => {
+    applied = applied.then(() => apply(map)).catch((error: unknown) => log.error(error, 'The Corefile could not be applied, cluster DNS stays as it is'))
+  }
   const informer = informers.of(configMaps, selection)
-  informer.addHandler({ onAdd: (map) => apply(map), onUpdate: (_old, map) => apply(map), onDelete: () => apply(undefined) })
-  return { resolve: (...asked) => servers(...asked), synced: (signal) => informer.synced(signal) }
+  informer.addHandler({ onAdd: follow, onUpdate: (_old, map) => follow(map), onDelete: () => follow() })
+  return {
+    resolve: (...asked) => servers(...asked),
+    async synced(signal) {
+      await informer.synced(signal)
+      await applied
+    },
+  }
 }

@@ -12,7 +12,8 @@ import { createClient } from '#client/clientOverTransport'
 import { anObject, HistoryTransport } from '#testing/historyTransport'
 import type { ClusterView } from './clusterRecords.ts'
 import { followCorefile } from './configuration.ts'
-import { defaultCorefile, planCorefile } from './corefile/plan.ts'
+import { defaultPlan } from './corefile/defaultPlan.ts'
+import { planCorefile } from './corefile/plan.ts'
 import { readQuestion, writeAnswer } from './message.ts'
 import type { Ask } from './plugins/forward.ts'
 import type { DnsResolver } from './plugins/plugin.ts'
@@ -92,6 +93,36 @@ function serve(corefile: string): World {
 }
 
 const plain = `. {\n kubernetes ${zone}\n forward . 203.0.113.1\n}`
+
+/** What kubeadm installs. */
+function defaultCorefile(zone: string): string {
+  return `.:53 {
+    errors
+    health
+    ready
+    kubernetes ${zone} in-addr.arpa ip6.arpa {
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+        ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+        max_concurrent 1000
+    }
+    cache 30 {
+        disable success ${zone}
+        disable denial ${zone}
+    }
+    loop
+    reload
+    loadbalance
+}
+`
+}
+
+test('SVC-12 a cluster without a Corefile has what the Corefile of kubeadm asks for', () => {
+  assert.deepEqual(planCorefile(defaultCorefile(zone), { zone, own: [] }), [defaultPlan(zone)])
+})
 
 test('SVC-12 the addresses of an ExternalName follow its alias, from outside and from another Service', async () => {
   const { ask, outside } = serve(plain)
@@ -239,6 +270,7 @@ test('SVC-12 cluster DNS follows the ConfigMap coredns, stays as it is under one
       anObject('ConfigMap', { name: 'coredns', namespace: 'kube-system' }, { data: { Corefile: corefile } }),
     )
     await clock.advance(1_000)
+    await configuration.synced(stop.signal)
   }
   await clock.advance(1_000)
   await configuration.synced(stop.signal)

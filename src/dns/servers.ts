@@ -3,13 +3,13 @@ import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { Metrics } from '#base/metrics'
 import type { ClusterView } from './clusterRecords.ts'
-import { type ServerPlan, serverFor } from './corefile/plan.ts'
+import type { ServerPlan } from './corefile/plan.ts'
 import { createCachePlugin } from './plugins/cache.ts'
 import { type Ask, createForwardPlugin } from './plugins/forward.ts'
 import { createHostsPlugin } from './plugins/hosts.ts'
 import { createKubernetesPlugin } from './plugins/kubernetes.ts'
 import { createLoadBalancePlugin } from './plugins/loadBalance.ts'
-import { type DnsPlugin, type DnsResolver, inOrder, refused } from './plugins/plugin.ts'
+import { type DnsPlugin, type DnsResolver, inOrder, isInZone, refused } from './plugins/plugin.ts'
 import { createLogPlugin } from './plugins/queryLog.ts'
 import { createRewritePlugin } from './plugins/rewrite.ts'
 
@@ -66,4 +66,12 @@ function cacheMetrics(metrics: Metrics) {
     hits: metrics.counter({ name: 'coredns_cache_hits_total', help: 'Questions that the cache answered, by the kind of answer.', labels: ['type'] }),
     misses: metrics.counter({ name: 'coredns_cache_misses_total', help: 'Questions that the cache could not answer.' }),
   }
+}
+
+/** The server of a name: the one with the longest zone that it is in. */
+export function serverFor<T extends { readonly zones: readonly string[] }>(servers: readonly T[], name: string): T | undefined {
+  let best: { readonly server: T; readonly length: number } | undefined
+  for (const server of servers)
+    for (const zone of server.zones) if (isInZone(name, zone) && (!best || zone.length > best.length)) best = { server, length: zone.length }
+  return best?.server
 }

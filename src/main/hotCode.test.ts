@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 
 test('a server that optimizes its code early prints nothing, whatever flags its V8 knows', () => {
-  const script = `import { optimizeEarlyOnceStarted } from ${JSON.stringify(new URL('./hotCode.ts', import.meta.url).href)}; optimizeEarlyOnceStarted(0); setTimeout(() => {}, 50)`
+  const script = `import { optimizeEarly } from ${JSON.stringify(new URL('./hotCode.ts', import.meta.url).href)}; optimizeEarly()`
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--no-warnings', '--import', 'tsx', '--input-type=module', '-e', script], {
     encoding: 'utf8',
   })

@@ -9,6 +9,10 @@ const startMs = 3_000
  * which cost a fifth less CPU this way (`bench/pair.ts`). Later releases have a compiler in between and no such flag: V8 prints an error for one that it
  * does not know.
  */
-export function optimizeEarlyOnceStarted(afterMs = startMs): void {
-  if (process.versions.v8.startsWith('11.')) setTimeout(() => setFlagsFromString('--interrupt-budget=16896'), afterMs).unref()
+export function optimizeEarly(): void {
+  if (process.versions.v8.startsWith('11.')) setFlagsFromString('--interrupt-budget=16896')
+}
+
+export function optimizeEarlyOnceStarted(): void {
+  setTimeout(optimizeEarly, startMs).unref()
 }

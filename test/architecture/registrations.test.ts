@@ -68,7 +68,7 @@ const lists: { name: string; folder: string; list?: string; type: string; atLeas
   { name: 'route modes', folder: 'network/routes', type: 'RouteMode', atLeast: 1 },
   { name: 'authenticators', folder: 'apiserver/authn', list: 'apiserver/authn/authentication.ts', type: 'Authenticator|TokenAuthenticator', atLeast: 5 },
   { name: 'authorizers', folder: 'apiserver/authz', list: 'apiserver/authz/authorization.ts', type: 'Authorizer|RbacAuthorizer', atLeast: 8 },
-  { name: 'DNS plugins', folder: 'dns/plugins', list: 'dns/clusterDns.ts', type: 'DnsPlugin', atLeast: 2 },
+  { name: 'DNS plugins', folder: 'dns/plugins', list: 'dns/servers.ts', type: 'DnsPlugin', atLeast: 2 },
 ]
 for (const { name, folder, list = `${folder}/index.ts`, type, atLeast } of lists) {
   test(`the list of ${name} is complete`, () => {

@@ -172,8 +172,17 @@ test('prune finds and removes a cluster whose directory is gone, and nothing els
   const other = await LocalCluster.start('e2e-other', [])
   try {
     const bystander = hostTraces()
-    // Its processes write there meanwhile.
-    fs.rmSync(clusterDir(), { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+    // Its processes write there meanwhile, and a folder that has got a file again is not removed.
+    const remove = async () => {
+      fs.rmSync(clusterDir(), { recursive: true, force: true })
+      return 'removed'
+    }
+    await eventually(
+      'the end of the directory',
+      10_000,
+      () => remove().catch(String),
+      (answer) => answer === 'removed',
+    )
     const dry = await cluster.skiff(['prune', '--dry-run'])
     assert.equal(dry.code, 0, dry.stderr)
     const id = clusterId(home(), name)

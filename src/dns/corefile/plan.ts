@@ -6,7 +6,6 @@ import net from 'node:net'
 import type { CacheOptions } from '../plugins/cache.ts'
 import { addressOf, type ForwardOptions } from '../plugins/forward.ts'
 import type { HostsOptions } from '../plugins/hosts.ts'
-import { isInZone } from '../plugins/plugin.ts'
 import type { RewriteRule } from '../plugins/rewrite.ts'
 import { cacheOf } from './planCache.ts'
 import { CorefileError, type Directive, readCorefile, type ServerBlock } from './syntax.ts'
@@ -43,34 +42,6 @@ export interface PlanContext {
 }
 
 const reverseZones = ['in-addr.arpa', 'ip6.arpa']
-const defaultTtl = 30
-
-/** What a cluster without a Corefile has: kubeadm's. */
-export function defaultCorefile(zone: string): string {
-  return `.:53 {
-    errors
-    health
-    ready
-    kubernetes ${zone} in-addr.arpa ip6.arpa {
-        pods insecure
-        fallthrough in-addr.arpa ip6.arpa
-        ttl ${defaultTtl}
-    }
-    prometheus :9153
-    forward . /etc/resolv.conf {
-        max_concurrent 1000
-    }
-    cache 30 {
-        disable success ${zone}
-        disable denial ${zone}
-    }
-    loop
-    reload
-    loadbalance
-}
-`
-}
-
 /** @throws CorefileError */
 export function planCorefile(text: string, context: PlanContext): ServerPlan[] {
   const plans = readCorefile(text).map((block) => planServer(block, context))
@@ -89,8 +60,8 @@ function planServer(block: ServerBlock, context: PlanContext): ServerPlan {
   const zones = block.keys.map((key) => zoneOfKey(key, block.line))
   const plan: MutablePlan = { zones, logged: [], balances: false, rewrites: [], forwards: [] }
   for (const directive of block.directives) {
-    const add = plugins[directive.name]
-    if (!add) throw new CorefileError(directive.line, `there is no plugin "${directive.name}": those served are ${Object.keys(plugins).join(', ')}`)
+    const add = plugins.get(directive.name)
+    if (!add) throw new CorefileError(directive.line, `there is no plugin "${directive.name}": those served are ${[...plugins.keys()].join(', ')}`)
     add(plan, directive, context)
   }
   return plan
@@ -102,38 +73,40 @@ function zoneOfKey(key: string, line: number): string {
   return nameOf(zone, line)
 }
 
-const plugins: Readonly<Record<string, (plan: MutablePlan, directive: Directive, context: PlanContext) => void>> = {
-  // The log of the node's agent has errors in any case, its port has metrics, and a change of the Corefile is followed.
-  errors: withoutEffect,
-  health: withoutEffect,
-  ready: withoutEffect,
-  prometheus: withoutEffect,
-  loop: withoutEffect,
-  reload: withoutEffect,
-  log: (plan, { args, line, options }) => {
-    refuseOptions(options, 'log')
-    plan.logged.push(...(args.length === 0 ? plan.zones : args.map((zone) => nameOf(zone, line))))
-  },
-  loadbalance: (plan, { args, line, options }) => {
-    refuseOptions(options, 'loadbalance')
-    if (args.length > 1 || !['round_robin', undefined].includes(args[0])) throw new CorefileError(line, `loadbalance: "${args.join(' ')}" is not served`)
-    plan.balances = true
-  },
-  cache: (plan, directive) => {
-    once(plan.cache, directive)
-    plan.cache = cacheOf(directive, plan.zones)
-  },
-  rewrite: (plan, directive) => void plan.rewrites.push(rewriteOf(directive)),
-  hosts: (plan, directive) => {
-    once(plan.hosts, directive)
-    plan.hosts = hostsOf(directive, plan.zones)
-  },
-  kubernetes: (plan, directive, context) => {
-    once(plan.kubernetes, directive)
-    plan.kubernetes = kubernetesOf(directive, plan.zones, context.zone)
-  },
-  forward: (plan, directive, context) => void plan.forwards.push(forwardOf(directive, context)),
-}
+const plugins = new Map<string, (plan: MutablePlan, directive: Directive, context: PlanContext) => void>(
+  Object.entries({
+    // The log of the node's agent has errors in any case, its port has metrics, and a change of the Corefile is followed.
+    errors: withoutEffect,
+    health: withoutEffect,
+    ready: withoutEffect,
+    prometheus: withoutEffect,
+    loop: withoutEffect,
+    reload: withoutEffect,
+    log: (plan, { args, line, options }) => {
+      refuseOptions(options, 'log')
+      plan.logged.push(...(args.length === 0 ? plan.zones : args.map((zone) => nameOf(zone, line))))
+    },
+    loadbalance: (plan, { args, line, options }) => {
+      refuseOptions(options, 'loadbalance')
+      if (args.length > 1 || !['round_robin', undefined].includes(args[0])) throw new CorefileError(line, `loadbalance: "${args.join(' ')}" is not served`)
+      plan.balances = true
+    },
+    cache: (plan, directive) => {
+      once(plan.cache, directive)
+      plan.cache = cacheOf(directive, plan.zones)
+    },
+    rewrite: (plan, directive) => void plan.rewrites.push(rewriteOf(directive)),
+    hosts: (plan, directive) => {
+      once(plan.hosts, directive)
+      plan.hosts = hostsOf(directive, plan.zones)
+    },
+    kubernetes: (plan, directive, context) => {
+      once(plan.kubernetes, directive)
+      plan.kubernetes = kubernetesOf(directive, plan.zones, context.zone)
+    },
+    forward: (plan, directive, context) => void plan.forwards.push(forwardOf(directive, context)),
+  }),
+)
 
 function withoutEffect(): void {}
 
@@ -233,12 +206,4 @@ function serverOf(text: string, line: number, own: readonly string[]): string {
     throw new CorefileError(line, `forward: "${text}" must be an IP address, with or without a port, or /etc/resolv.conf`)
   if (/^127\.|^::1$/.test(host) || (port === 53 && own.includes(host))) throw new CorefileError(line, `forward: ${host} is this server itself`)
   return net.isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
-}
-
-/** The server of a name: the one with the longest zone that it is in. */
-export function serverFor<T extends { readonly zones: readonly string[] }>(servers: readonly T[], name: string): T | undefined {
-  let best: { readonly server: T; readonly length: number } | undefined
-  for (const server of servers)
-    for (const zone of server.zones) if (isInZone(name, zone) && (!best || zone.length > best.length)) best = { server, length: zone.length }
-  return best?.server
 }

@@ -14,7 +14,8 @@ import type { Exec } from '#host/exec'
 import { realClock } from '#testing/realClock'
 import type { ProxyModel, ServiceRule } from '../model.ts'
 import type { ProxyModeDeps } from './mode.ts'
-import { userspace, wantedListeners } from './userspace.ts'
+import { wantedListeners } from './userspace/serve.ts'
+import { userspace } from './userspace.ts'
 
 /** Not of another run of these tests. */
 const address = (last: number) => `127.${77 + (process.pid % 100)}.${(process.pid >> 7) % 250}.${last}`
@@ -108,11 +109,13 @@ async function withMode(work: (world: World) => Promise<void>, options: { mayRou
     metrics: noMetrics,
     conntrack: { delete: async () => assert.fail('the process may not change the table of flows') },
   }
-  const running = userspace.run(deps, models, stop.signal)
   const nextApplied = () =>
     new Promise<void>((resolve) => {
       asked = resolve
     })
+  const started = nextApplied()
+  const running = userspace.run(deps, models, stop.signal)
+  await started
   const waitForRetry = async (clock: VirtualClock) => {
     const applied = nextApplied()
     await clock.advance(30_000)
