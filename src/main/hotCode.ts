@@ -1,9 +1,6 @@
 /** When V8 compiles a server's code for speed (L5). */
 import { setFlagsFromString } from 'node:v8'
 
-/** Code that only a start runs is not worth it: compiled early, it takes a fifth of the start's CPU from it. */
-const startMs = 3_000
-
 /**
  * V8 of Node 20 compiles a function for speed after it has run this many bytes of bytecode (default 67,584). Most clusters live for a few thousand requests,
  * which cost a fifth less CPU this way (`bench/pair.ts`). Later releases have a compiler in between and no such flag: V8 prints an error for one that it
@@ -11,8 +8,4 @@ const startMs = 3_000
  */
 export function optimizeEarly(): void {
   if (process.versions.v8.startsWith('11.')) setFlagsFromString('--interrupt-budget=16896')
-}
-
-export function optimizeEarlyOnceStarted(): void {
-  setTimeout(optimizeEarly, startMs).unref()
 }

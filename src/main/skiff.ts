@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events'
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { printable, printableError } from '#base/printable'
-import { optimizeEarlyOnceStarted } from './hotCode.ts'
+import { optimizeEarly } from './hotCode.ts'
 import { describeError } from './textLog.ts'
 
 const [role, ...rest] = process.argv.slice(2)
@@ -48,7 +48,7 @@ const component = role === 'part' ? rest[0] : role
 const isClusterServer = role === 'server' && rest[0] === '--cluster-dir'
 
 try {
-  if (isClusterServer || (component !== undefined && servers.has(component))) optimizeEarlyOnceStarted()
+  if (isClusterServer || (component !== undefined && servers.has(component))) optimizeEarly()
   if (component !== undefined && agents.has(component)) keepYoungGenerationSmall()
   if (role === 'part') endWithParent()
   if (role === 'dialer') (await import('./layouts/dialerProcess.ts')).runDialerProcess()
