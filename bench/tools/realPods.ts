@@ -125,8 +125,9 @@ function createMoments() {
   return {
     set(name: string): void {
       if (first.has(name)) return
-      first.set(name, performance.now())
-      waiters.get(name)?.(performance.now())
+      const nowMs = performance.now()
+      first.set(name, nowMs)
+      waiters.get(name)?.(nowMs)
     },
     async of(name: string, what: string): Promise<number> {
       const known = first.get(name)

@@ -1,11 +1,10 @@
 /** What a cluster without a Corefile has (L3): what kubeadm's Corefile asks for. Pure; what reads a Corefile is not loaded for it. */
+import { defaultCapacity, defaultMinTtl } from '../plugins/cache.ts'
+import { reverseZones } from '../plugins/plugin.ts'
 import type { ServerPlan } from './plan.ts'
 
-const reverseZones = ['in-addr.arpa', 'ip6.arpa']
-const capacity = 9984
-
 export function defaultPlan(zone: string): ServerPlan {
-  const kept = { capacity, maxTtl: 30, minTtl: 5, disabled: [zone] }
+  const kept = { capacity: defaultCapacity, maxTtl: 30, minTtl: defaultMinTtl, disabled: [zone] }
   return {
     zones: [''],
     logged: [],

@@ -6,6 +6,7 @@ import net from 'node:net'
 import type { CacheOptions } from '../plugins/cache.ts'
 import { addressOf, type ForwardOptions } from '../plugins/forward.ts'
 import type { HostsOptions } from '../plugins/hosts.ts'
+import { reverseZones } from '../plugins/plugin.ts'
 import type { RewriteRule } from '../plugins/rewrite.ts'
 import { cacheOf } from './planCache.ts'
 import { CorefileError, type Directive, readCorefile, type ServerBlock } from './syntax.ts'
@@ -41,7 +42,6 @@ export interface PlanContext {
   readonly own: readonly string[]
 }
 
-const reverseZones = ['in-addr.arpa', 'ip6.arpa']
 /** @throws CorefileError */
 export function planCorefile(text: string, context: PlanContext): ServerPlan[] {
   const plans = readCorefile(text).map((block) => planServer(block, context))

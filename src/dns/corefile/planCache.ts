@@ -1,10 +1,7 @@
 /** What the directive cache of a Corefile asks for (L3). Pure. */
-import type { CacheKind, CacheOptions } from '../plugins/cache.ts'
+import { type CacheKind, type CacheOptions, defaultCapacity, defaultMinTtl } from '../plugins/cache.ts'
 import { CorefileError, type Directive } from './syntax.ts'
 import { nameOf, wholeNumber } from './values.ts'
-
-const defaultCapacity = 9984
-const defaultMinTtl = 5
 
 export function cacheOf(directive: Directive, zones: readonly string[]): CacheOptions {
   const { args, line, options } = directive

@@ -12,6 +12,10 @@ const maxRecords = 40
 const maxBytes = 2048
 const maxEntries = 4096
 
+/** Upstream's defaults: how many answers are kept, and for how many seconds at least. */
+export const defaultCapacity = 9984
+export const defaultMinTtl = 5
+
 export interface CacheKind {
   readonly capacity: number
   readonly maxTtl: number

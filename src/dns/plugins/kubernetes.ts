@@ -1,7 +1,7 @@
 /** Answers for the cluster's own zone and for reverse names of its addresses (L3). Upstream: CoreDNS plugin/kubernetes. */
 import { type ClusterView, lookUp, recordTtl, reverseLookUp } from '../clusterRecords.ts'
 import { type DnsAnswer, type DnsQuestion, type DnsRecord, writeQuery } from '../message.ts'
-import { type DnsPlugin, type DnsProtocol, type DnsResolver, isInZone, recordsOf } from './plugin.ts'
+import { type DnsPlugin, type DnsProtocol, type DnsResolver, isInZone, recordsOf, reverseZones } from './plugin.ts'
 
 /** An ExternalName may name another one of the cluster, and so on. */
 const maxDepth = 8
@@ -13,8 +13,6 @@ export interface KubernetesOptions {
   /** Answers any question, with all plugins: for the targets of ExternalNames. */
   readonly ask?: DnsResolver
 }
-
-const reverseZones = ['in-addr.arpa', 'ip6.arpa']
 
 export function createKubernetesPlugin(view: ClusterView, zone: string, options: KubernetesOptions = {}): DnsPlugin {
   const { fallthrough = reverseZones, ttl = recordTtl, ask } = options

@@ -2,6 +2,9 @@
 import type { DnsAnswer, DnsQuestion } from '../message.ts'
 import { readAnswer } from '../readAnswer.ts'
 
+/** The zones of names that stand for addresses. */
+export const reverseZones: readonly string[] = ['in-addr.arpa', 'ip6.arpa']
+
 /** How the client asked; an answer over TCP is never truncated. */
 export type DnsProtocol = 'udp' | 'tcp'
 

@@ -36,9 +36,9 @@ export function createResolverWatch(options: AgentsOptions): Component {
       let known = await hostResolvConf()
       while (!signal.aborted) {
         await clock.sleep(resolverEveryMs, signal).catch(() => {})
-        const text = await hostResolvConf()
-        if (text === known) continue
         try {
+          const text = await hostResolvConf()
+          if (text === known) continue
           await renewAgentCertificates(options)
           known = text
           log.info('The nodes take up the name servers of the host')
