@@ -60,6 +60,19 @@ test('X3 the speed 0 drops what is left of a step', async () => {
   assert.deepEqual(control.state, { now: '2026-01-01T00:00:10.000Z', speed: 0, stepMs: 0 })
 })
 
+test('X3 a clock that is told to stop says that it moves until the time stands still', async () => {
+  const { control, cluster } = setUp()
+  const seen: { now: string; stepMs: number }[] = []
+  cluster.timer(5_000, () => {
+    control.setSpeed(0)
+    seen.push(control.state)
+  })
+  control.step(60_000)
+  await turns()
+  assert.deepEqual(seen, [{ now: '2026-01-01T00:00:05.000Z', speed: 0, stepMs: 60_000 }])
+  assert.deepEqual(control.state, { now: '2026-01-01T00:00:10.000Z', speed: 0, stepMs: 0 })
+})
+
 test('X3 work that never comes to rest stops the time and is named, until the time is moved again', async () => {
   const { control, cluster } = setUp()
   cluster.timer(1_000, () => cluster.runaway(new Error('the controller writes on every run')))

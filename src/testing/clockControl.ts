@@ -20,6 +20,8 @@ export class ClockControl {
   readonly #real: Clock
   #speed = 0
   #stepMs = 0
+  /** The time is to stand still, and what is under way still ends. */
+  #isStopping = false
   #failure: string | undefined
   #moving: Promise<void> | undefined
 
@@ -28,6 +30,7 @@ export class ClockControl {
     this.#real = real
   }
 
+  /** Speed and step stay until the time stands still. */
   get state(): ClockState {
     const failure = this.#failure === undefined ? {} : { failure: this.#failure }
     return { now: new Date(this.#virtual.now()).toISOString(), speed: this.#speed, stepMs: Math.round(this.#stepMs), ...failure }
@@ -35,13 +38,17 @@ export class ClockControl {
 
   /** 0 stops the time, and drops the steps that are left. */
   setSpeed(speed: number): void {
-    this.#speed = speed
     this.#failure = undefined
-    if (speed === 0) this.#stepMs = 0
-    else this.#move()
+    if (speed === 0) this.#isStopping = this.#moving !== undefined
+    else {
+      this.#dropStopped()
+      this.#speed = speed
+      this.#move()
+    }
   }
 
   step(ms: number): void {
+    this.#dropStopped()
     this.#stepMs += ms
     this.#failure = undefined
     this.#move()
@@ -53,14 +60,21 @@ export class ClockControl {
     await this.#moving
   }
 
+  #dropStopped(): void {
+    if (!this.#isStopping) return
+    this.#isStopping = false
+    this.#speed = 0
+    this.#stepMs = 0
+  }
+
   #move(): void {
     this.#moving ??= this.#run()
       .catch((error: unknown) => {
         this.#failure = messageOf(error)
-        this.#speed = 0
-        this.#stepMs = 0
+        this.#isStopping = true
       })
       .finally(() => {
+        this.#dropStopped()
         this.#moving = undefined
       })
   }
@@ -69,7 +83,7 @@ export class ClockControl {
     // The request that asks for it is answered first.
     await this.#turns()
     let lastMs = this.#real.monotonicMs()
-    while (this.#speed > 0 || this.#stepMs > 0) {
+    while (!this.#isStopping && (this.#speed > 0 || this.#stepMs > 0)) {
       if (this.#stepMs > 0) {
         await this.#takePiece()
         lastMs = this.#real.monotonicMs()
@@ -90,7 +104,7 @@ export class ClockControl {
   }
 
   async #passAtSpeed(realMs: number): Promise<void> {
-    for (let leftMs = realMs * this.#speed; leftMs > 0 && this.#speed > 0; leftMs -= pieceMs) await this.#pass(Math.min(leftMs, pieceMs))
+    for (let leftMs = realMs * this.#speed; leftMs > 0 && !this.#isStopping; leftMs -= pieceMs) await this.#pass(Math.min(leftMs, pieceMs))
   }
 
   async #pass(ms: number): Promise<void> {

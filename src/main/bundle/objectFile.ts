@@ -22,7 +22,6 @@ const mostOfPiece = 500
 /** The key of a bundle's newest revision, when that changed no object. */
 const markKey = '/skiff/bundle'
 const valuesFile = 'values'
-const noBytes = new Uint8Array(0)
 
 export async function createObjectFile(directory: string): Promise<ObjectFile> {
   return new SortedObjects(directory, await open(path.join(directory, valuesFile), 'wx+', 0o600))
@@ -55,7 +54,7 @@ class SortedObjects implements ObjectFile {
   remove(kind: Kind, object: PastObject): void {
     const key = this.#keyOf(kind, object)
     this.#versions.delete(key)
-    this.#places.push({ key, modRevision: revisionOf(object), createRevision: 0, version: 0, at: 0, length: 0 })
+    this.#places.push({ key, modRevision: revisionOf(object), createRevision: 0, version: 0, at: this.#bytes, length: 0 })
   }
 
   async add(kind: Kind, object: PastObject): Promise<void> {
@@ -124,16 +123,25 @@ class SortedObjects implements ObjectFile {
       let [last, bytes] = [first, 0]
       while (last < places.length && last - first < mostOfPiece && bytes < pieceBytes) bytes += (places[last++] as Place).length
       const some = places.slice(first, last)
-      yield await Promise.all(some.map(async ({ at, length, ...change }) => ({ ...change, lease: 0, value: await this.#valueAt(at, length) })))
+      const values = await this.#valuesOf(some)
+      yield some.map(({ at: _, length: __, ...change }, index) => ({ ...change, lease: 0, value: values[index] as Uint8Array }))
       first = last
     }
   }
 
-  async #valueAt(at: number, length: number): Promise<Uint8Array> {
-    if (length === 0) return noBytes
-    const value = Buffer.allocUnsafeSlow(length)
-    await this.#values.read(value, 0, length, at)
-    return value
+  /** Values that were written one after another are read at once. */
+  async #valuesOf(places: readonly Place[]): Promise<readonly Uint8Array[]> {
+    const values: Uint8Array[] = []
+    for (let first = 0; first < places.length; ) {
+      const { at } = places[first] as Place
+      let [last, end] = [first, at]
+      for (; last < places.length && (places[last] as Place).at === end; last++) end += (places[last] as Place).length
+      const piece = Buffer.allocUnsafeSlow(end - at)
+      await this.#values.read(piece, 0, piece.length, at)
+      for (const { at: start, length } of places.slice(first, last)) values.push(piece.subarray(start - at, start - at + length))
+      first = last
+    }
+    return values
   }
 }
 
