@@ -65,8 +65,8 @@ function apply(rule: RewriteRule, name: string): string | undefined {
   }
 }
 
-/** Names of an answer that patterns are tried on: far more than an alias has hops. */
-const mostNames = 16
+/** Names of an answer that patterns are tried on: an alias seldom has more hops. */
+const mostNames = 8
 
 /** Applies the first pattern that matches, once for each name. */
 function renaming(patterns: readonly NamePattern[]): (name: string) => string {
