@@ -46,7 +46,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   scheduler: ['api', 'base', 'cel', 'client', 'trace'],
   proxy: ['api', 'base', 'client', 'host'],
   network: ['api', 'base', 'client', 'host'],
-  dns: ['api', 'base', 'client', 'host'],
+  dns: ['api', 'base', 'cel', 'client', 'host'],
   ingress: ['api', 'base', 'client', 'http'],
   kubelet: ['api', 'base', 'client', 'grpc', 'host', 'streaming', 'trace'],
   metrics: ['api', 'base', 'client'],

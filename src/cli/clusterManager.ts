@@ -5,10 +5,15 @@ import type { NodeLike } from './nodeLike.ts'
 import type { Progress } from './progress.ts'
 import type { PublishedPort } from './publishedPorts.ts'
 
-/** What the user asked for. Undefined: nothing, so that a new cluster gets the default and one that is there stays as it is. */
+/** How packets get from pod to pod. */
 export const podNetworks = ['host-gw', 'vxlan', 'none'] as const
 export type PodNetwork = (typeof podNetworks)[number]
 
+/** The families of the addresses of pods, nodes and Services. */
+export const ipFamilies = ['ipv4', 'ipv4,ipv6', 'ipv6'] as const
+export type IpFamilies = (typeof ipFamilies)[number]
+
+/** What the user asked for. Undefined: nothing, so that a new cluster gets the default and one that is there stays as it is. */
 export interface UpOptions {
   /** Default 1. */
   readonly nodes: number | undefined
@@ -18,12 +23,12 @@ export interface UpOptions {
   readonly runtime: 'auto' | 'containerd' | 'simulated' | undefined
   /** 0, the default: the cluster's own, chosen once and kept. */
   readonly port: number | undefined
-  /** The range of pods' addresses, a /24 of which each node gets, or one of each family with a comma between. Default: one that nothing on this host uses. */
+  /** The range of pods' addresses, a /24 of which each node gets (of IPv6 a /64), or one of each family with a comma between. Default: one that nothing on this host uses. */
   readonly podCidr: string | undefined
   /** The range of Services' addresses, likewise. */
   readonly serviceCidr: string | undefined
-  /** Addresses of both families. Default: as the ranges have them, else IPv4 alone. */
-  readonly isDualStack: boolean | undefined
+  /** Default: as the ranges have them, else IPv4 alone. */
+  readonly ipFamilies: IpFamilies | undefined
   /** An address of this host on which other machines reach the API. Default: none, it is for this host. */
   readonly advertiseAddress: string | undefined
   /** HOST or HOST:PORT that machines use to join. Default: the address. */

@@ -4,6 +4,7 @@
  */
 import type { Service } from '#api/gen/types/core.v1'
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { isIpv6 } from '#api/machinery/ip'
 import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Component } from '#base/component'
@@ -140,7 +141,7 @@ async function ensureSlice(client: Client, config: ClusterDnsConfig): Promise<vo
       namespace,
       labels: { 'kubernetes.io/service-name': serviceName, 'endpointslice.kubernetes.io/managed-by': 'cluster-dns.skiff' },
     },
-    addressType: 'IPv4',
+    addressType: isIpv6(config.nodeAddress) ? 'IPv6' : 'IPv4',
     endpoints: [{ addresses: [config.nodeAddress], nodeName: config.nodeName, conditions: { ready: true, serving: true, terminating: false } }],
     ports: [
       { name: 'dns', protocol: 'UDP', port: config.port },

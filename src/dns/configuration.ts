@@ -46,9 +46,14 @@ export function followCorefile(deps: ConfigurationDeps, context: Pick<PlanContex
       return
     }
     // Most clusters have no Corefile, and their nodes do not load what reads one.
-    const [{ planCorefile }, { CorefileError }] = await Promise.all([import('./corefile/plan.ts'), import('./corefile/syntax.ts')])
+    const [{ planCorefile }, { hasPatterns }, { CorefileError }] = await Promise.all([
+      import('./corefile/plan.ts'),
+      import('./corefile/planRewrite.ts'),
+      import('./corefile/syntax.ts'),
+    ])
+    const patterns = hasPatterns(text) ? await import('./corefile/patterns.ts') : undefined
     try {
-      servers = createServers(planCorefile(text, { zone, ...context }), deps)
+      servers = createServers(planCorefile(text, { zone, ...context, compilePattern: patterns?.createPatternCompiler() }), deps)
       log.info('Cluster DNS has the configuration of the ConfigMap coredns')
     } catch (error) {
       if (!(error instanceof CorefileError)) throw error

@@ -13,6 +13,7 @@ import { anObject, HistoryTransport } from '#testing/historyTransport'
 import type { ClusterView } from './clusterRecords.ts'
 import { followCorefile } from './configuration.ts'
 import { defaultPlan } from './corefile/defaultPlan.ts'
+import { createPatternCompiler } from './corefile/patterns.ts'
 import { planCorefile } from './corefile/plan.ts'
 import { readQuestion, writeAnswer } from './message.ts'
 import type { Ask } from './plugins/forward.ts'
@@ -88,7 +89,7 @@ function asking(resolve: DnsResolver): World['ask'] {
 
 function serve(corefile: string): World {
   const [outside, clock] = [new Outside(), new VirtualClock()]
-  const resolve = createServers(planCorefile(corefile, { zone, own: ['10.96.0.2'] }), depsOf(outside, clock))
+  const resolve = createServers(planCorefile(corefile, { zone, own: ['10.96.0.2'], compilePattern: createPatternCompiler() }), depsOf(outside, clock))
   return { outside, clock, ask: asking(resolve) }
 }
 
@@ -204,6 +205,47 @@ test('SVC-12 rewrite asks for another name, inside and outside, and the client s
   assert.deepEqual(outside.asked, ['203.0.113.1:53 www-1.mid.example', '203.0.113.1:53 a.example'])
 })
 
+test('SVC-12 rewrite makes another name of the groups of a regular expression, which sees the final dot, and the client sees its own', async () => {
+  const { ask, outside } = serve(`. {
+    rewrite stop {
+      name regex (.*)-(eu|us)\\.corp\\.old\\.$ {1}.d.svc.cluster.local
+      answer name (.*)\\.d\\.svc\\.cluster\\.local\\. {1}-eu.corp.old
+    }
+    rewrite name regex "^(a+)+\\.slow\\.$" {0}fast.example. answer auto
+    rewrite continue name regex ^(.)(.)\\.two {2}{1}.mid.example
+    rewrite name substring mid in
+    kubernetes cluster.local
+    forward . 203.0.113.1
+  }`)
+  assert.equal(await ask('Web-EU.corp.old'), '10.96.0.10')
+  assert.equal(await ask('inner-us.corp.old'), 'out.d.svc.cluster.local, out-eu.corp.old Example.com, Example.com 192.0.2.1, Example.com 198.51.100.1')
+  assert.equal(await ask('web-asia.corp.old'), '192.0.2.1, 198.51.100.1')
+  assert.equal(await ask('aaa.slow'), '192.0.2.1, 198.51.100.1')
+  assert.equal(await ask('ab.two'), '192.0.2.1, 198.51.100.1')
+  assert.deepEqual(outside.asked, [
+    '203.0.113.1:53 example.com',
+    '203.0.113.1:53 web-asia.corp.old',
+    '203.0.113.1:53 aaa.slow.fast.example',
+    '203.0.113.1:53 ba.in.example',
+  ])
+})
+
+test('SVC-12 a regular expression that other engines take exponential time for answers a name of the greatest length at once', async () => {
+  const { ask } = serve('. {\n rewrite name regex ^(([a-z])+.)+[A-Z]([a-z])+$ b.example\n forward . 203.0.113.1\n}')
+  const name = Array.from({ length: 4 }, () => 'a'.repeat(62)).join('.')
+  const start = process.cpuUsage()
+  assert.equal(await ask(name), '192.0.2.1, 198.51.100.1')
+  const { user, system } = process.cpuUsage(start)
+  assert.ok(user + system < 1_000_000, `${user + system} microseconds`)
+})
+
+test('SVC-12 rewrite replaces each place of a substring, and a rule whose result is no name leaves the name', async () => {
+  const { ask, outside } = serve(`. {\n rewrite name substring x. y.\n rewrite name regex (.*)z {1}..z\n forward . 203.0.113.1\n}`)
+  await ask('x.x.example')
+  await ask('z.example')
+  assert.deepEqual(outside.asked, ['203.0.113.1:53 y.y.example', '203.0.113.1:53 z.example'])
+})
+
 test('SVC-12 the cache keeps answers and denials for their time, not for disabled zones, and gives each client its own letters', async () => {
   const { ask, outside, clock } = serve(`. {\n cache 30 {\n disable success fresh.example\n denial 100 10 5\n }\n forward . 203.0.113.1\n}`)
   const askedFor = async (name: string) => {
@@ -245,14 +287,21 @@ const refusals: readonly (readonly [text: string, reason: RegExp])[] = [
   ['. {\n forward . 127.0.0.53\n}', /forward: 127\.0\.0\.53 is this server itself/],
   ['. {\n forward . 1.1.1.1 {\n tls_servername x\n }\n}', /forward: the option "tls_servername x" is not served/],
   ['. {\n hosts /etc/coredns/NodeHosts\n}', /hosts: the file \/etc\/coredns\/NodeHosts is not read/],
-  ['. {\n rewrite name regex (.*) {1}.x\n}', /rewrite: name regex is not served/],
+  ['. {\n rewrite name regex (.* {1}.x\n}', /Corefile:2: rewrite: error parsing regexp: missing closing \): `\(\.\*`/],
+  ['. {\n rewrite name regex (?=a) b\n}', /Corefile:2: rewrite: error parsing regexp: /],
+  ['. {\n rewrite name regex (.*)[.]old {1}.{2}.x\n}', /rewrite: "\{1\}\.\{2\}\.x" uses the group \{2\}, which "\(\.\*\)\[\.\]old" does not have/],
+  ['. {\n rewrite name regex ((a?){50}){50} b\n}', /rewrite: the regular expressions have more than 1000 instructions together/],
+  [`. {\n${' rewrite name regex a{40}x b\n'.repeat(30)}}`, /Corefile:26: rewrite: the regular expressions have more than 1000 instructions together/],
+  ['. {\n rewrite name fuzzy a b\n}', /rewrite: name fuzzy is not served/],
+  ['. {\n rewrite name regex a b answer value c d\n}', /rewrite: "answer value c d" is not served/],
   ['. {\n rewrite type ANY HINFO\n}', /rewrite: only names are rewritten/],
   ['. {\n cache {\n serve_stale\n }\n}', /cache: the option "serve_stale" is not served/],
   ['. {\n cache\n cache 5\n}', /Corefile:3: cache stands twice in one server/],
   ['. {\n log {\n class denial\n }\n}', /log: the option "class" is not served/],
 ]
 for (const [text, reason] of refusals)
-  test(`SVC-12 a Corefile is refused by name: ${JSON.stringify(text)}`, () => assert.throws(() => planCorefile(text, { zone, own: ['10.96.0.2'] }), reason))
+  test(`SVC-12 a Corefile is refused by name: ${JSON.stringify(text)}`, () =>
+    assert.throws(() => planCorefile(text, { zone, own: ['10.96.0.2'], compilePattern: createPatternCompiler() }), reason))
 
 test('SVC-12 cluster DNS follows the ConfigMap coredns, stays as it is under one that it refuses, and has its default without one', async () => {
   const server = new HistoryTransport()
@@ -277,6 +326,9 @@ test('SVC-12 cluster DNS follows the ConfigMap coredns, stays as it is under one
   assert.equal(await ask('www.example'), '192.0.2.1, 198.51.100.1')
   await put('. {\n forward . 203.0.113.9\n}')
   assert.equal(await ask('www.example'), '192.0.2.9, 198.51.100.9')
+  await put('. {\n rewrite name regex (.*)[.]old {1}.example\n forward . 203.0.113.9\n}')
+  assert.equal(await ask('www.old'), '192.0.2.9, 198.51.100.9')
+  assert.equal(outside.asked.at(-1), '203.0.113.9:53 www.example')
   await put('. {\n whoami\n}')
   assert.equal(await ask('www.example'), '192.0.2.9, 198.51.100.9')
   assert.equal(events.length, 1)

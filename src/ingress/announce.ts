@@ -1,5 +1,6 @@
 /** Makes a node an endpoint of a Service of the ingress (L3): each node has an EndpointSlice of its own. */
 import type { EndpointSlice } from '#api/gen/types/discovery.v1'
+import { isIpv6 } from '#api/machinery/ip'
 import type { OwnerReference } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
@@ -40,7 +41,7 @@ export async function announce(
       labels: { 'kubernetes.io/service-name': service, 'endpointslice.kubernetes.io/managed-by': 'ingress.skiff' },
       ...(owner ? { ownerReferences: [owner] } : {}),
     },
-    addressType: 'IPv4',
+    addressType: isIpv6(nodeAddress) ? 'IPv6' : 'IPv4',
     endpoints: [{ addresses: [nodeAddress], nodeName, conditions: { ready: true, serving: true, terminating: false } }],
     ports: ports.map(({ name, port }) => ({ name, protocol: 'TCP', port })),
   }

@@ -22,6 +22,8 @@ class RoutingTable implements Exec {
   readonly scripts: string[] = []
   sourceChecks = 0
   refusesSourceCheck = false
+  /** What the trial of limits of bandwidth ends with. */
+  trial = { code: 0, stderr: '' }
 
   async run(command: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
     if (command === 'nft') {
@@ -31,6 +33,7 @@ class RoutingTable implements Exec {
       else this.sourceChecks++
       return { code: 0, stdout: '', stderr: '', timedOut: false }
     }
+    if (command === 'unshare') return { ...this.trial, stdout: '', timedOut: false }
     assert.equal(command, 'ip')
     if (this.failNext > 0) {
       this.failNext--
@@ -65,27 +68,30 @@ const node = (name: string, podCIDR: string, address: string) =>
 
 /** Runs the agent of node `self`, whose API and kernel the test plays. */
 async function withAgent(
-  run: (world: { server: HistoryTransport; clock: VirtualClock; kernel: RoutingTable; dir: string }) => Promise<void>,
+  run: (world: { server: HistoryTransport; clock: VirtualClock; kernel: RoutingTable; dir: string; events: string[] }) => Promise<void>,
   config: Partial<NetworkAgentConfig> = {},
+  trial: Partial<RoutingTable['trial']> = {},
 ) {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'network-agent-'))
   // An earlier version wrote it.
   await fs.writeFile(path.join(dir, '10-skiff.conflist'), '{}')
   const server = new HistoryTransport()
   const clock = new VirtualClock()
-  const kernel = new RoutingTable()
+  const kernel = Object.assign(new RoutingTable(), { trial: { code: 0, stderr: '', ...trial } })
+  const events: string[] = []
+  const recorder = { event: (...[, , reason, message]: string[]) => void events.push(`${reason}: ${message}`), flush: async () => {} }
   const informers = createSharedInformerFactory(createClient(server), { clock, random: seededRandom(1), log: noLog })
   const stop = new AbortController()
   server.put('/api/v1/nodes/self', node('self', '10.244.0.0/24', '10.88.0.10'))
   server.put('/api/v1/nodes/b', node('b', '10.244.1.0/24', '10.88.0.11'))
   kernel.routes.set('10.244.9.0/24', '10.88.0.19')
   const agent = createNetworkAgent(
-    { informers, clock, log: noLog, exec: kernel },
+    { informers, clock, log: noLog, exec: kernel, events: recorder as never },
     { nodeName: 'self', cniConfigDir: dir, clusterCidr: '10.244.0.0/16', ...config },
   )
   const running = Promise.all([agent.run(stop.signal), informers.run(stop.signal)])
   try {
-    await run({ server, clock, kernel, dir })
+    await run({ server, clock, kernel, dir, events })
   } finally {
     stop.abort()
     await clock.advance(1_000)
@@ -150,10 +156,34 @@ test('NET-04 the configuration of a node without the reference plugins names Ski
       const config = path.join(dir, '99-skiff.conflist')
       await until(clock, () => existsSync(config) && !existsSync(path.join(dir, '10-skiff.conflist')))
       const { plugins } = JSON.parse(await fs.readFile(config, 'utf8')) as { plugins: unknown[] }
-      assert.deepEqual(plugins, [{ type: 'skiff', mtu: 1430, ranges: ['10.244.0.0/24'], capabilities: { portMappings: true } }])
+      assert.deepEqual(plugins, [{ type: 'skiff', mtu: 1430, ranges: ['10.244.0.0/24'], capabilities: { portMappings: true, bandwidth: true } }])
     },
-    { routeMode: 'vxlan', installPlugins: async () => true },
+    { routeMode: 'vxlan', installPlugins: async () => ({ isOwn: true, hasBandwidth: true }) },
   ))
+
+for (const { name, hasBandwidth = true, code = 2, reason } of [
+  { name: 'whose kernel cannot', reason: 'the kernel lacks one of ifb, .* \\(Error: Unknown device type\\.\\)' },
+  { name: 'without the program tc', code: 127, reason: 'tc is not installed' },
+  { name: 'without the plugin', hasBandwidth: false, reason: 'the CNI plugin bandwidth is not installed' },
+])
+  test(`NET-04 a node ${name} limit bandwidth says so in one Event, and its pods start without limits`, () =>
+    withAgent(
+      async ({ server, clock, dir, events }) => {
+        const config = path.join(dir, '99-skiff.conflist')
+        await until(clock, () => existsSync(config) && events.length > 0)
+        const { plugins } = JSON.parse(await fs.readFile(config, 'utf8')) as { plugins: { type: string }[] }
+        assert.deepEqual(
+          plugins.map(({ type }) => type),
+          ['ptp', 'portmap'],
+        )
+        server.put('/api/v1/nodes/c', node('c', '10.244.2.0/24', '10.88.0.12'))
+        await clock.advance(60_000)
+        assert.equal(events.length, 1)
+        assert.match(events[0] ?? '', new RegExp(`^BandwidthNotLimited: Pods of this node have no limits of bandwidth.*: ${reason}$`))
+      },
+      { installPlugins: async () => ({ isOwn: false, hasBandwidth }) },
+      { code, stderr: 'Error: Unknown device type.\n' },
+    ))
 
 for (const { name, fails, type } of [
   { name: 'names recorded plugins', fails: false, type: 'skiff-record-ptp' },

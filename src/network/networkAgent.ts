@@ -13,9 +13,12 @@ import { messageOf } from '#base/messageOf'
 import { aborted } from '#base/orAborted'
 import { createWakeUp } from '#base/wakeUp'
 import { nodes } from '#client/builtIn'
+import type { EventRecorder } from '#client/eventRecorder'
 import { check, type Exec } from '#host/exec'
 import { makeDirectory, writeFileAtomic } from '#host/files'
 import { createNftTable } from '#host/nftables'
+import { bandwidthObstacle } from './cni/bandwidth.ts'
+import type { InstalledPlugins } from './cni/install.ts'
 import { recordedNetwork } from './cni/recorder.ts'
 import { masqueradeOf } from './masquerade.ts'
 import { createNodeRoutes, type NodeRoutesDeps } from './nodeRoutes.ts'
@@ -25,13 +28,16 @@ import { familyFlagOf } from './routes/keepRoutes.ts'
 import { type KernelNeighbour, type KernelRoute, nodeNeighbours, nodeRoutes } from './shownRoutes.ts'
 import { sourceCheck, sourceCheckTable } from './sourceCheck.ts'
 
-export type NetworkAgentDeps = NodeRoutesDeps
+export interface NetworkAgentDeps extends NodeRoutesDeps {
+  /** Tells what the node cannot do for its pods; absent: only the log does. */
+  readonly events?: EventRecorder | undefined
+}
 
 export interface NetworkAgentConfig {
   readonly nodeName: string
   readonly cniConfigDir: string
-  /** Puts Skiff's own plugins where there are no others. @returns whether they are to be used; absent: they are not */
-  readonly installPlugins?: (() => Promise<boolean>) | undefined
+  /** Puts Skiff's own plugins where there are no others. Absent: the reference plugins are there, but for that of bandwidth. */
+  readonly installPlugins?: (() => Promise<InstalledPlugins>) | undefined
   /** Puts plugins that record the calls of this network where the runtime looks for plugins; absent: calls are not recorded. */
   readonly installRecorder?: ((network: Readonly<Record<string, unknown>>) => Promise<void>) | undefined
   /** The range of all pods, or one of each family with a comma between. */
@@ -120,10 +126,8 @@ async function onNodeChanges({ informers, log, clock }: NetworkAgentDeps, nodeNa
 }
 
 /** Writes the file when the pod CIDRs are known and differ from those written before, and the kernel checks the sources of packets. */
-function cniWriter(
-  { exec, log, modes = routeModes }: NetworkAgentDeps,
-  { cniConfigDir, routeMode, installPlugins, installRecorder }: NetworkAgentConfig,
-): Keep {
+function cniWriter(deps: NetworkAgentDeps, { cniConfigDir, routeMode, installPlugins, installRecorder }: NetworkAgentConfig): Keep {
+  const { exec, log, modes = routeModes } = deps
   const mtu = modes.find(({ name }) => name === routeMode)?.podMtu
   const table = createNftTable(exec, 'inet', sourceCheckTable)
   let written = ''
@@ -131,14 +135,25 @@ function cniWriter(
     const podCidrs = podCidrsOf(own)
     if (podCidrs.length === 0 || podCidrs.join() === written) return
     await table.apply(sourceCheck)
-    const isOwn = await installPlugins?.()
-    const network = cniConfig(podCidrs, { mtu, isOwn })
+    const installed = await installPlugins?.()
+    const limitsBandwidth = installed !== undefined && (await canLimitBandwidth(deps, installed, own))
+    const network = cniConfig(podCidrs, { mtu, isOwn: installed?.isOwn, limitsBandwidth })
     const isRecorded = installRecorder !== undefined && (await succeeds(log, () => installRecorder(network)))
     await makeDirectory(cniConfigDir)
     await writeFileAtomic(path.join(cniConfigDir, configFile), `${JSON.stringify(isRecorded ? recordedNetwork(network) : network, null, 2)}\n`)
     await fs.rm(path.join(cniConfigDir, formerConfigFile), { force: true })
     written = podCidrs.join()
   }
+}
+
+/** Where it cannot, the node has an Event, and pods start without limits. */
+async function canLimitBandwidth({ exec, log, events }: NetworkAgentDeps, { hasBandwidth }: InstalledPlugins, own: Frozen<Node>): Promise<boolean> {
+  const obstacle = hasBandwidth ? await bandwidthObstacle(exec) : 'the CNI plugin bandwidth is not installed'
+  if (obstacle === undefined) return true
+  const message = `Pods of this node have no limits of bandwidth, whatever their annotations kubernetes.io/ingress-bandwidth and egress-bandwidth: ${obstacle}`
+  log.warn('The bandwidth of pods is not limited', { reason: obstacle })
+  events?.event(own, 'Warning', 'BandwidthNotLimited', message)
+  return false
 }
 
 /** Pods get their network also where calls cannot be recorded. */

@@ -23,6 +23,16 @@ test('NET-03 pods take their addresses from the node’s pod CIDR', () => {
   assert.deepEqual(plugins[0]?.ipam?.ranges, [[{ subnet: '10.244.3.0/24' }]])
 })
 
+test('NET-04 a node that limits bandwidth has a plugin for it, which the runtime tells what the annotations say', () => {
+  const named = (isOwn: boolean) =>
+    (cniConfig(['10.244.3.0/24'], { isOwn, limitsBandwidth: true }).plugins as { type: string; capabilities?: object }[]).map(({ type, capabilities = {} }) => [
+      type,
+      ...Object.keys(capabilities),
+    ])
+  assert.deepEqual(named(false), [['ptp'], ['bandwidth', 'bandwidth'], ['portmap', 'portMappings']])
+  assert.deepEqual(named(true), [['skiff', 'portMappings', 'bandwidth']])
+})
+
 test('NET-05 one route per other real node that has a pod CIDR and an address', () => {
   const nodes = [
     node('self', '10.244.0.0/24', '10.88.0.10'),

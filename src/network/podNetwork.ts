@@ -14,20 +14,26 @@ export interface CniChoice {
   readonly mtu?: number | undefined
   /** Skiff's own plugin, for a node without the reference plugins. It does the same. */
   readonly isOwn?: boolean | undefined
+  /** The node limits the bandwidth of pods whose annotations ask for it; otherwise the runtime does not pass it on, and the pods start without limits. */
+  readonly limitsBandwidth?: boolean | undefined
 }
 
 /** The type of Skiff's own plugin. */
 export const ownPlugin = 'skiff'
 
 /**
- * The reference plugins: for each pod a link to the node, with addresses from the node's pod CIDRs, and host ports. There is no bridge, so that the node routes
+ * The reference plugins: for each pod a link to the node, with addresses from the node's pod CIDRs, host ports, and limits of its bandwidth. There is no bridge, so that the node routes
  * every packet of a pod: its rules see packets between its own pods, too, and no pod answers for the address of another. The plugins masquerade nothing: see
  * masquerade.ts.
  */
-export function cniConfig(podCidrs: readonly string[], { mtu, isOwn = false }: CniChoice = {}): Record<string, unknown> {
+export function cniConfig(podCidrs: readonly string[], { mtu, isOwn = false, limitsBandwidth = false }: CniChoice = {}): Record<string, unknown> {
   const size = mtu ? { mtu } : {}
-  const capabilities = { portMappings: true }
-  if (isOwn) return { cniVersion: '0.4.0', name: 'skiff', plugins: [{ type: ownPlugin, ...size, ranges: podCidrs, capabilities }] }
+  const portMappings = { portMappings: true }
+  const bandwidth = limitsBandwidth ? { bandwidth: true } : {}
+  if (isOwn) {
+    const plugin = { type: ownPlugin, ...size, ranges: podCidrs, capabilities: { ...portMappings, ...bandwidth } }
+    return { cniVersion: '0.4.0', name: 'skiff', plugins: [plugin] }
+  }
   const ranges = podCidrs.map((subnet) => [{ subnet }])
   const routes = podCidrs.map((cidr) => ({ dst: isIpv6(cidr) ? '::/0' : '0.0.0.0/0' }))
   return {
@@ -35,7 +41,8 @@ export function cniConfig(podCidrs: readonly string[], { mtu, isOwn = false }: C
     name: 'skiff',
     plugins: [
       { type: 'ptp', ipMasq: false, ...size, ipam: { type: 'host-local', ranges, routes } },
-      { type: 'portmap', capabilities },
+      ...(limitsBandwidth ? [{ type: 'bandwidth', capabilities: bandwidth }] : []),
+      { type: 'portmap', capabilities: portMappings },
     ],
   }
 }

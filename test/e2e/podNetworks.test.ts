@@ -95,7 +95,7 @@ test('NET-05 with --pod-network vxlan packets between the pods of two nodes trav
   }),
 )
 
-test('NET-04 nodes without the reference plugins get pods with addresses, host ports and routes from Skiff’s own', { skip }, async () => {
+test('NET-04 nodes without the reference plugins get pods with addresses, host ports, routes and limits of bandwidth from Skiff’s own', { skip }, async () => {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'skiff-noplugins-'))
   const place = path.join(dir, 'mnt')
   fs.writeFileSync(place, '')
@@ -115,13 +115,33 @@ test('NET-04 nodes without the reference plugins get pods with addresses, host p
         const [one, two] = await Promise.all([lab.podIp('echo-1'), lab.podIp('echo-2')])
         assert.equal(await lab.get('echo-1', two), `echo-2 ${one}`)
         const ports = [{ containerPort: echoPorts.http, hostPort: 18_090 }]
-        await lab.applyAll([echoPod('ports', lab.nodes[0] ?? '', { ports }), echoPod('near', lab.nodes[0] ?? '')])
-        await lab.cluster.must(['wait', '--for=condition=Ready', 'pod/ports', 'pod/near', '--timeout=60s'])
+        const slow = echoPod('slow', lab.nodes[0] ?? '')
+        const annotations = { 'kubernetes.io/ingress-bandwidth': '1M', 'kubernetes.io/egress-bandwidth': '2M' }
+        await lab.applyAll([
+          echoPod('ports', lab.nodes[0] ?? '', { ports }),
+          echoPod('near', lab.nodes[0] ?? ''),
+          { ...slow, metadata: { ...slow.metadata, annotations } },
+        ])
+        await lab.cluster.must(['wait', '--for=condition=Ready', 'pod/ports', 'pod/near', 'pod/slow', '--timeout=60s'])
+        const limits = async () => {
+          const shown = JSON.parse(await lab.onNode(0, 'tc', '-json', 'qdisc', 'show')) as { kind: string; dev: string; options: { rate: number } }[]
+          return shown.filter(({ kind }) => kind === 'tbf').map(({ dev, options }) => `${dev.slice(0, 3)} ${options.rate * 8}`)
+        }
+        assert.deepEqual((await limits()).sort(), ['bwp 2000000', 'vet 1000000'])
+        const slowIp = await lab.podIp('slow')
+        assert.equal(await lab.get('slow', one), `echo-1 ${slowIp}`)
+        assert.equal(await lab.get('echo-2', slowIp), `slow ${two}`)
         const [near, sixth] = (await lab.cluster.must(['get', 'pod', 'near', '-o', 'jsonpath={.status.podIPs[*].ip}'])).split(' ')
         for (const address of [near, `[${sixth}]`]) assert.match(await lab.get('echo-1', address ?? ''), /^near /)
         const node = await lab.cluster.must(['get', 'node', lab.nodes[0] ?? '', '-o', 'jsonpath={.status.addresses[0].address}'])
         assert.match(await lab.get('echo-2', node, 18_090), /^ports /)
-        await lab.cluster.must(['delete', 'pod', 'ports', 'near', '--wait=true'])
+        await lab.cluster.must(['delete', 'pod', 'ports', 'near', 'slow', '--wait=true'])
+        await eventually(
+          'the end of the limits',
+          10_000,
+          async () => `${await limits()}${await lab.onNode(0, 'ip', '-o', 'link', 'show', 'type', 'ifb')}`,
+          (text) => text === '',
+        )
         await eventually(
           'the end of the host port',
           10_000,

@@ -95,9 +95,9 @@ test('SVC-09 up --disable-kube-proxy asks for no service proxy, and goes with no
 
 test('NET-08 up takes the address families and the pod network, and names the possible values for another one', async () => {
   const { calls } = await run(['up', 'b', '--no-kubeconfig', '--ip-families', 'IPv4, IPv6', '--pod-network', 'vxlan'])
-  assert.deepEqual(calls, ['up b {"isDualStack":true,"podNetwork":"vxlan"}'])
+  assert.deepEqual(calls, ['up b {"ipFamilies":"ipv4,ipv6","podNetwork":"vxlan"}'])
   for (const [flag, wrong, expected] of [
-    ['--ip-families', 'ipv6', /expected ipv4 or ipv4,ipv6$/],
+    ['--ip-families', 'ipv6,ipv4', /expected ipv4, ipv6 or ipv4,ipv6$/],
     ['--pod-network', 'flannel', /expected host-gw, vxlan, none$/],
   ] as const) {
     const { error } = await run(['up', 'b', flag, wrong])

@@ -45,6 +45,8 @@ const programs: readonly [program: string, debianPackage: string, required: bool
   ['unshare', 'util-linux', true],
   ['conntrack', 'conntrack', false],
   ['iptables', 'iptables', false],
+  // For limits of pods' bandwidth.
+  ['tc', 'iproute2', false],
 ]
 
 /** Every check of the host, in the order shown. */
@@ -56,7 +58,7 @@ export async function examine(context: CommandContext): Promise<Finding[]> {
   ]
   if (!linux) return findings
   for (const [program, debianPackage, required] of programs) {
-    const version = await context.exec.run(program, [program === 'ip' ? '-V' : '--version'], { timeoutMs: 5000 })
+    const version = await context.exec.run(program, [program === 'ip' || program === 'tc' ? '-V' : '--version'], { timeoutMs: 5000 })
     const ok = version.code !== -1
     findings.push({
       check: program,

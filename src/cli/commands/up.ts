@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { expectedHistory, expectedHistorySize, isHistory, isHistorySize } from '#api/debug/revisions'
 import { isDns1123Subdomain, isWildcardDns1123Subdomain } from '#api/machinery/names'
 import { type BackupFlags, backupOptions } from '../backupOptions.ts'
-import { podNetworks, type UpOptions } from '../clusterManager.ts'
+import { type IpFamilies, ipFamilies, podNetworks, type UpOptions } from '../clusterManager.ts'
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { isAdvertisable, isEndpoint } from '../kubeadm/endpoint.ts'
@@ -83,7 +83,7 @@ function withUpFlags(command: Command): Command {
     .option('--simulated-nodes <n>', 'simulated nodes, in addition (default: 0)')
     .option('--runtime <name>', 'auto, containerd or simulated (default: auto)')
     .option('--port <port>', 'port of the API on 127.0.0.1; 0 picks one and keeps it (default: 0)')
-    .option('--ip-families <names>', 'ipv4, or ipv4,ipv6 for pods, nodes and Services with addresses of both (default: ipv4)')
+    .option('--ip-families <names>', 'ipv4, ipv6, or ipv4,ipv6 for pods, nodes and Services with addresses of both (default: ipv4)')
     .option('--pod-cidr <range>', 'range of the addresses of pods, or one of each family with a comma between (default: one that nothing on this host uses)')
     .option('--service-cidr <range>', 'range of the addresses of Services (default: likewise)')
     .option('--apiserver-advertise-address <ip>', 'an address of this host on which other machines reach the API (default: none)')
@@ -181,7 +181,7 @@ export function parseOptions(flags: UpFlags): UpOptions {
     port: number('--port', flags.port, 0, 65_535),
     podCidr: flags.podCidr,
     serviceCidr: flags.serviceCidr,
-    isDualStack: isDualStack(flags.ipFamilies),
+    ipFamilies: familiesOf(flags.ipFamilies),
     advertiseAddress: checked('--apiserver-advertise-address', flags.apiserverAdvertiseAddress, isAdvertisable, 'an IP address other machines can use'),
     controlPlaneEndpoint: checked('--control-plane-endpoint', flags.controlPlaneEndpoint, isEndpoint, 'HOST or HOST:PORT'),
     certNames: flags.apiserverCertExtraSans?.split(',').map(certName),
@@ -216,11 +216,11 @@ function oneOf<T extends string>(flag: string, text: string | undefined, names: 
   return found
 }
 
-function isDualStack(families: string | undefined): boolean | undefined {
-  if (families === undefined) return undefined
-  const names = families.split(',').map((name) => name.trim().toLowerCase())
-  if (names.join() !== 'ipv4' && names.join() !== 'ipv4,ipv6') throw new CommandError('usage', `--ip-families ${families}: expected ipv4 or ipv4,ipv6`)
-  return names.length === 2
+function familiesOf(text: string | undefined): IpFamilies | undefined {
+  const names = text?.split(',').map((name) => name.trim().toLowerCase())
+  const found = ipFamilies.find((families) => families === names?.join())
+  if (text !== undefined && !found) throw new CommandError('usage', `--ip-families ${text}: expected ipv4, ipv6 or ipv4,ipv6`)
+  return found
 }
 
 const ofEtcd = ['etcdServers', 'etcdCafile', 'etcdCertfile', 'etcdKeyfile', 'etcdPrefix'] as const

@@ -9,6 +9,7 @@ import type { HostsOptions } from '../plugins/hosts.ts'
 import { reverseZones } from '../plugins/plugin.ts'
 import type { RewriteRule } from '../plugins/rewrite.ts'
 import { cacheOf } from './planCache.ts'
+import { type CompilePattern, rewriteOf } from './planRewrite.ts'
 import { CorefileError, type Directive, readCorefile, type ServerBlock } from './syntax.ts'
 import { nameOf, wholeNumber } from './values.ts'
 
@@ -40,6 +41,8 @@ export interface PlanContext {
   readonly zone: string
   /** Addresses of this server, to which nothing may be forwarded. */
   readonly own: readonly string[]
+  /** Needed where hasPatterns() of the text. */
+  readonly compilePattern?: CompilePattern | undefined
 }
 
 /** @throws CorefileError */
@@ -95,7 +98,7 @@ const plugins = new Map<string, (plan: MutablePlan, directive: Directive, contex
       once(plan.cache, directive)
       plan.cache = cacheOf(directive, plan.zones)
     },
-    rewrite: (plan, directive) => void plan.rewrites.push(rewriteOf(directive)),
+    rewrite: (plan, directive, { compilePattern }) => void plan.rewrites.push(rewriteOf(directive, compilePattern)),
     hosts: (plan, directive) => {
       once(plan.hosts, directive)
       plan.hosts = hostsOf(directive, plan.zones)
@@ -117,29 +120,6 @@ function once(there: unknown, { name, line }: Directive): void {
 function refuseOptions(options: readonly Directive[], plugin: string): void {
   const [first] = options
   if (first) throw new CorefileError(first.line, `${plugin}: the option "${first.name}" is not served`)
-}
-
-function rewriteOf({ args, line, options }: Directive): RewriteRule {
-  const [first] = options
-  const words = first ? [...args, first.name, ...first.args] : [...args]
-  if (options.length > 1) throw new CorefileError(line, 'rewrite: rules of several lines are not served')
-  const continues = words[0] === 'continue'
-  if (['continue', 'stop'].includes(words[0] ?? '')) words.shift()
-  if (words.shift() !== 'name')
-    throw new CorefileError(line, 'rewrite: only names are rewritten: rewrite [continue|stop] name [exact|prefix|suffix|substring] FROM TO')
-  const match = words.length >= 3 ? words.shift() : 'exact'
-  const [from, to, ...answer] = words
-  if (match === 'regex') throw new CorefileError(line, 'rewrite: name regex is not served: exact, prefix, suffix and substring are')
-  if (!isMatch(match)) throw new CorefileError(line, `rewrite: name ${match} is not served: exact, prefix, suffix and substring are`)
-  if (from === undefined || to === undefined) throw new CorefileError(line, 'rewrite: FROM and TO are missing')
-  // The answer has the client's name in any case.
-  if (answer.length > 0 && answer.join(' ') !== 'answer auto') throw new CorefileError(line, `rewrite: "${answer.join(' ')}" is not served`)
-  const text = (value: string) => value.toLowerCase().replace(match === 'prefix' || match === 'substring' ? /$^/ : /\.$/, '')
-  return { match, from: text(from), to: text(to), continues }
-}
-
-function isMatch(text: string | undefined): text is RewriteRule['match'] {
-  return text === 'exact' || text === 'prefix' || text === 'suffix' || text === 'substring'
 }
 
 function hostsOf({ args, line, options }: Directive, zones: readonly string[]): HostsOptions {

@@ -103,8 +103,11 @@ function tokensOf(text: string): Token[] {
     for (const [word, quoted] of line.matchAll(/"((?:[^"\\]|\\.)*)"|#.*$|[^\s"#][^\s]*|"/g)) {
       if (word.startsWith('#')) break
       if (word === '"') throw new CorefileError(number, 'a quote is not closed')
-      tokens.push({ text: quoted === undefined ? word : quoted.replace(/\\(.)/g, '$1'), line: number, isQuoted: quoted !== undefined })
+      tokens.push({ text: quoted === undefined ? word : unquoted(quoted), line: number, isQuoted: quoted !== undefined })
     }
   }
   return tokens
 }
+
+/** A backslash before anything but a quote stays. */
+const unquoted = (text: string) => text.replace(/\\./gs, (pair) => (pair === '\\"' ? '"' : pair))

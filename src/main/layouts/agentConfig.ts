@@ -3,6 +3,7 @@ import type { FeatureGateSettings } from '#base/featureGates'
 
 export interface AgentConfig {
   readonly nodeName: string
+  /** Of IPv6 in a cluster without IPv4. */
   readonly nodeAddress: string
   /** With two address families. */
   readonly nodeAddressIpv6?: string | undefined

@@ -9,7 +9,7 @@ import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { nodeCgroup, type RealNode } from '../localCluster/clusterState.ts'
 import { hostResolvConf } from '../localCluster/hostResolver.ts'
 import { ensureClientCertificate, ensureNodeCertificates } from '../pki/pki.ts'
-import { addressesOf, gatewayOf, gatewaysOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
+import { addressesOf, gatewaysOf, nodeNetwork, serverUrlOf } from '../vnode/clusterNetwork.ts'
 import { type AgentConfig, dnsUser, policyUser, proxyUser } from './agentConfig.ts'
 import type { AgentsOptions } from './agentsOptions.ts'
 import { startNodeProgram } from './nodeProgram.ts'
@@ -76,17 +76,18 @@ async function writeAgentConfig(options: AgentsOptions, node: RealNode): Promise
   if (!state.network) throw new Error('a cluster with real nodes has a network')
   const nowMs = tools.clock.now()
   const { clusterCidr, serviceCidr, clusterDns, clusterDomain } = addressPlanOf(state)
-  const own = nodeNetwork(state.network, state.id, node.index)
+  const addresses = addressesOf(nodeNetwork(state.network, state.id, node.index))
+  const [nodeAddress = '', nodeAddressIpv6] = addresses
   const dir = path.join(paths.node(node.name), 'pki')
-  const certificates = await ensureNodeCertificates(dir, ca, node.name, [...addressesOf(own), node.name], nowMs)
+  const certificates = await ensureNodeCertificates(dir, ca, node.name, [...addresses, node.name], nowMs)
   const proxy = await ensureClientCertificate(dir, ca, 'kube-proxy', proxyUser, ['system:node-proxier'], nowMs)
   const dns = await ensureClientCertificate(dir, ca, 'cluster-dns', dnsUser, [], nowMs)
   const policy = await ensureClientCertificate(dir, ca, 'network-policy', policyUser, [], nowMs)
   const config: AgentConfig = {
     nodeName: node.name,
-    nodeAddress: own.address,
-    nodeAddressIpv6: own.addressIpv6,
-    server: `https://${gatewayOf(state.network)}:${state.port}`,
+    nodeAddress,
+    nodeAddressIpv6,
+    server: serverUrlOf(state.network, state.port),
     ca: ca.cert,
     kubelet: {
       clientCert: certificates.client.cert,

@@ -216,13 +216,20 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
   const { nodeName, nodeAddress, clusterCidr, serviceCidr, podNetwork: routeMode, proxyMode = 'auto' } = config
   const log = tools.log.with('kube-proxy')
   const dnsLog = tools.log.with('dns')
+  const networkLog = tools.log.with('network')
   const events = createEventRecorder({ ...tools, client: proxy.client, log }, { component: 'kube-proxy', host: nodeName })
   const health = new ProxyHealth(tools.clock, healthTimeoutMs)
   const proxyConfig = { nodeName, clusterCidr, serviceCidr, mode: proxyMode }
   const serviceProxy = createProxy({ informers: proxy.informers, ...tools, metrics, log, exec, conntrack: createConntrack(exec), events, health }, proxyConfig)
   const ports = proxyMode === noProxyMode ? [] : proxyPorts({ ...tools, metrics, log, health, serviceProxy }, isIpv6(nodeAddress), proxyConfig)
   const agent = createNetworkAgent(
-    { informers: proxy.informers, ...tools, log: tools.log.with('network'), exec },
+    {
+      informers: proxy.informers,
+      ...tools,
+      log: networkLog,
+      exec,
+      events: createEventRecorder({ ...tools, client: proxy.client, log: networkLog }, { component: 'network-agent', host: nodeName }),
+    },
     {
       nodeName,
       clusterCidr,

@@ -5,6 +5,7 @@
 
 import os, { networkInterfaces } from 'node:os'
 import path from 'node:path'
+import { hostPort } from '#api/machinery/ip'
 import type { ApiServer } from '#apiserver/apiServer'
 import type { ServingTls } from '#apiserver/server/servingTls'
 import { aborted } from '#base/orAborted'
@@ -34,6 +35,7 @@ import { type EtcdPki, withLiveCertificates } from '../pki/etcdPki.ts'
 import { createLivePki, live } from '../pki/livePki.ts'
 import type { Pki } from '../pki/pki.ts'
 import { controlNetwork, gatewayOf } from '../vnode/clusterNetwork.ts'
+import { familiesOf } from '../vnode/ranges.ts'
 import { ensureAddonAccess, ensureKubeletAccess, ensureMetricsReader } from './addonAccess.ts'
 import { type ApiServerParts, assembleApiServer } from './assembleApiServer.ts'
 import { type ClusterDialer, createClusterDialer } from './clusterDialer.ts'
@@ -196,7 +198,9 @@ interface LocalParts {
 
 function serverOf(options: ServerOptions, parts: ApiServerParts, local: LocalParts): ApiServer {
   const { state, name, explainer, podResources, ownKubelets, dialer, watches } = local
-  const address = state.network ? gatewayOf(state.network) : (state.reach?.advertiseAddress ?? externalAddress())
+  const address = state.network
+    ? gatewayOf(state.network)
+    : (state.reach?.advertiseAddress ?? externalAddress(familiesOf(addressPlanOf(state).clusterCidr) === 'ipv6'))
   const advertised = advertisedAddressOf(state, name) ?? address
   const { pki } = parts
   const plan = addressPlanOf(state)
@@ -206,7 +210,7 @@ function serverOf(options: ServerOptions, parts: ApiServerParts, local: LocalPar
     serviceCidr: plan.serviceCidr,
     hostName: isReplicated(state) ? `${os.hostname()}-${name}` : undefined,
     reach: (reader) => createClusterReach({ ranges: plan, reader, dial: dialer?.dial, isOwn: (name) => own.has(name) }),
-    externalAddress: address && `${address}:${state.port}`,
+    externalAddress: address && hostPort(address, state.port),
     postStartHooks: [
       (transport, signal) => ensureAddonAccess(createClient(transport), signal),
       (transport, signal) => ensureMetricsReader(createClient(transport), signal),
@@ -235,7 +239,7 @@ function serverOf(options: ServerOptions, parts: ApiServerParts, local: LocalPar
  * Where the `kubernetes` Service of a cluster without real nodes points: this host's own address, since the API refuses loopback ones there.
  * Nothing listens on it; simulated pods do not connect.
  */
-function externalAddress(): string | undefined {
+function externalAddress(ofIpv6: boolean): string | undefined {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
-  return addresses.find((one) => one.family === 'IPv4' && !one.internal)?.address
+  return addresses.find((one) => one.family === (ofIpv6 ? 'IPv6' : 'IPv4') && !one.internal && !one.scopeid)?.address
 }

@@ -155,8 +155,8 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
   checkPodNetwork(options.podNetwork, real)
   await checkPublished(options.publish, real)
   const id = clusterId(deps.home, name)
-  const { podCidr, serviceCidr, isDualStack } = options
-  const asked = { podCidr, serviceCidr, isDualStack, nodes: real + simulated }
+  const { podCidr, serviceCidr, ipFamilies } = options
+  const asked = { podCidr, serviceCidr, ipFamilies, nodes: real + simulated }
   const endpoint = port === 0 ? await freePort() : port
   let state: ClusterState = {
     format: newestFormat,

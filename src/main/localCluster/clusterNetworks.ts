@@ -14,12 +14,20 @@ import {
   ensureBridge,
   ensureBridgeAddress,
   ensureControlNetwork,
-  gatewayOf,
   removeBridge,
   removeNodeNetwork,
 } from '../vnode/clusterNetwork.ts'
 import { bridgeAlias, rangesOfCluster, rangesOfHost } from '../vnode/hostRanges.ts'
-import { type AskedRanges, type ClusterRanges, chooseRanges, type NetworkRanges, overlapping, RangeRefused, type TakenRange } from '../vnode/ranges.ts'
+import {
+  type AskedRanges,
+  type ClusterRanges,
+  chooseRanges,
+  familiesOf,
+  type NetworkRanges,
+  overlapping,
+  RangeRefused,
+  type TakenRange,
+} from '../vnode/ranges.ts'
 import { addressPlanOf } from './addressPlan.ts'
 import { type ClusterState, clusterPaths, readState } from './clusterState.ts'
 import { advertisedAddressOf, isReplicated, serversOf } from './controlPlanes.ts'
@@ -59,7 +67,8 @@ export async function claimNetwork(
     const bridge = `skiff-${id}`
     const taken = [...(await rangesOfHost(deps.exec, bridge)), ...(await rangesOfClusters(deps.home, name))]
     const { prefix, prefixIpv6, ...ranges } = choose(id, asked, taken)
-    const network = { bridge, prefix, ...(prefixIpv6 ? { prefixIpv6 } : {}) }
+    const isIpv6Only = familiesOf(ranges.clusterCidr) === 'ipv6'
+    const network = { bridge, prefix, ...(prefixIpv6 ? { prefixIpv6 } : {}), ...(isIpv6Only ? { isIpv6Only } : {}) }
     await keep(network, ranges)
     await ensureBridge(deps.exec, network, bridgeAlias(name, ranges))
   })
@@ -94,7 +103,7 @@ async function rangesOfClusters(home: string, except: string): Promise<TakenRang
 export async function ensureClusterNetwork({ exec }: NetworkDeps, state: ClusterState): Promise<void> {
   const { network, id, name } = state
   if (!network) return
-  const clash = overlapping(`${gatewayOf(network)}/24`, await rangesOfHost(exec, network.bridge))
+  const clash = overlapping(`${network.prefix}.0/24`, await rangesOfHost(exec, network.bridge))
   if (clash) {
     throw new CommandError('conflict', `the nodes' range ${network.prefix}.0/24 of cluster "${name}" overlaps ${clash.cidr} of ${clash.by}`, {
       hint: `remove that, or delete the cluster and make it again: skiff delete ${name}`,

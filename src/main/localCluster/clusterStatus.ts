@@ -9,7 +9,7 @@ import { readBackups } from '../backup/backupRecord.ts'
 import { membersHealth } from '../etcd/health.ts'
 import { clientUrlOf, etcdMemberPaths } from '../etcd/members.ts'
 import type { EtcdPki } from '../pki/etcdPki.ts'
-import { nodeNetwork } from '../vnode/clusterNetwork.ts'
+import { addressesOf, nodeNetwork } from '../vnode/clusterNetwork.ts'
 import { vnodeProcess, vnodeStartedMs } from '../vnode/vnode.ts'
 import { type ApiProbe, createApiProbe, type NodeReadiness, nodeReadiness } from './apiProbe.ts'
 import type { ClusterPaths, ClusterState } from './clusterState.ts'
@@ -37,7 +37,7 @@ export async function statusOf(deps: LocalClusterDeps, paths: ClusterPaths, stat
           name: node.name,
           runtime: 'containerd' as const,
           ready: isReadySince(readiness.get(node.name), Math.max(startedMs, await vnodeStartedMs(paths.node(node.name)))),
-          address: state.network ? nodeNetwork(state.network, state.id, node.index).address : '',
+          address: state.network ? (addressesOf(nodeNetwork(state.network, state.id, node.index))[0] ?? '') : '',
         })),
       )),
       ...simulatedNodesOf(state).map(({ name }) => ({

@@ -11,7 +11,7 @@ const nothing: UpOptions = {
   port: undefined,
   podCidr: undefined,
   serviceCidr: undefined,
-  isDualStack: undefined,
+  ipFamilies: undefined,
   podNetwork: undefined,
   publish: undefined,
   verbosity: undefined,
@@ -57,7 +57,8 @@ const others: { options: Partial<UpOptions>; text: string }[] = [
   { options: { controlPlanes: 3 }, text: '--control-planes 3 was asked for, it was made with 1' },
   { options: { podNetwork: 'vxlan' }, text: '--pod-network vxlan was asked for, it was made with host-gw' },
   { options: { publish: [{ protocol: 'TCP', port: 8080, nodePort: 80 }] }, text: '--publish 8080:80 was asked for, it was made with none' },
-  { options: { isDualStack: true }, text: '--ip-families ipv4,ipv6 was asked for, it was made with ipv4' },
+  { options: { ipFamilies: 'ipv4,ipv6' }, text: '--ip-families ipv4,ipv6 was asked for, it was made with ipv4' },
+  { options: { ipFamilies: 'ipv6' }, text: '--ip-families ipv6 was asked for, it was made with ipv4' },
   { options: { runtime: 'containerd' }, text: '--runtime containerd was asked for, it was made with simulated' },
   {
     options: { port: 1, nodes: 1 },

@@ -2,6 +2,7 @@
 import type { UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
 import { publishedText } from '#cli/publishedPorts'
+import { familiesOf } from '../vnode/ranges.ts'
 import { addressPlanOf } from './addressPlan.ts'
 import type { ClusterState } from './clusterState.ts'
 
@@ -20,7 +21,7 @@ export function refuseChanges(state: ClusterState, options: UpOptions): void {
     ...differs('--service-cidr', options.serviceCidr, serviceCidr),
     ...differs('--pod-network', options.podNetwork, state.podNetwork ?? 'host-gw'),
     ...differs('--publish', options.publish && publishedText(options.publish), publishedText(state.publish ?? []) || 'none'),
-    ...differs('--ip-families', familiesOf(options.isDualStack), familiesOf(clusterCidr.includes(','))),
+    ...differs('--ip-families', options.ipFamilies, familiesOf(clusterCidr)),
     ...differs('--apiserver-advertise-address', options.advertiseAddress, reach.advertiseAddress ?? 'none'),
     ...differs('--control-plane-endpoint', options.controlPlaneEndpoint, reach.controlPlaneEndpoint ?? 'none'),
     ...differs('--apiserver-cert-extra-sans', options.certNames?.join(','), reach.certNames?.join(',') ?? 'none'),
@@ -30,8 +31,6 @@ export function refuseChanges(state: ClusterState, options: UpOptions): void {
     hint: `leave the flags out to start it as it is, name another cluster, or delete this one first: skiff delete ${state.name}`,
   })
 }
-
-const familiesOf = (isDualStack: boolean | undefined) => (isDualStack === undefined ? undefined : isDualStack ? 'ipv4,ipv6' : 'ipv4')
 
 function differs<T>(flag: string, wanted: T | undefined, has: T | undefined): string[] {
   return wanted === undefined || has === undefined || wanted === has ? [] : [`${flag} ${wanted} was asked for, it was made with ${has}`]

@@ -3,6 +3,7 @@
  * which the API server reaches pods and services. Nothing else of the host changes: no rules, no sysctls, and no route but the bridge's own. Names carry the
  * cluster's id, so that all of it can be found and removed again.
  */
+import { hostPort, isIpv6 } from '#api/machinery/ip'
 import { check, type Exec } from '#host/exec'
 
 export interface ClusterNetwork {
@@ -10,32 +11,40 @@ export interface ClusterNetwork {
   readonly bridge: string
   /** e.g. 10.88.7: the first three bytes of the nodes' /24. */
   readonly prefix: string
-  /** With two address families: the first four groups of the nodes' /64. */
+  /** In a cluster with IPv6: the first four groups of the nodes' /64. */
   readonly prefixIpv6?: string | undefined
+  /** The cluster knows its nodes by their addresses of IPv6 alone. On their link they have those of IPv4, too, by which they reach servers outside. */
+  readonly isIpv6Only?: boolean | undefined
 }
 
 /** A network namespace with a link to the bridge. */
 export interface NodeNetwork {
   readonly namespace: string
   readonly address: string
-  /** With two address families. */
+  /** In a cluster with IPv6. */
   readonly addressIpv6?: string | undefined
+  readonly isIpv6Only?: boolean | undefined
   readonly hostInterface: string
 }
 
 /** The address of the host on the bridge: where nodes and pods reach the API server. */
 export function gatewayOf(network: ClusterNetwork): string {
-  return `${network.prefix}.1`
+  return addressesOf(addressesAt(network, 1))[0] as string
 }
 
-/** Addresses of the host on the bridge, of each family. */
+/** The URL of the API server as nodes and pods reach it. */
+export function serverUrlOf(network: ClusterNetwork, port: number): string {
+  return `https://${hostPort(gatewayOf(network), port)}`
+}
+
+/** Addresses of the host on the bridge, of each family that the cluster has. */
 export function gatewaysOf(network: ClusterNetwork): string[] {
-  return [gatewayOf(network), ...(network.prefixIpv6 ? [`${network.prefixIpv6}::1`] : [])]
+  return addressesOf(addressesAt(network, 1))
 }
 
 /** The address of one of several API servers on the bridge, by its index from 0. Those of nodes begin at 10. */
-export function serverAddressOf({ prefix }: ClusterNetwork, index: number): string {
-  return `${prefix}.${3 + index}`
+export function serverAddressOf(network: ClusterNetwork, index: number): string {
+  return addressesOf(addressesAt(network, 3 + index))[0] as string
 }
 
 /** Names and addresses of the node with this index (0 for the first). */
@@ -43,13 +52,16 @@ export function nodeNetwork(network: ClusterNetwork, clusterId: string, index: n
   return { namespace: `skiff-${clusterId}-${index}`, ...addressesAt(network, 10 + index), hostInterface: `sk${clusterId}n${index}` }
 }
 
-function addressesAt({ prefix, prefixIpv6 }: ClusterNetwork, index: number): Pick<NodeNetwork, 'address' | 'addressIpv6'> {
-  return { address: `${prefix}.${index}`, ...(prefixIpv6 ? { addressIpv6: `${prefixIpv6}::${index.toString(16)}` } : {}) }
+type LinkAddresses = Pick<NodeNetwork, 'address' | 'addressIpv6' | 'isIpv6Only'>
+
+function addressesAt({ prefix, prefixIpv6, isIpv6Only }: ClusterNetwork, index: number): LinkAddresses {
+  const ofIpv6 = prefixIpv6 ? { addressIpv6: `${prefixIpv6}::${index.toString(16)}` } : {}
+  return { address: `${prefix}.${index}`, ...ofIpv6, ...(isIpv6Only ? { isIpv6Only } : {}) }
 }
 
-/** A node's addresses, the first of IPv4. */
-export function addressesOf({ address, addressIpv6 }: NodeNetwork): string[] {
-  return addressIpv6 ? [address, addressIpv6] : [address]
+/** A node's addresses in the families of the cluster: one or two, the first of IPv4 if there are two. */
+export function addressesOf({ address, addressIpv6, isIpv6Only }: LinkAddresses): string[] {
+  return [...(isIpv6Only ? [] : [address]), ...(addressIpv6 ? [addressIpv6] : [])]
 }
 
 /** The namespace from which the API server reaches pods and services: it alone has routes to them. */
@@ -60,10 +72,10 @@ export function controlNetwork(network: ClusterNetwork, clusterId: string): Node
 /** Makes the bridge; does nothing when it is there. @param alias says what the cluster uses, for other clusters to read */
 export async function ensureBridge(exec: Exec, network: ClusterNetwork, alias: string): Promise<void> {
   if (await hasLink(exec, network.bridge)) return
-  const { bridge, prefixIpv6 } = network
+  const { bridge, prefix, prefixIpv6 } = network
   const lines = [
     `link add ${bridge} type bridge`,
-    `addr add ${gatewayOf(network)}/24 dev ${bridge}`,
+    `addr add ${prefix}.1/24 dev ${bridge}`,
     ...(prefixIpv6 ? [`addr add ${prefixIpv6}::1/64 dev ${bridge} nodad`] : []),
     `link set ${bridge} up`,
     '',
@@ -74,13 +86,13 @@ export async function ensureBridge(exec: Exec, network: ClusterNetwork, alias: s
 
 /** Gives the bridge one more address; does nothing when it has it. */
 export async function ensureBridgeAddress(exec: Exec, { bridge }: ClusterNetwork, address: string): Promise<void> {
-  await check(exec, 'ip', ['addr', 'replace', `${address}/24`, 'dev', bridge])
+  await check(exec, 'ip', ['addr', 'replace', `${address}/${isIpv6(address) ? 64 : 24}`, 'dev', bridge, ...(isIpv6(address) ? ['nodad'] : [])])
 }
 
 /** Makes a node's namespace and its link to the bridge; does nothing when they are there. Its default route leads to the host. */
 export async function ensureNodeNetwork(exec: Exec, network: ClusterNetwork, node: NodeNetwork): Promise<void> {
-  const { prefixIpv6 } = network
-  await ensureNamespace(exec, network, node, [`route add default via ${gatewayOf(network)}`, ...(prefixIpv6 ? [`route add default via ${prefixIpv6}::1`] : [])])
+  const { prefix, prefixIpv6 } = network
+  await ensureNamespace(exec, network, node, [`route add default via ${prefix}.1`, ...(prefixIpv6 ? [`route add default via ${prefixIpv6}::1`] : [])])
 }
 
 /** The same for the API server's namespace. Without a default route, an address of no node fails at once and does not leave through the host. */

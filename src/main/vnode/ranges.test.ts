@@ -17,7 +17,7 @@ test('NET-08 a cluster with both families has a second range of each, in a /48 t
     clusterCidr: '10.244.0.0/16,fd53:4b00:7:100::/56',
     serviceCidr: '10.96.0.0/16,fd53:4b00:7:2::/112',
   }
-  assert.deepEqual(chooseRanges('0007', asked({ isDualStack: true }), []), wanted)
+  assert.deepEqual(chooseRanges('0007', asked({ ipFamilies: 'ipv4,ipv6' }), []), wanted)
   assert.deepEqual(chooseRanges('0007', asked({ podCidr: '10.200.0.0/16,fd00:1::/56' }), []), { ...wanted, clusterCidr: '10.200.0.0/16,fd00:1::/56' })
   const named = { podCidr: '10.200.0.0/16, fd00:1::/56', serviceCidr: '10.201.0.0/16,fd00:2::/112' }
   const { clusterCidr, serviceCidr } = chooseRanges('0007', asked(named), [])
@@ -26,8 +26,15 @@ test('NET-08 a cluster with both families has a second range of each, in a /48 t
 
 test('NET-08 a range of IPv6 that another cluster uses is passed over', () => {
   const taken = [{ cidr: 'fd53:4b00:7::/48', by: 'a route through tun0' }]
-  const { prefixIpv6, clusterCidr } = chooseRanges('0007', asked({ isDualStack: true }), taken)
+  const { prefixIpv6, clusterCidr } = chooseRanges('0007', asked({ ipFamilies: 'ipv4,ipv6' }), taken)
   assert.deepEqual([prefixIpv6, clusterCidr], ['fd53:4b01:7:1', '10.244.0.0/16,fd53:4b01:7:100::/56'])
+})
+
+test('NET-08 a cluster of IPv6 alone has pods and services of it, and its nodes have addresses of IPv4 on their link, too', () => {
+  const wanted = { prefix: '10.88.7', prefixIpv6: 'fd53:4b00:7:1', clusterCidr: 'fd53:4b00:7:100::/56', serviceCidr: 'fd53:4b00:7:2::/112' }
+  assert.deepEqual(chooseRanges('0007', asked({ ipFamilies: 'ipv6' }), []), wanted)
+  assert.deepEqual(chooseRanges('0007', asked({ podCidr: 'fd00:1::/56' }), []), { ...wanted, clusterCidr: 'fd00:1::/56' })
+  assert.deepEqual(chooseRanges('0007', asked({ serviceCidr: 'fd00:2::/112' }), []), { ...wanted, serviceCidr: 'fd00:2::/112' })
 })
 
 test('NET-01 a hundred clusters of one host have ranges that do not overlap', () => {
@@ -62,8 +69,8 @@ const refused: readonly { name: string; asked: Partial<AskedRanges>; taken?: Tak
     message: /^--service-cidr 10\.96\.0\.0\/12 overlaps 10\.97\.0\.0\/16 of the services of cluster "a"$/,
     isClash: true,
   },
-  { name: 'text that is not a range', asked: { podCidr: '10.0.0.0' }, message: /expected a range of IPv4 addresses/, isClash: false },
-  { name: 'two ranges of IPv4', asked: { podCidr: '10.1.0.0/16,10.2.0.0/16' }, message: /expected a range of IPv4 addresses/, isClash: false },
+  { name: 'text that is not a range', asked: { podCidr: '10.0.0.0' }, message: /expected a range of IPv4 or IPv6 addresses/, isClash: false },
+  { name: 'two ranges of IPv4', asked: { podCidr: '10.1.0.0/16,10.2.0.0/16' }, message: /expected a range of IPv4 or IPv6 addresses/, isClash: false },
   {
     name: 'one range of Services where pods have two families',
     asked: { podCidr: '10.1.0.0/16,fd00:1::/56', serviceCidr: '10.2.0.0/16' },
@@ -79,7 +86,30 @@ const refused: readonly { name: string; asked: Partial<AskedRanges>; taken?: Tak
     message: /^--pod-cidr fd00:1::\/56 overlaps fd00:1::1\/64 of interface eth0$/,
     isClash: true,
   },
-  { name: 'a range of IPv6', asked: { podCidr: 'fd00::/48' }, message: /expected a range of IPv4 addresses/, isClash: false },
+  {
+    name: 'a range of IPv6 before one of IPv4',
+    asked: { podCidr: 'fd00::/48,10.1.0.0/16' },
+    message: /expected a range of IPv4 or IPv6 addresses/,
+    isClash: false,
+  },
+  {
+    name: 'a range of IPv4 for services where pods have IPv6',
+    asked: { podCidr: 'fd00::/48', serviceCidr: '10.1.0.0/16' },
+    message: /^--service-cidr 10\.1\.0\.0\/16: this cluster has IPv6 alone; name a range such as fd00:/,
+    isClash: false,
+  },
+  {
+    name: 'a range of IPv6 where IPv4 alone is asked for',
+    asked: { podCidr: 'fd00::/48', ipFamilies: 'ipv4' },
+    message: /^--pod-cidr fd00::\/48: this cluster has IPv4 alone; name a range such as 10\./,
+    isClash: false,
+  },
+  {
+    name: 'a range of IPv4 where both families are asked for',
+    asked: { podCidr: '10.1.0.0/16', ipFamilies: 'ipv4,ipv6' },
+    message: /^--pod-cidr 10\.1\.0\.0\/16: this cluster has both address families; name a range of each/,
+    isClash: false,
+  },
   { name: 'a range with host bits', asked: { podCidr: '10.1.2.0/16' }, message: /the range is written 10\.1\.0\.0\/16/, isClash: false },
   { name: 'a pod range without room for its nodes', asked: { podCidr: '10.1.2.0/24', nodes: 2 }, message: /holds 1 of them/, isClash: false },
   { name: 'a pod range smaller than one node’s', asked: { podCidr: '10.1.2.0/25', nodes: 0 }, message: /holds 0 of them/, isClash: false },

@@ -1,8 +1,9 @@
 /**
  * Picks the address ranges of a local cluster (L5), pure: the nodes' /24, the pods' range and the services' range, none of which overlaps a range in use on
- * this host, and with two address families a second one of each. Ranges that the user names are checked, not replaced.
+ * this host, and of each family that the cluster has. Ranges that the user names are checked, not replaced.
  */
-import { cidrContains, formatCidr, type IpBlock, networkAddress, parseCidr } from '#api/machinery/ip'
+import { cidrContains, formatCidr, type IpBlock, isIpv6, networkAddress, parseCidr } from '#api/machinery/ip'
+import type { IpFamilies } from '#cli/clusterManager'
 
 export interface TakenRange {
   readonly cidr: string
@@ -10,24 +11,24 @@ export interface TakenRange {
   readonly by: string
 }
 
-/** Each a range of IPv4, or with two families that and a range of IPv6 with a comma between. */
+/** Each a range of the cluster's family, or with two families one of IPv4 and one of IPv6 with a comma between. */
 export interface ClusterRanges {
   readonly clusterCidr: string
   readonly serviceCidr: string
 }
 
 export interface NetworkRanges extends ClusterRanges {
-  /** e.g. 10.88.7: the first three bytes of the nodes' /24. */
+  /** e.g. 10.88.7: the first three bytes of the nodes' /24, which they have on their link whatever the families of the cluster. */
   readonly prefix: string
-  /** With two families: the first four groups of the nodes' /64. */
+  /** In a cluster with IPv6: the first four groups of the nodes' /64. */
   readonly prefixIpv6?: string | undefined
 }
 
 export interface AskedRanges {
   readonly podCidr?: string | undefined
   readonly serviceCidr?: string | undefined
-  /** Both families, also where no range of IPv6 is named. */
-  readonly isDualStack?: boolean | undefined
+  /** Absent: those of the ranges that are named, else IPv4. */
+  readonly ipFamilies?: IpFamilies | undefined
   /** How many nodes get a block of the pods' range. */
   readonly nodes: number
 }
@@ -111,14 +112,14 @@ export function chooseRanges(id: string, asked: AskedRanges, taken: readonly Tak
     used.push({ cidr: found, by: what })
     return found
   }
-  const isDual = families.length > 1
-  const both = (what: string, ipv4: readonly string[], subnet: string) => [pick(what, ipv4), ...(isDual ? [pick(what, candidatesIpv6(id, subnet))] : [])].join()
+  const ofEach = (what: string, ipv4: readonly string[], subnet: string) =>
+    families.map((family) => pick(what, family === 4 ? ipv4 : candidatesIpv6(id, subnet))).join()
   const nodes = pick('nodes', nodeCandidates(id))
   return {
     prefix: nodes.split('.').slice(0, 3).join('.'),
-    ...(isDual ? { prefixIpv6: pick('nodes', candidatesIpv6(id, '1::/64')).replace('::/64', '') } : {}),
-    clusterCidr: pods.join() || both('pods', podCandidatesFor(asked.nodes), '100::/56'),
-    serviceCidr: services.join() || both('services', serviceCandidates, '2::/112'),
+    ...(families.includes(6) ? { prefixIpv6: pick('nodes', candidatesIpv6(id, '1::/64')).replace('::/64', '') } : {}),
+    clusterCidr: pods.join() || ofEach('pods', podCandidatesFor(asked.nodes), '100::/56'),
+    serviceCidr: services.join() || ofEach('services', serviceCandidates, '2::/112'),
   }
 }
 
@@ -130,16 +131,22 @@ interface CheckedRanges {
 }
 
 /** The ranges that the user named, as far as they are ranges that a cluster can have. @throws RangeRefused */
-function checkRanges({ podCidr, serviceCidr, isDualStack = false, nodes }: AskedRanges): CheckedRanges {
+function checkRanges({ podCidr, serviceCidr, ipFamilies, nodes }: AskedRanges): CheckedRanges {
   const pods = rangesOf('--pod-cidr', podCidr)
   const services = rangesOf('--service-cidr', serviceCidr)
-  const families: readonly Family[] = isDualStack || pods.length > 1 || services.length > 1 ? [4, 6] : [4]
+  const named = [...pods, ...services].map(({ family }) => family)
+  const isDual = ipFamilies ? ipFamilies === 'ipv4,ipv6' : pods.length > 1 || services.length > 1
+  const families: readonly Family[] = isDual ? [4, 6] : [(ipFamilies ? ipFamilies === 'ipv6' : named[0] === 6) ? 6 : 4]
   for (const [flag, ranges, text] of [
     ['--pod-cidr', pods, podCidr],
     ['--service-cidr', services, serviceCidr],
   ] as const) {
-    if (ranges.length > 0 && ranges.length < families.length)
-      throw new RangeRefused(`${flag} ${text}: this cluster has both address families; name a range of each, as in ${text},fd00:10:1::/56`, false)
+    if (ranges.length === 0 || ranges.map(({ family }) => family).join() === families.join()) continue
+    if (isDual) throw new RangeRefused(`${flag} ${text}: this cluster has both address families; name a range of each, as in ${examplesOf(flag).join()}`, false)
+    throw new RangeRefused(
+      `${flag} ${text}: this cluster has IPv${families[0]} alone; name a range such as ${examplesOf(flag)[families[0] === 6 ? 1 : 0]}`,
+      false,
+    )
   }
   for (const block of pods) checkPodRange(block, nodes)
   for (const block of services) {
@@ -165,18 +172,31 @@ function checkPodRange(block: IpBlock, nodes: number): void {
   throw new RangeRefused(`--pod-cidr ${formatCidr(block)}: each of the ${nodes} nodes gets a /${node}, and the range holds ${Math.floor(room)} of them`, false)
 }
 
-/** None, one of IPv4, or one of each family, IPv4 first: the nodes' first address is of that family. */
+/** Ranges of IPv4 and IPv6, for a message. */
+function examplesOf(flag: string): readonly [string, string] {
+  return flag === '--pod-cidr' ? [usualRanges.clusterCidr, 'fd00:10:1::/56'] : [usualRanges.serviceCidr, 'fd00:10:2::/112']
+}
+
+/** None, one, or one of each family, IPv4 first: the nodes' first address is of that family. */
 function rangesOf(flag: string, text: string | undefined): IpBlock[] {
   if (text === undefined) return []
   const blocks = text.split(',').map((one) => parseCidr(one.trim()))
-  const isRight = blocks.length <= 2 && blocks[0]?.family === 4 && (blocks.length === 1 || blocks[1]?.family === 6)
-  if (!isRight)
-    throw new RangeRefused(`${flag} ${text}: expected a range of IPv4 addresses such as ${usualRanges.clusterCidr}, or that, a comma and one of IPv6`, false)
+  if (!['4', '6', '4,6'].includes(blocks.map((block) => block?.family).join()))
+    throw new RangeRefused(
+      `${flag} ${text}: expected a range of IPv4 or IPv6 addresses such as ${examplesOf(flag).join(' or ')}, or both with a comma between`,
+      false,
+    )
   const found = blocks as IpBlock[]
   for (const block of found) {
     if (networkAddress(block).value !== block.address) throw new RangeRefused(`${flag} ${text}: the range is written ${formatCidr(block)}`, false)
   }
   return found
+}
+
+/** The families of a cluster with these ranges of pods. */
+export function familiesOf(clusterCidr: string): IpFamilies {
+  if (clusterCidr.includes(',')) return 'ipv4,ipv6'
+  return isIpv6(clusterCidr) ? 'ipv6' : 'ipv4'
 }
 
 /** The first range that shares an address with `cidr`. */

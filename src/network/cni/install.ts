@@ -9,15 +9,21 @@ export const pluginRole = 'cni-plugin'
 
 const referencePlugins = ['ptp', 'host-local', 'portmap', 'loopback']
 
+export interface InstalledPlugins {
+  /** The node has to use Skiff's own: the reference plugins are not all there. */
+  readonly isOwn: boolean
+  /** One of them limits the bandwidth of pods. */
+  readonly hasBandwidth: boolean
+}
+
 /**
  * @param directories where plugins may be; those of Skiff are put into the first
  * @param self words that run this program
- * @returns whether the node has to use them: the reference plugins are not all there
  */
-export async function installPlugins(directories: readonly string[], self: readonly string[]): Promise<boolean> {
+export async function installPlugins(directories: readonly string[], self: readonly string[]): Promise<InstalledPlugins> {
   const [directory = ''] = directories
   const isThere = async (name: string) => (await Promise.all(directories.map((one) => exists(path.join(one, name))))).some(Boolean)
-  if ((await Promise.all(referencePlugins.map(isThere))).every(Boolean)) return false
+  if ((await Promise.all(referencePlugins.map(isThere))).every(Boolean)) return { isOwn: false, hasBandwidth: await isThere('bandwidth') }
   const script = `#!/bin/sh\nexec ${[...self, pluginRole].map(quote).join(' ')}\n`
   for (const name of [ownPlugin, 'loopback']) {
     const file = path.join(directory, name)
@@ -26,7 +32,7 @@ export async function installPlugins(directories: readonly string[], self: reado
     await chmod(`${file}.new`, 0o755)
     await rename(`${file}.new`, file)
   }
-  return true
+  return { isOwn: true, hasBandwidth: true }
 }
 
 const quote = (word: string) => `'${word.replaceAll("'", "'\\''")}'`

@@ -13,12 +13,18 @@ import { runPlugin } from './plugin.ts'
 class NodeKernel implements Exec {
   readonly commands: string[] = []
   readonly links = new Map<string, string[]>()
+  /** The rates of buckets in bytes per second, by device. */
+  readonly rates = new Map<string, number>()
   failing = /^$/
   missing = ''
 
   async run(command: string, args: readonly string[], { input = '' }: ExecOptions = {}): Promise<ExecResult> {
     const answer = (code: number, stdout = '') => ({ code, stdout, stderr: code === 0 ? '' : 'refused', timedOut: false })
     if (command === this.missing) return answer(-1)
+    if (command === 'tc' && args.includes('-json')) {
+      const rate = this.rates.get(args.at(-1) ?? '')
+      return answer(0, JSON.stringify(rate === undefined ? [{ kind: 'noqueue', options: {} }] : [{ kind: 'tbf', options: { rate } }]))
+    }
     if (args.includes('-json')) {
       const ips = this.links.get('eth0')
       return ips ? answer(0, JSON.stringify([{ address: '0a:00:00:00:00:01', addr_info: ips.map((local) => ({ local })) }])) : answer(1)
@@ -28,6 +34,8 @@ class NodeKernel implements Exec {
       if (this.failing.test(line)) return answer(1)
       this.commands.push(line)
       const [, ip = ''] = /^addr add (\S+)\/\d+ dev eth0/.exec(line) ?? []
+      const [, device = '', rate] = /^qdisc add dev (\S+) root .*rate (\d+)bit/.exec(line) ?? []
+      if (device) this.rates.set(device, Number(rate) / 8)
       if (ip) this.links.set('eth0', [...(this.links.get('eth0') ?? []), ip])
     }
     return answer(0)
@@ -115,7 +123,7 @@ test('NET-02 DEL frees the address and removes the link, also a second time and 
     await call('ADD')
     kernel.commands.length = 0
     for (let i = 0; i < 2; i++) assert.equal((await call('DEL', {}, { CNI_NETNS: '' })).code, 0)
-    assert.match(kernel.commands[0] ?? '', /^ip link del veth\w{8}$/)
+    assert.match(kernel.commands.slice(0, 2).join(), /^ip link del veth\w{8},ip link del bwp\w{12}$/)
     const left = await fs.readdir(path.join(directory, 'addresses'))
     assert.deepEqual(left, ['last_reserved_ip.10.244.3.0-29'])
   }))
@@ -125,7 +133,7 @@ test('NET-04 a pod whose link cannot be made keeps no address', () =>
     kernel.failing = /^route add default/
     assert.equal((await call('ADD')).code, 1)
     assert.deepEqual(await fs.readdir(path.join(directory, 'addresses')), ['last_reserved_ip.10.244.3.0-29'])
-    assert.match(kernel.commands.at(-1) ?? '', /^ip link del veth/)
+    assert.match(kernel.commands.slice(-2).join(), /^ip link del veth\w{8},ip link del bwp\w{12}$/)
   }))
 
 test('NET-02 CHECK accepts a pod as it was made, and names a lost interface or address', () =>
@@ -149,7 +157,7 @@ test('NET-02 GC frees what attachments left that the runtime does not know, and 
     const valid = [{ containerID: 'b', ifname: 'eth0' }]
     const { code } = await call('GC', { 'cni.dev/valid-attachments': valid }, { CNI_CONTAINERID: undefined, CNI_IFNAME: undefined, CNI_NETNS: undefined })
     assert.equal(code, 0)
-    assert.deepEqual(kernel.commands.length, 1)
+    assert.match(kernel.commands.join(), /^ip link del veth\w{8},ip link del bwp\w{12}$/)
     assert.deepEqual((await fs.readdir(path.join(directory, 'addresses'))).sort(), ['10.244.3.3', 'last_reserved_ip.10.244.3.0-29'])
   }))
 
@@ -201,6 +209,10 @@ const refused: readonly { name: string; command?: string; changes?: object; env?
   { name: 'an interface whose name is two words', env: { CNI_IFNAME: 'eth0 up' }, code: 4 },
   { name: 'a namespace with a line break', env: { CNI_NETNS: '/a\nlink del x' }, code: 4 },
   { name: 'a configuration without ranges', changes: { ranges: [] }, code: 7 },
+  { name: 'a rate without a burst', changes: { runtimeConfig: { bandwidth: { ingressRate: 1000 } } }, code: 7 },
+  { name: 'a burst without a rate', changes: { runtimeConfig: { bandwidth: { egressBurst: 1000 } } }, code: 7 },
+  { name: 'a burst of more than 4 GB', changes: { runtimeConfig: { bandwidth: { ingressRate: 1000, ingressBurst: 2 ** 35 } } }, code: 7 },
+  { name: 'a rate that is a word', changes: { runtimeConfig: { bandwidth: { ingressRate: '1m down', ingressBurst: 1000 } } }, code: 7 },
 ]
 for (const { name, command = 'ADD', changes = {}, env = {}, code } of refused) {
   test(`NET-02 ${name} is refused with the code of the specification, and nothing is made`, () =>
@@ -251,6 +263,63 @@ test('NET-08 host ports of TCP and UDP lead to the pod until it is deleted, thos
     )
   }))
 
+/** As containerd writes it: no limit of what passes at once. */
+const unlimitedBurst = 2 ** 32 - 1
+
+test('NET-04 the bandwidth of a pod is limited in each direction, with a bucket that holds no more than the kernel can count', () =>
+  withNode(async ({ kernel, call }) => {
+    const bandwidth = { IngressRate: 1_000_000, IngressBurst: unlimitedBurst, EgressRate: 10_000_000_000, EgressBurst: unlimitedBurst }
+    const { code, result } = await call('ADD', { mtu: 1430, runtimeConfig: { bandwidth } })
+    assert.equal(code, 0)
+    const [host, , device] = (result.interfaces as { name: string }[]).map(({ name }) => name)
+    assert.match(`${host} ${device}`, /^veth\w{8} bwp\w{12}$/)
+    assert.deepEqual(
+      kernel.commands.filter((line) => /^(qdisc|filter|link \w+ bwp)/.test(line)),
+      [
+        `link add ${device} mtu 1430 type ifb`,
+        `link set ${device} up`,
+        `qdisc add dev ${host} root handle 1: tbf rate 1000000bit burst 34359738 limit 34362863`,
+        `qdisc add dev ${host} handle ffff: ingress`,
+        `filter add dev ${host} parent ffff: protocol all prio 1 u32 match u32 0 0 flowid 1:1 action mirred egress redirect dev ${device}`,
+        `qdisc add dev ${device} root handle 1: tbf rate 10000000000bit burst 536870911 limit 568120911`,
+      ],
+    )
+  }))
+
+test('NET-04 a pod with a limit of one direction has no device for the other, and one without annotations no limit at all', () =>
+  withNode(async ({ kernel, call }) => {
+    const { result } = await call('ADD', { runtimeConfig: { bandwidth: { ingressRate: 1_000_000, ingressBurst: 8000, egressRate: 0, egressBurst: 0 } } })
+    assert.equal((result.interfaces as object[]).length, 2)
+    const ofBandwidth = () => kernel.commands.filter((line) => /^(qdisc|filter|link add bwp)/.test(line))
+    assert.deepEqual(ofBandwidth().length, 1)
+    await call('ADD', { runtimeConfig: { portMappings: [] } }, { CNI_CONTAINERID: 'b' })
+    assert.deepEqual(ofBandwidth().length, 1)
+  }))
+
+test('NET-04 a pod whose limit the kernel refuses keeps no link, device or address', () =>
+  withNode(async ({ kernel, directory, call }) => {
+    kernel.failing = /^qdisc add dev bwp/
+    const { code } = await call('ADD', { runtimeConfig: { bandwidth: { egressRate: 1_000_000, egressBurst: unlimitedBurst } } })
+    assert.equal(code, 1)
+    assert.match(kernel.commands.slice(-2).join(), /^ip link del veth\w{8},ip link del bwp\w{12}$/)
+    assert.deepEqual(await fs.readdir(path.join(directory, 'addresses')), ['last_reserved_ip.10.244.3.0-29'])
+  }))
+
+test('NET-02 CHECK names a limit of bandwidth that the kernel lost', () =>
+  withNode(async ({ kernel, call }) => {
+    const changes = { runtimeConfig: { bandwidth: { ingressRate: 8_000_000, ingressBurst: unlimitedBurst, egressRate: 8000, egressBurst: unlimitedBurst } } }
+    await call('ADD', changes)
+    const checked = async () => {
+      const deps = { exec: kernel, clock: realClock, env: { ...environment, CNI_COMMAND: 'CHECK' }, directory: '/nowhere' }
+      kernel.links.set('eth0', ['10.244.3.2'])
+      return runPlugin(deps, JSON.stringify({ ...config, ...changes }))
+    }
+    assert.deepEqual(await checked(), { output: '', code: 0 })
+    const device = [...kernel.rates.keys()].find((name) => name.startsWith('bwp')) ?? ''
+    kernel.rates.delete(device)
+    assert.match((await checked()).output, new RegExp(`device ${device} lacks the limit of 8000 bits per second`))
+  }))
+
 test('NET-04 the own plugins are put where the reference plugins are missing, and only there', async () => {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cni-'))
   const [own, packaged] = [path.join(dir, 'own'), path.join(dir, 'packaged')]
@@ -258,12 +327,14 @@ test('NET-04 the own plugins are put where the reference plugins are missing, an
     await fs.mkdir(own)
     await fs.mkdir(packaged)
     await fs.writeFile(path.join(own, 'loopback'), 'theirs')
-    assert.equal(await installPlugins([own, packaged], ['/usr/bin/node', '/a b/skiff.mjs']), true)
+    assert.deepEqual(await installPlugins([own, packaged], ['/usr/bin/node', '/a b/skiff.mjs']), { isOwn: true, hasBandwidth: true })
     assert.equal(await fs.readFile(path.join(own, 'skiff'), 'utf8'), "#!/bin/sh\nexec '/usr/bin/node' '/a b/skiff.mjs' 'cni-plugin'\n")
     assert.equal((await fs.stat(path.join(own, 'skiff'))).mode & 0o777, 0o755)
     assert.equal(await fs.readFile(path.join(own, 'loopback'), 'utf8'), 'theirs')
     for (const name of ['ptp', 'host-local', 'portmap']) await fs.writeFile(path.join(packaged, name), '')
-    assert.equal(await installPlugins([own, packaged], ['skiff']), false)
+    assert.deepEqual(await installPlugins([own, packaged], ['skiff']), { isOwn: false, hasBandwidth: false })
+    await fs.writeFile(path.join(packaged, 'bandwidth'), '')
+    assert.deepEqual(await installPlugins([own, packaged], ['skiff']), { isOwn: false, hasBandwidth: true })
   } finally {
     await fs.rm(dir, { recursive: true })
   }

@@ -1,6 +1,6 @@
 /**
- * Skiff's own CNI plugins (L3), for nodes without the reference plugins: `skiff` links a pod to its node and maps host ports, `loopback` is what every runtime
- * asks for first. A process per command, which gets the command in its environment and the configuration on standard input.
+ * Skiff's own CNI plugins (L3), for nodes without the reference plugins: `skiff` links a pod to its node, maps host ports and limits bandwidth, `loopback` is what
+ * every runtime asks for first. A process per command, which gets the command in its environment and the configuration on standard input.
  * Specification: CNI 1.1.0, and 0.3.0 to 1.0.0 for results.
  */
 import { isIpv6 } from '#api/machinery/ip'
@@ -8,6 +8,7 @@ import type { Clock } from '#base/clock'
 import { messageOf } from '#base/messageOf'
 import { check, type Exec } from '#host/exec'
 import { type Attachment, addressDirectory, releaseAddresses, takeAddress, takenAddresses } from './addresses.ts'
+import { type Bandwidth, bandwidthOf, checkBandwidth, limitBandwidth, removeBandwidth } from './bandwidth.ts'
 import { addHostPorts, type PortMapping, removeHostPorts } from './hostPorts.ts'
 import { alone, hostInterfaceOf, linkInPod, makeLink, removeLink } from './podLink.ts'
 
@@ -26,7 +27,7 @@ interface NetworkConfig {
   readonly type?: string
   readonly ranges?: readonly string[]
   readonly mtu?: number
-  readonly runtimeConfig?: { readonly portMappings?: readonly object[] }
+  readonly runtimeConfig?: { readonly portMappings?: readonly object[]; readonly bandwidth?: object | null }
   readonly prevResult?: { readonly ips?: readonly { readonly address: string }[] }
   readonly 'cni.dev/valid-attachments'?: readonly { readonly containerID: string; readonly ifname: string }[] | null
 }
@@ -123,16 +124,22 @@ async function add(deps: CniDeps, config: NetworkConfig): Promise<object> {
   const attachment = attachmentOf(deps)
   const netns = netnsOf(deps)
   const ranges = rangesOf(config)
+  const bandwidth = requestedBandwidth(config)
   try {
     const addresses = []
     for (const range of ranges) addresses.push(await takeAddress(addressesIn(deps), range, attachment))
     await makeLink(deps.exec, { attachment, netns, addresses, mtu: config.mtu })
     const mappings = (config.runtimeConfig?.portMappings ?? []).map(portMappingOf)
     if (mappings.length > 0) await addHostPorts(hostPortsIn(deps), attachment.containerId, { ips: addresses.map(({ ip }) => ip), mappings })
+    const device = await limitBandwidth(deps.exec, { attachment, bandwidth, mtu: config.mtu })
     const link = await linkInPod(deps.exec, { attachment, netns })
     const isOld = (config.cniVersion ?? newest) < '1.0.0'
     return {
-      interfaces: [{ name: hostInterfaceOf(attachment) }, { name: attachment.ifname, mac: link?.mac, sandbox: netns }],
+      interfaces: [
+        { name: hostInterfaceOf(attachment) },
+        { name: attachment.ifname, mac: link?.mac, sandbox: netns },
+        ...(device === undefined ? [] : [{ name: device }]),
+      ],
       ips: addresses.map(({ ip, gateway }) => ({
         ...(isOld ? { version: isIpv6(ip) ? '6' : '4' } : {}),
         address: alone(ip),
@@ -148,6 +155,14 @@ async function add(deps: CniDeps, config: NetworkConfig): Promise<object> {
   }
 }
 
+function requestedBandwidth({ runtimeConfig }: NetworkConfig): Bandwidth {
+  try {
+    return bandwidthOf(runtimeConfig?.bandwidth ?? {})
+  } catch (error) {
+    throw new CniError(codes.invalidConfig, messageOf(error))
+  }
+}
+
 /** containerd writes the names of the fields with a capital letter, others without, and plugins in Go read both. */
 function portMappingOf(given: object): PortMapping {
   const fields = new Map(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]))
@@ -159,20 +174,22 @@ function portMappingOf(given: object): PortMapping {
 /** Idempotent; also removes a partly made attachment. */
 async function del(deps: CniDeps): Promise<undefined> {
   const attachment = attachmentOf(deps)
-  await removeLink(deps.exec, attachment)
+  await Promise.all([removeLink(deps.exec, attachment), removeBandwidth(deps.exec, attachment)])
   await removeHostPorts(hostPortsIn(deps), attachment.containerId)
   await releaseAddresses(addressesIn(deps), isSame(attachment))
   return undefined
 }
 
-/** The pod has the addresses that it was given. */
-async function checkLink(deps: CniDeps, { prevResult }: NetworkConfig): Promise<undefined> {
+/** The pod has the addresses and limits that it was given. */
+async function checkLink(deps: CniDeps, config: NetworkConfig): Promise<undefined> {
+  const { prevResult } = config
   const attachment = attachmentOf(deps)
   const link = await linkInPod(deps.exec, { attachment, netns: netnsOf(deps) })
   if (!link) throw new Error(`the pod has no interface ${attachment.ifname}`)
   const given = prevResult?.ips?.map(({ address }) => address.split('/')[0] ?? '') ?? []
   const missing = given.filter((ip) => !link.ips.includes(ip))
   if (missing.length > 0) throw new Error(`interface ${attachment.ifname} of the pod lacks the address ${missing.join(', ')}`)
+  await checkBandwidth(deps.exec, attachment, requestedBandwidth(config))
   return undefined
 }
 
@@ -183,7 +200,7 @@ async function collect(deps: CniDeps, config: NetworkConfig): Promise<undefined>
   const valid = named.map(({ containerID, ifname }) => isSame({ containerId: containerID, ifname }))
   const gone = (await takenAddresses(addressesIn(deps))).map(({ attachment }) => attachment).filter((one) => !valid.some((is) => is(one)))
   for (const attachment of gone) {
-    await removeLink(deps.exec, attachment)
+    await Promise.all([removeLink(deps.exec, attachment), removeBandwidth(deps.exec, attachment)])
     await removeHostPorts(hostPortsIn(deps), attachment.containerId)
   }
   await releaseAddresses(addressesIn(deps), (one) => gone.some(isSame(one)))

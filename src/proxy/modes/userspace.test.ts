@@ -148,10 +148,31 @@ test('SVC-08 userspace spreads connections over the endpoints, takes up changed 
     await give([ruleWith({ clusterEndpoints: [b] })])
     assert.deepEqual(await Promise.all([ask(clusterIp), ask(clusterIp)]), ['b', 'b'])
     await give([ruleWith({ clusterEndpoints: [] })])
-    assert.equal(await ask(clusterIp), 'ECONNRESET')
+    assert.equal(await ask(clusterIp), 'ECONNREFUSED')
+    await give([ruleWith({ clusterEndpoints: [a] })])
+    assert.equal(await ask(clusterIp), 'a')
     await give([])
     assert.equal(await ask(clusterIp), 'ECONNREFUSED')
   }).finally(() => [a, b].map(({ server }) => server.close()))
+})
+
+test('SVC-08 an open connection outlives the last endpoint of its Service in userspace, which refuses new ones', async () => {
+  const server = net.createServer((socket) => socket.on('data', (data) => socket.write(`${data}!`)))
+  server.listen({ host: '127.0.0.1', port: 0 })
+  await once(server, 'listening')
+  await withMode(async ({ give }) => {
+    await give([ruleWith({ clusterEndpoints: [{ ip: '127.0.0.1', port: (server.address() as net.AddressInfo).port, isLocal: true }] })])
+    const open = net.connect({ host: clusterIp, port })
+    const say = async (text: string) => {
+      open.write(text)
+      return String((await once(open, 'data'))[0])
+    }
+    assert.equal(await say('a'), 'a!')
+    await give([ruleWith({ clusterEndpoints: [] })])
+    assert.equal(await ask(clusterIp), 'ECONNREFUSED')
+    assert.equal(await say('b'), 'b!')
+    open.destroy()
+  }).finally(() => server.close())
 })
 
 test('SVC-08 userspace sends a connection to the next endpoint when one does not answer', async () => {
@@ -209,7 +230,7 @@ test('SVC-08 userspace forwards datagrams, and ends the flows to an endpoint tha
 test('SVC-08 userspace without the right to change routes names the command, and an address that is not local is reported once', async () => {
   await withMode(
     async ({ give, warnings }) => {
-      const foreign = ruleWith({ clusterIp: '198.51.100.7' })
+      const foreign = ruleWith({ clusterIp: '198.51.100.7', clusterEndpoints: [{ ip: '127.0.0.1', port: 1, isLocal: true }] })
       for (let i = 0; i < 2; i++) await give([foreign])
       assert.equal(warnings.length, 2, warnings.join('\n'))
       assert.match(
@@ -250,7 +271,15 @@ test('SVC-08 userspace tries routes and addresses again after a back-off, until 
   ).finally(() => backend.server.close())
 })
 
-test('SVC-08 userspace listens once where two Services want the same address, and not for SCTP', () => {
-  const rules = [ruleWith({}), ruleWith({ service: 'default/web2' }), ruleWith({ protocol: 'sctp', port: 9 })]
+test('SVC-08 userspace listens once where two Services want the same address, and not for SCTP or a Service without endpoints', () => {
+  const clusterEndpoints = [{ ip: '127.0.0.1', port: 1, isLocal: true }]
+  const rules = [
+    ruleWith({ clusterEndpoints }),
+    ruleWith({ service: 'default/web2', clusterEndpoints }),
+    ruleWith({ protocol: 'sctp', port: 9, clusterEndpoints }),
+    ruleWith({ service: 'default/none', port: 10, internalPolicyLocal: true, clusterEndpoints: [{ ...clusterEndpoints[0], isLocal: false } as never] }),
+    ruleWith({ service: 'default/idle', port: 11 }),
+    ruleWith({ service: 'default/taken', port: 11, clusterEndpoints }),
+  ]
   assert.deepEqual([...wantedListeners({ family: 'IPv4', rules, clusterCidrs: [], serviceCidrs: [] }).keys()], [`tcp ${clusterIp} ${port}`])
 })

@@ -1,16 +1,18 @@
 /** The pod sandboxes of a simulated runtime (L3): each an address and a name for its containers. */
+import { formatIp, networkAddress, parseCidr } from '#api/machinery/ip'
 import type { PodSandboxes } from '../../core/runtimeService.ts'
 import { removeContainer } from './containers.ts'
 import { finish, forget, idsOf, nanoseconds, newId, publish, remember, type State } from './state.ts'
 
 function nextAddress(addresses: State['addresses']): string {
-  const [base = '10.244.0.0', prefix = '24'] = addresses.cidr.split('/')
-  const number = base.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
-  const size = 2 ** (32 - Number(prefix))
+  const block = parseCidr(addresses.cidr)
+  if (!block) throw new Error(`${addresses.cidr} is not a range of addresses`)
+  const { family, value } = networkAddress(block)
+  // Of a range of IPv6 more than anyone needs.
+  const size = 2 ** Math.min(31, (family === 4 ? 32 : 128) - block.prefixLength)
   // The first address names the range, the second is a gateway's, the last is the broadcast's.
   addresses.next = addresses.next >= size - 2 ? 2 : addresses.next + 1
-  const address = number + addresses.next
-  return [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256).join('.')
+  return formatIp({ family, value: value + BigInt(addresses.next) })
 }
 
 export function sandboxCalls(state: State): PodSandboxes {

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { writeFileAtomic } from '#host/files'
 import type { RealNode } from '../../localCluster/clusterState.ts'
 import { ensureClientCertificate, ensureLeaf } from '../../pki/pki.ts'
-import { gatewayOf, nodeNetwork } from '../../vnode/clusterNetwork.ts'
+import { addressesOf, nodeNetwork, serverUrlOf } from '../../vnode/clusterNetwork.ts'
 import type { AgentsOptions } from '../agentsOptions.ts'
 import { type NodeProgram, runNodeProgram } from '../nodeProgram.ts'
 import { ingressUser, type NodeIngressConfig } from './ingressConfig.ts'
@@ -35,8 +35,8 @@ async function writeConfig({ state, paths, ca, tools }: AgentsOptions, node: Rea
   const fallback = await ensureLeaf(dir, 'ingress-default', ca, { commonName: 'skiff-ingress-default', usage: 'server', hosts: ['ingress.invalid'] }, nowMs)
   const config: NodeIngressConfig = {
     nodeName: node.name,
-    nodeAddress: nodeNetwork(state.network, state.id, node.index).address,
-    server: `https://${gatewayOf(state.network)}:${state.port}`,
+    nodeAddress: addressesOf(nodeNetwork(state.network, state.id, node.index))[0] ?? '',
+    server: serverUrlOf(state.network, state.port),
     ca: ca.cert,
     clientCert: client.cert,
     clientKey: client.key,

@@ -99,7 +99,10 @@ interface Wanted {
   readonly affinitySeconds: number | undefined
 }
 
-/** By protocol, address and port. If two Services have the same, the first is served. */
+/**
+ * By protocol, address and port. If two Services have the same, the first is served. Nothing listens where there is no endpoint, so that the kernel refuses
+ * connections, as the rules of other modes do.
+ */
 export function wantedListeners({ family, rules }: FamilyModel): ReadonlyMap<string, Wanted> {
   const wanted = new Map<string, Wanted>()
   for (const rule of rules) {
@@ -108,7 +111,7 @@ export function wantedListeners({ family, rules }: FamilyModel): ReadonlyMap<str
       if (!wanted.has(key)) wanted.set(key, one)
     }
   }
-  return wanted
+  return new Map([...wanted].filter(([, { targets }]) => targets.length > 0))
 }
 
 function listenersOf(rule: ServiceRule, family: Family): Wanted[] {
