@@ -36,7 +36,7 @@ const idPrefix = 'simulated://'
 const noLimits = { cpuCFSQuota: false, cpuCFSQuotaPeriodMs: 100, memoryCapacityBytes: Number.MAX_SAFE_INTEGER }
 const logs = { podLogsDirectory: '/var/log/pods' }
 
-/** Continues the pod, unless the runtime has it already, it has ended, or nothing of it was started. */
+/** Continues the pod, unless the runtime has it already, it has ended, or no container of it was created. */
 export function adoptPod(state: State, pod: FrozenPod): void {
   const { metadata, status = {} } = pod
   const uid = metadata.uid ?? ''

@@ -12,6 +12,7 @@ export function addImage(state: State, image: string, id: string, user: number):
   state.images.set(image, { id, repoTags: [image], repoDigests: [], size, uid: { value: user }, username: '', pinned: false })
 }
 
+/** The calls of CRI about images. */
 export function imageCalls(state: State): Images {
   return {
     listImages: async () => [...state.images.values()],

@@ -34,12 +34,14 @@ export function addSandbox(
   return sandbox
 }
 
+/** Its address is free again. */
 export function setNotReady({ addresses }: State, sandbox: Sandbox): void {
   const { network } = sandbox.status
   for (const ip of network ? [network.ip, ...network.additionalIps.map((one) => one.ip)] : []) addresses.used.delete(ip)
   sandbox.status = { ...sandbox.status, state: 'SANDBOX_NOTREADY', network: null }
 }
 
+/** The calls of CRI about sandboxes. */
 export function sandboxCalls(state: State): PodSandboxes {
   return {
     runPodSandbox: async (config, runtimeHandler, context) => {
