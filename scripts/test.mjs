@@ -57,6 +57,7 @@ const simulated = [
   'etcdServe',
   'kubectl',
   'labs',
+  'layouts',
   'nodegroup',
   'ownEtcd',
   'pages',

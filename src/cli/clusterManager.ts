@@ -13,6 +13,10 @@ export type PodNetwork = (typeof podNetworks)[number]
 export const ipFamilies = ['ipv4', 'ipv4,ipv6', 'ipv6'] as const
 export type IpFamilies = (typeof ipFamilies)[number]
 
+/** Where a server's parts run: all in one process, or controllers and simulated nodes in processes of their own. */
+export const layoutNames = ['single', 'split'] as const
+export type LayoutName = (typeof layoutNames)[number]
+
 /** What the user asked for. Undefined: nothing, so that a new cluster gets the default and one that is there stays as it is. */
 export interface UpOptions {
   /** Default 1. */
@@ -64,6 +68,8 @@ export interface UpOptions {
   readonly etcd: number | 'embedded' | undefined
   /** Servers behind one endpoint, over one etcd. Default 1. */
   readonly controlPlanes: number | undefined
+  /** auto, the default: split where it pays. For a cluster that is there: from the next start of its server on. */
+  readonly layout: 'auto' | LayoutName | undefined
   /** kube-apiserver's flags, `--name=value` each. For a cluster that is there: from the next start of its server on. */
   readonly apiServerArgs: readonly string[] | undefined
   /** kube-controller-manager's, likewise. */
@@ -75,10 +81,23 @@ export interface UpOptions {
 export interface ProcessStatus {
   /**
    * `supervisor` starts the others again; `balancer` spreads connections over several servers; `server` holds the API; `dialer` makes its connections to
-   * pods; `forwarder` serves ports on localhost; `node` is a node's agent, `ingress` its ingress and `csi` its host path driver; `containerd` and `init` belong to a real node; `etcd`
+   * pods; `controllers` and `simulated-nodes` are parts of a server that run alone; `forwarder` serves ports on localhost; `node` is a node's agent, `ingress` its ingress and `csi` its host path driver; `containerd` and `init` belong to a real node; `etcd`
    * is a member of the cluster's own etcd.
    */
-  readonly role: 'supervisor' | 'balancer' | 'server' | 'dialer' | 'forwarder' | 'node' | 'ingress' | 'csi' | 'containerd' | 'init' | 'etcd'
+  readonly role:
+    | 'supervisor'
+    | 'balancer'
+    | 'server'
+    | 'controllers'
+    | 'simulated-nodes'
+    | 'dialer'
+    | 'forwarder'
+    | 'node'
+    | 'ingress'
+    | 'csi'
+    | 'containerd'
+    | 'init'
+    | 'etcd'
   readonly pid: number
   /** Or the name of the member of etcd, or of one of several servers. */
   readonly node?: string

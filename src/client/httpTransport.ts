@@ -46,6 +46,8 @@ export interface HttpTransportOptions {
   readonly tidy?: ((object: object) => void) | undefined
   /** Integers of answers that no double holds become bigints, which JSON.stringify refuses. Default: the nearest double. */
   readonly exactIntegers?: boolean | undefined
+  /** One that other transports use as well, and that its owner closes. Absent: one of its own. */
+  readonly connection?: HttpConnection | undefined
   readonly clock: Clock
   /** Hands the trace of the work around a request on to the server. Absent: none is handed on. */
   readonly tracer?: Tracer | undefined
@@ -75,14 +77,14 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
     Object.defineProperty(tls, 'key', { get: () => current.credentials.key ?? options.tls?.key, enumerable: true })
   }
   // Without credentials that change, the caller's own object: its members may be getters, which are read for each connection.
-  const connection = createHttpConnection(server, options.credentials ? tls : (options.tls ?? {}), options.clock)
+  const connection = options.connection ?? createHttpConnection(server, options.credentials ? tls : (options.tls ?? {}), options.clock)
   const wire: Wire = { options, connection, prefix: server.pathname.replace(/\/+$/, ''), current }
   return {
     request: (request, signal) => withTimeout(options, signal, (limited) => roundTrip(wire, request, limited)),
     watch: (request, signal) => watch(wire, request, signal),
     forward: async (call, signal) => connection.send(await passedOn(wire, call), signal),
     upgrade: async (call, signal) => connection.upgrade(await passedOn(wire, call), signal),
-    close: () => connection.close(),
+    close: async () => (options.connection ? undefined : connection.close()),
   }
 }
 

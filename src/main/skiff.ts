@@ -36,11 +36,14 @@ const components = {
     const [{ runNodeGroupServer }, { localClusterDeps }] = await Promise.all([import('./layouts/nodeGroupServer.ts'), import('./localClusterDeps.ts')])
     return runNodeGroupServer(localClusterDeps(process.argv), args, signal)
   },
+  'cluster-controllers': async (args: string[], signal: AbortSignal) => (await import('./layouts/processes/partProcess.ts')).runControllersPart(args, signal),
+  'cluster-simulated-nodes': async (args: string[], signal: AbortSignal) =>
+    (await import('./layouts/processes/partProcess.ts')).runSimulatedNodesPart(args, signal),
   'etcd serve': async (args: string[], signal: AbortSignal) => (await import('./layouts/etcdServer.ts')).runEtcdServer(args, signal),
 }
 
 /** Roles that serve many clients; a node's agents keep less code in memory. */
-const servers = new Set(['apiserver', 'controller-manager', 'scheduler', 'etcd'])
+const servers = new Set(['apiserver', 'controller-manager', 'scheduler', 'etcd', 'cluster-controllers', 'cluster-simulated-nodes'])
 const agents = new Set(['kubelet', 'kube-proxy', 'join', 'node-agent', 'node-ingress', 'csi-hostpath'])
 const component = role === 'part' ? rest[0] : role
 

@@ -175,12 +175,12 @@ test('CTL-22 status as JSON names the server process', options, async () => {
   const status = JSON.parse((await cluster.skiff(['status', 'e2e-sim', '-o', 'json'])).stdout) as {
     name: string
     ready: boolean
-    nodes: unknown[]
+    simulatedNodes: { count: number; ready: number }
     pids: { role: string; pid: number }[]
   }
   assert.equal(status.name, 'e2e-sim')
   assert.equal(status.ready, true)
-  assert.equal(status.nodes.length, 100)
+  assert.deepEqual(status.simulatedNodes, { count: 100, ready: 100 })
   const server = status.pids.find((one) => one.role === 'server')
   assert.ok(server && process.kill(server.pid, 0))
 })

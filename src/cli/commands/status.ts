@@ -7,6 +7,7 @@ import type { ClusterStatus, EtcdMemberHealth, ServerStatus } from '../clusterMa
 import { type CliCommand, type CommandContext, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { printFound } from '../output.ts'
+import { type ShownStatus, withoutSimulatedNodes, withSimulatedNodes } from '../shownStatus.ts'
 
 export const status: CliCommand = {
   name: 'status',
@@ -15,9 +16,10 @@ export const status: CliCommand = {
       .command('status [name]')
       .description('show the state of a cluster: server, nodes, processes')
       .option('-o, --output <format>', 'json')
-      .action(async (name: string | undefined, flags: { output?: string }) => {
+      .option('--nodes', 'list simulated nodes, too, which are only counted otherwise')
+      .action(async (name: string | undefined, flags: { output?: string; nodes?: boolean }) => {
         const found = await context.clusters.status(await resolveCluster(context, name))
-        printFound(context, formatOf(flags.output), found, describe)
+        printFound(context, formatOf(flags.output), flags.nodes ? withSimulatedNodes(found) : withoutSimulatedNodes(found), describe)
       })
   },
 }
@@ -34,13 +36,13 @@ export const ls: CliCommand = {
         const names = await context.clusters.names()
         if (flags.quiet) return context.stdout.write(names.map((name) => `${name}\n`).join(''))
         const found = await Promise.all(names.map((name) => statusOrFault(context, name)))
-        const all = found.filter((one) => one !== undefined)
-        printFound(context, formatOf(flags.output), all, (found) =>
-          table([['NAME', 'STATE', 'NODES', 'SERVER'], ...found.map((one) => [one.name, stateOf(one), String(one.nodes.length), one.server])]),
-        )
+        const all = found.filter((one) => one !== undefined).map(withoutSimulatedNodes)
+        printFound(context, formatOf(flags.output), all, (found) => table([['NAME', 'STATE', 'NODES', 'SERVER'], ...found.map(clusterRow)]))
       })
   },
 }
+
+const clusterRow = (one: ShownStatus) => [one.name, stateOf(one), String(one.nodes.length + one.simulatedNodes.count), one.server]
 
 /** The fault of one cluster, such as a damaged description, does not hide the others. */
 async function statusOrFault({ clusters, stderr }: CommandContext, name: string): Promise<ClusterStatus | undefined> {
@@ -62,7 +64,7 @@ function stateOf(one: ClusterStatus): string {
   return one.ready ? 'Ready' : one.running ? 'NotReady' : 'Stopped'
 }
 
-function describe(found: ClusterStatus): string {
+function describe(found: ShownStatus): string {
   if (found.restored) return `name:      ${found.name}\nstate:     Restored, and never started: skiff up ${found.name}\ndirectory: ${found.directory}\n`
   const nodes = found.nodes.map((node) => [node.name, node.ready ? 'Ready' : 'NotReady', node.runtime, node.address])
   const processes = found.pids.map((one) => [one.role, String(one.pid), one.node ?? ''])
@@ -73,11 +75,19 @@ function describe(found: ClusterStatus): string {
       ? [`The supervisor does not run: nothing starts the server again when it ends. Bring it back with: skiff start ${found.name}\n`]
       : []),
     ...(found.servers.length > 0 ? [table([['SERVER', 'STATE', 'URL', 'LEADS'], ...found.servers.map(serverRow)])] : []),
-    table([['NODE', 'STATE', 'RUNTIME', 'ADDRESS'], ...nodes]),
+    ...(nodes.length > 0 ? [table([['NODE', 'STATE', 'RUNTIME', 'ADDRESS'], ...nodes])] : []),
+    ...(isCounted(found) ? [simulatedLine(found)] : []),
     ...(found.etcd.length > 0 ? [table([['ETCD', 'STATE', 'URL'], ...found.etcd.map(memberRow)])] : []),
     table([['PROCESS', 'PID', 'NODE'], ...processes]),
     ...(found.restarts.length > 0 ? [restartTable(found)] : []),
   ].join('\n')
+}
+
+/** Simulated nodes are there, and not listed. */
+const isCounted = ({ nodes, simulatedNodes }: ShownStatus) => simulatedNodes.count > 0 && nodes.every(({ runtime }) => runtime !== 'simulated')
+
+function simulatedLine({ name, simulatedNodes: { count, ready } }: ShownStatus): string {
+  return `${ready} of ${count} simulated nodes are Ready. To list them: skiff nodes ls ${name}\n`
 }
 
 /** The embedded store wants a little less for its largest writes. */

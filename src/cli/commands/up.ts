@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { expectedHistory, expectedHistorySize, isHistory, isHistorySize } from '#api/debug/revisions'
 import { isDns1123Subdomain, isWildcardDns1123Subdomain } from '#api/machinery/names'
 import { type BackupFlags, backupOptions } from '../backupOptions.ts'
-import { type IpFamilies, ipFamilies, podNetworks, type UpOptions } from '../clusterManager.ts'
+import { type IpFamilies, ipFamilies, layoutNames, podNetworks, type UpOptions } from '../clusterManager.ts'
 import { type CliCommand, type CommandContext, checkName, defaultClusterName, progressFor, resolveCluster } from '../command.ts'
 import { CommandError } from '../exitCodes.ts'
 import { isAdvertisable, isEndpoint } from '../kubeadm/endpoint.ts'
@@ -14,6 +14,7 @@ import { nextSteps } from '../nextSteps.ts'
 import { maxSimulatedNodes } from '../nodeLike.ts'
 import { formatSeconds, type Progress } from '../progress.ts'
 import { publishedPorts } from '../publishedPorts.ts'
+import { withoutSimulatedNodes } from '../shownStatus.ts'
 import { applyConfigFile } from '../upConfig.ts'
 import { wholeNumber } from '../wholeNumber.ts'
 
@@ -25,6 +26,7 @@ interface UpFlags extends BackupFlags {
   podCidr?: string
   etcd?: string
   controlPlanes?: string
+  layout?: string
   etcdServers?: string
   etcdCafile?: string
   etcdCertfile?: string
@@ -91,6 +93,10 @@ function withUpFlags(command: Command): Command {
     .option('--apiserver-cert-extra-sans <names>', 'more names and addresses for the serving certificate, separated by commas')
     .option('--control-planes <n>', 'API servers behind one endpoint, which elect who runs controllers and scheduler; over an etcd (default: 1)')
     .option(
+      '--layout <name>',
+      'processes of the cluster: single, split (controllers and simulated nodes have their own), or auto for split where it pays (default: auto)',
+    )
+    .option(
       '--etcd <members>',
       'store objects in an etcd of the cluster, with 1, 3 or 5 members, or embedded: in one process with the store of Skiff (default: none, they are in a file)',
     )
@@ -138,7 +144,7 @@ async function run(context: CommandContext, name: string, flags: UpFlags): Promi
   if (file !== undefined) await checkKubeconfig(file, context.clock)
   const { created, status } = await bringUp(context, name, options, file, progress)
   if (flags.output === 'json') {
-    context.stdout.write(`${JSON.stringify(status, null, 2)}\n`)
+    context.stdout.write(`${JSON.stringify(withoutSimulatedNodes(status), null, 2)}\n`)
     return
   }
   progress.note(
@@ -198,6 +204,7 @@ export function parseOptions(flags: UpFlags): UpOptions {
     publish: publishedPorts(flags.publish),
     etcd: etcdMembers(flags),
     controlPlanes: number('--control-planes', flags.controlPlanes, 1, 5),
+    layout: oneOf('--layout', flags.layout, ['auto', ...layoutNames]),
     apiServerArgs: apiServerArgs(flags),
     controllerManagerArgs: flags.kubeControllerManagerArg?.map(asFlag),
     schedulerArgs: flags.kubeSchedulerArg?.map(asFlag),

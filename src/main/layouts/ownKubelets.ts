@@ -1,5 +1,5 @@
 /**
- * The kubelets of this cluster's simulated nodes, by node (L5): those that run in this process, and those that another server runs. The API server connects to a
+ * The kubelets of this cluster's simulated nodes, by node (L5): those that run in this process, and those that another process runs. The API server connects to a
  * loopback port for one of these only: the status of a Node can be patched, and could name any port of this host.
  */
 import fs from 'node:fs'
@@ -22,11 +22,13 @@ export interface OwnKubelets {
   addMeter(nodeName: string, measure: () => Promise<ResourceSample>): void
   /** Forgets a node that is removed, and its meter. */
   remove(nodeName: string): void
-  /** Tells the other servers which kubelets run here, if there are other servers. */
+  /** Tells the other processes which kubelets run here, if there are others that serve the API. */
   publish(): Promise<void>
   /** Forgets those that ran here: another server may run the nodes from now on. */
   clear(): void
-  /** Measures the node and its containers; undefined: its kubelet does not run here. */
+  /** Measures, by another process, nodes that do not run here; undefined: it has none. */
+  measureElsewhere(measure: OwnKubelets['measure']): void
+  /** Measures the node and its containers; undefined: its kubelet runs neither here nor in a process that measures for this one. */
   measure(nodeName: string): Promise<ResourceSample> | undefined
   /** Where the kubelet of that node listens, if its status names what the kubelet publishes. */
   listenAddress(nodeName: string, address: string, port: number): string | undefined
@@ -48,6 +50,7 @@ export function createOwnKubelets(shared?: SharedKubelets): OwnKubelets {
   const kubelets = new Map<string, OwnKubelet>()
   const meters = new Map<string, () => Promise<ResourceSample>>()
   let elsewhere: ReadonlyMap<string, OwnKubelet> = new Map()
+  let meterElsewhere: OwnKubelets['measure'] = () => undefined
   const onFound = (found: typeof elsewhere) => {
     elsewhere = found
   }
@@ -65,7 +68,10 @@ export function createOwnKubelets(shared?: SharedKubelets): OwnKubelets {
       kubelets.clear()
       meters.clear()
     },
-    measure: (nodeName) => meters.get(nodeName)?.(),
+    measureElsewhere: (measure) => {
+      meterElsewhere = measure
+    },
+    measure: (nodeName) => meters.get(nodeName)?.() ?? (elsewhere.has(nodeName) ? meterElsewhere(nodeName) : undefined),
     listenAddress: (nodeName, address, port) => {
       const own = kubelets.get(nodeName) ?? elsewhere.get(nodeName)
       return own?.address === address && own.port === port ? own.listensOn : undefined

@@ -46,6 +46,7 @@ import { createDefaultStorageClassOnce, ensureLocalPathAccess } from './localPat
 import { type LogRotationOptions, logRotation } from './logRotation.ts'
 import { offerNodeGroups } from './nodeGroups.ts'
 import { createOwnKubelets, type OwnKubelets } from './ownKubelets.ts'
+import { layoutOf } from './processes/index.ts'
 import { createProcessList } from './processList.ts'
 import { ownProgram, type ProcessTools, processTools, runTogether, withTracing } from './processTools.ts'
 import type { ComponentWatches } from './serverComponents.ts'
@@ -85,7 +86,9 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
   const explainer = createExplainer()
   const podResources = createPodResources()
   const watches = { scheduler: createComponentWatch('scheduler', tools.clock), controllerManager: createComponentWatch('controller-manager', tools.clock) }
-  const ownKubelets = createOwnKubelets(isReplicated(state) ? { file: paths.kubelets, clock: tools.clock } : undefined)
+  const layout = layoutOf(state, os.availableParallelism())
+  const hasOthers = isReplicated(state) || layout.name === 'split'
+  const ownKubelets = createOwnKubelets(hasOthers ? { file: paths.kubelets, clock: tools.clock } : undefined)
   const processes = createProcessList(files.processes)
   const dialer = state.network && createClusterDialer({ namespace: controlNetwork(state.network, state.id).namespace, self: ownProgram(), tools, processes })
   const parts = { tools, log: tools.log.with('apiserver'), pki, store, encryption, externalSigner }
@@ -114,9 +117,10 @@ export async function runServer(clusterDir: string, name: string, verbosity: num
   const logs = logRotation(rotatedLogs(paths, state, name), tools, rotationOf(state))
   // The API is served before the code of the components is read.
   const { controlPlane, nodes } = await import('./serverComponents.ts')
+  const shared = { tools, state, paths, name, verbosity, processes, layout }
   const components = [
-    ...(await controlPlane(server, tools, { pki, explainer, podResources, state, name, watches })),
-    nodes(server, { tools, state, paths, name, certificates, ownKubelets, verbosity, processes, featureGates: options.features.featureGates }),
+    ...(await controlPlane(server, { ...shared, pki, explainer, podResources, watches })),
+    nodes(server, { ...shared, certificates, ownKubelets, featureGates: options.features.featureGates }),
     ...ownKubelets.components,
     resourceMetrics,
     certificates.component,

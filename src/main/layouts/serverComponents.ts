@@ -1,11 +1,10 @@
 /**
- * The other components of a local cluster's server process (L5): controllers, scheduler and simulated nodes, and the components that keep the agents,
- * routes and ports of real nodes. A module of its own, so that the API can be served before this code is read. Upstream has processes for them.
+ * The other components of a local cluster's server process (L5): the scheduler, the controllers and simulated nodes where its layout has them, and the components
+ * that keep the agents, routes and ports of real nodes. A module of its own, so that the API can be served before this code is read. Upstream has processes for them.
  */
 import os from 'node:os'
 import path from 'node:path'
 import type { ApiServer } from '#apiserver/apiServer'
-import { secretTokens } from '#apiserver/authn/secretTokens'
 import type { UserInfo } from '#apiserver/core/request'
 import type { Component } from '#base/component'
 import { type FeatureGateSettings, featureGateWarnings } from '#base/featureGates'
@@ -13,8 +12,6 @@ import { serviceCIDRs } from '#client/builtIn'
 import { createSharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import { createClient } from '#client/clientOverTransport'
 import { createEventRecorder } from '#client/eventRecorder'
-import { createControllerManager } from '#controllers/framework/manager'
-import { controllers, turnableFeatures } from '#controllers/index'
 import { createExec } from '#host/exec'
 import { inNetworkNamespace } from '#host/netns'
 import { createPortHolders } from '#host/portHolder'
@@ -25,26 +22,21 @@ import { createConfigFile } from '../apiserver/configFile.ts'
 import { readOptions } from '../apiserver/options/readOptions.ts'
 import { scheduledBackups } from '../backup/scheduledBackups.ts'
 import type { ComponentWatch } from '../component/componentHealth.ts'
-import { hostPaths } from '../component/hostPaths.ts'
-import type { Fence, LeaseSettings } from '../component/leading.ts'
+import type { Fence } from '../component/leading.ts'
 import { leadingComponent } from '../component/leadingComponent.ts'
-import { defaultLease, type GivenLease, leaseOf } from '../component/options/leaderElection.ts'
-import { localControllerGroups, localSchedulerGroups } from '../component/options/local.ts'
+import { defaultLease } from '../component/options/leaderElection.ts'
+import { localSchedulerGroups } from '../component/options/local.ts'
 import type { PodResources } from '../component/podResourcesPage.ts'
 import { schedulerComponent } from '../component/schedulerComponent.ts'
 import { defragmentation } from '../etcd/defragmentation.ts'
-import { sharedEtcdOf } from '../join/publishedConfiguration.ts'
 import { addressPlanOf } from '../localCluster/addressPlan.ts'
 import { clustersByApiPort } from '../localCluster/apiPorts.ts'
-import { type ClusterPaths, type ClusterState, readState } from '../localCluster/clusterState.ts'
+import type { ClusterPaths, ClusterState } from '../localCluster/clusterState.ts'
 import { isReplicated, leaseIdentityOf, leasesByWork } from '../localCluster/controlPlanes.ts'
-import { type PlannedNode, simulatedNodesOf } from '../localCluster/simulatedPlan.ts'
-import { type LivePki, live } from '../pki/livePki.ts'
-import type { Pki } from '../pki/pki.ts'
+import type { LivePki } from '../pki/livePki.ts'
 import { saveSnapshot } from '../snapshot/saveSnapshot.ts'
 import { controlNetwork } from '../vnode/clusterNetwork.ts'
 import { createAgents, createResolverWatch, renewAgentCertificates } from './agents.ts'
-import { controllerArgs } from './controllerArgs.ts'
 import { controlRoutes } from './controlRoutes.ts'
 import { createCsiHostPathAddon } from './csiHostPath/csiHostPathAddon.ts'
 import { csiHostPathUser } from './csiHostPath/csiHostPathOptions.ts'
@@ -53,10 +45,11 @@ import { localPortKey } from './localPortPlan.ts'
 import { createLocalPorts } from './localPorts.ts'
 import type { OwnKubelets } from './ownKubelets.ts'
 import { createPortForwarder } from './portForwarder.ts'
+import type { ControllersParts, PartPlace, ProcessLayout } from './processes/layout.ts'
+import { localLease } from './processes/localLease.ts'
 import type { ProcessList } from './processList.ts'
 import { ownProgram, type ProcessTools, runTogether } from './processTools.ts'
 import { createPublishedPorts } from './publishedPorts.ts'
-import { createSimulatedNodes } from './simulatedNodes.ts'
 
 /** A component's way into the API: in process, under its own name. */
 function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools, fence: Fence) {
@@ -65,14 +58,19 @@ function accessAs(server: ApiServer, user: UserInfo, tools: ProcessTools, fence:
 }
 
 const authenticated = 'system:authenticated'
-interface ControlPlaneParts {
-  readonly pki: Pki
+interface ControlPlaneParts extends ControllersParts {
   readonly explainer: Explainer
   readonly podResources: PodResources
-  readonly state: ClusterState
-  /** This server's. */
-  readonly name: string
   readonly watches: ComponentWatches
+  readonly layout: ProcessLayout
+  readonly paths: ClusterPaths
+  readonly verbosity: number
+  readonly processes: ProcessList
+}
+
+function placeOf(server: ApiServer, { paths, name, verbosity, processes }: Pick<NodesOptions, 'paths' | 'name' | 'verbosity' | 'processes'>): PartPlace {
+  const transportAs: PartPlace['transportAs'] = (user, userAgent) => server.transport(user, userAgent)
+  return { transportAs, paths, name, verbosity, self: ownProgram(), processes }
 }
 
 /** The watches over the components whose health the API shows. */
@@ -82,60 +80,26 @@ export interface ComponentWatches {
 }
 
 /** Controllers and scheduler, by the flags that the cluster was made with. @throws Error when one of them cannot be read. */
-export async function controlPlane(
-  server: ApiServer,
-  tools: ProcessTools,
-  { pki, explainer, podResources, state, name, watches }: ControlPlaneParts,
-): Promise<Component[]> {
+export async function controlPlane(server: ApiServer, parts: ControlPlaneParts): Promise<Component[]> {
+  const { tools, state, name, watches, layout, explainer, podResources } = parts
   const context = { file: (name: string) => createConfigFile(name, tools.clock) }
-  const {
-    controllers: told,
-    volumes,
-    signing,
-    features,
-    lease: controllersLease,
-  } = await readOptions(localControllerGroups, controllerArgs(addressPlanOf(state), state.controllerManagerArgs ?? []), context)
-  const { scheduler, lease: schedulerLease, features: schedulerFeatures } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
+  const { scheduler, lease, features } = await readOptions(localSchedulerGroups, state.schedulerArgs ?? [], context)
   // The process has one set of metrics: the API server's features are in it.
-  const warnings = [...told.warnings, ...scheduler.warnings, ...featureGateWarnings(features, turnableFeatures), ...featureGateWarnings(schedulerFeatures)]
-  for (const warning of new Set(warnings)) tools.log.warn(warning)
+  for (const warning of new Set([...scheduler.warnings, ...featureGateWarnings(features)])) tools.log.warn(warning)
   const clientAs = (user: string, userAgent: string) => createClient(server.transport({ name: user, groups: [authenticated] }, userAgent))
   const scheduling = clientAs('system:kube-scheduler', 'system:kube-scheduler')
-  const controlling = clientAs('system:kube-controller-manager', 'kube-controller-manager')
-  const clientFor = (serviceAccount: string) => {
-    const account = `system:serviceaccount:kube-system:${serviceAccount}`
-    const groups = ['system:serviceaccounts', 'system:serviceaccounts:kube-system', authenticated]
-    return createClient(server.transport({ name: account, groups }, `kube-controller-manager/${serviceAccount}`))
+  const placeTools = { ...tools, log: tools.log.with('scheduler'), explainer, podResources }
+  const placing = (fence: Fence) => schedulerComponent(fence(scheduling), placeTools, schedulerConfigOf(scheduler.configuration, scheduler.plugins))
+  const onScheduler = {
+    tools,
+    identity: leaseIdentityOf(state, name, os.hostname()),
+    name: leasesByWork.scheduler,
+    client: clientAs('system:kube-scheduler', 'kube-scheduler/leader-election'),
+    lease: localLease(state, lease, scheduler.configuration.leaderElection),
   }
-  const managing = (fence: Fence) =>
-    createControllerManager(
-      { ...tools, client: fence(controlling), clientFor: (account) => fence(clientFor(account)), log: tools.log.with('controllers') },
-      controllers,
-      {
-        ...told.options,
-        ...volumes,
-        featureGates: features,
-        hostPaths,
-        controllers: told.controllers,
-        rootCa: told.options.rootCa ?? pki.ca.cert,
-        clusterSigning: signing.signing ?? { durationMs: signing.durationMs, authorityOf: () => pki.ca },
-        serviceAccountToken: secretTokens(told.serviceAccountKey ?? pki.serviceAccountKey),
-      },
-    )
-  const place = { ...tools, log: tools.log.with('scheduler'), explainer, podResources }
-  const placing = (fence: Fence) => schedulerComponent(fence(scheduling), place, schedulerConfigOf(scheduler.configuration, scheduler.plugins))
-  const common = { tools, identity: leaseIdentityOf(state, name, os.hostname()) }
-  const onController = {
-    ...common,
-    name: leasesByWork.controllers,
-    client: clientAs('system:kube-controller-manager', 'kube-controller-manager/leader-election'),
-  }
-  const onScheduler = { ...common, name: leasesByWork.scheduler, client: clientAs('system:kube-scheduler', 'kube-scheduler/leader-election') }
-  const controllerLease = localLease(state, controllersLease, defaultLease(leasesByWork.controllers))
-  const placingLease = localLease(state, schedulerLease, scheduler.configuration.leaderElection)
   return [
-    watches.controllerManager.watch(leadingComponent({ ...onController, lease: controllerLease }, (fence, signal) => managing(fence).run(signal))),
-    watches.scheduler.watch(leadingComponent({ ...onScheduler, lease: placingLease }, (fence, signal) => placing(fence).run(signal))),
+    watches.controllerManager.watch(await layout.controllers(parts, placeOf(server, parts))),
+    watches.scheduler.watch(leadingComponent(onScheduler, (fence, signal) => placing(fence).run(signal))),
   ]
 }
 
@@ -143,16 +107,6 @@ const csiHostPathManager: UserInfo = { name: 'system:skiff:csi-hostpath-nodes', 
 /** The rights of the driver's own controllers are those of its ClusterRole. */
 const csiHostPathControllers: UserInfo = { name: csiHostPathUser, groups: [authenticated] }
 const ingressManager: UserInfo = { name: 'system:skiff:ingress', groups: ['system:masters', authenticated] }
-
-/**
- * Over an etcd that other machines may reach, further control planes can join. Any other single server asks for no lease unless a flag says so.
- * @throws Error when several servers would act at once
- */
-function localLease(state: ClusterState, given: GivenLease, byDefault: Parameters<typeof leaseOf>[1]): LeaseSettings {
-  const lease = leaseOf(given, { ...byDefault, leaderElect: isReplicated(state) || sharedEtcdOf(state) !== undefined })
-  if (isReplicated(state) && !lease.leaderElect) throw new Error('--leader-elect=false: the controllers and schedulers of all servers would act at once')
-  return lease
-}
 
 export interface NodesOptions {
   readonly tools: ProcessTools
@@ -166,6 +120,7 @@ export interface NodesOptions {
   readonly featureGates: FeatureGateSettings
   /** This server's. */
   readonly name: string
+  readonly layout: ProcessLayout
 }
 
 /** The nodes of the cluster, which one of its servers runs at a time. */
@@ -202,29 +157,12 @@ function backups(server: ApiServer, { tools, paths }: NodesOptions, fence: Fence
   })
 }
 
-async function plannedNodes(paths: ClusterPaths): Promise<readonly PlannedNode[] | undefined> {
-  const state = await readState(paths)
-  return state && simulatedNodesOf(state)
-}
-
-/** Simulated nodes run here; real ones have an agent process each, and need routes and ports on the host. */
+/** Simulated nodes run where the layout has them; real ones have an agent process each, and need routes and ports on the host. */
 async function nodesNow(server: ApiServer, options: NodesOptions, fence: Fence, onLook: (apply: () => Promise<void> | void) => void): Promise<Component[]> {
-  const { tools, state, paths, certificates, ownKubelets, verbosity, processes, featureGates } = options
+  const { tools, state, paths, certificates, ownKubelets, verbosity, processes, featureGates, layout } = options
   const { pki } = certificates
-  const { clusterDns, clusterDomain, serviceCidr } = addressPlanOf(state)
-  const simulated = createSimulatedNodes({
-    planned: () => plannedNodes(paths),
-    removed: async () => (await readState(paths))?.removedNodes ?? [],
-    tools,
-    ownKubelets,
-    clientOf: (name) => fence(createClient(server.transport({ name: `system:node:${name}`, groups: ['system:nodes', authenticated] }, 'kubelet'))),
-    manager: fence(createClient(server.transport({ name: 'system:skiff:simulated-nodes', groups: ['system:masters', authenticated] }, 'kubelet'))),
-    clusterDns,
-    clusterDomain,
-    tainted: state.nodes.length > 0,
-    serving: live(() => ({ cert: pki.apiserver.cert, key: pki.apiserver.key, clientCa: pki.ca.cert })),
-    onLook,
-  })
+  const { serviceCidr } = addressPlanOf(state)
+  const simulated = layout.simulatedNodes({ tools, state, paths, certificates, ownKubelets, fence, onLook }, placeOf(server, options))
   const agents = { paths, state, ca: pki.ca, self: ownProgram(), verbosity, tools, processes, featureGates, onLook }
   const clientOf = (user: UserInfo) => accessAs(server, user, tools, fence).client
   const csiHostPath = createCsiHostPathAddon({ ...agents, client: clientOf(csiHostPathManager), controllerClient: clientOf(csiHostPathControllers) })

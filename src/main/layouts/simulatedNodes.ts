@@ -16,6 +16,7 @@ import { createEventWriter } from '#client/eventRecorder'
 import type { KubeletDeps } from '#kubelet/core/context'
 import type { KubeletSources } from '#kubelet/core/kubeletSources'
 import { createKubelet, type Kubelet } from '#kubelet/kubelet'
+import { adoptingPods } from '#kubelet/runtime/simulated/adoption'
 import { tellingAnnotations } from '#kubelet/runtime/simulated/annotationChanges'
 import { simulatedNodeAddress } from '#kubelet/runtime/simulated/machine'
 import { createSimulatedRuntime, type SimulatedRuntime } from '#kubelet/runtime/simulated/simulatedRuntime'
@@ -115,11 +116,16 @@ async function createFleet(options: SimulatedNodesOptions, signal: AbortSignal):
   const [registering, deleting] = [createTurns(mostAtOnce), createTurns(mostAtOnce)]
   const serverDone = runTogether([server], tools, signal)
 
+  /** Nodes that this process has had. One that comes back under its name has lost what ran on it; before that, its pods are those of an earlier process. */
+  const had = new Set<string>()
+
   const createNode = (node: PlannedNode, address: string, until: AbortSignal): Kubelet => {
     const { name } = node
+    const adopts = !had.has(name)
+    had.add(name)
     const client = options.clientOf(name)
     const log = tools.log.with('kubelet', { node: name })
-    const kubelet = simulatedKubelet(options, { ...tools, client, log, sources, eventWriter }, node, { address, port })
+    const kubelet = simulatedKubelet(options, { ...tools, client, log, sources, eventWriter }, node, { address, port, adopts })
     let handlers: Handlers | undefined
     const auth = apiAuth(client, tools.clock, name)
     // A request wakes the whole kubelet only when its user may make it.
@@ -240,13 +246,14 @@ function simulatedKubelet(
   { tools, ...options }: SimulatedNodesOptions,
   deps: SharedDeps,
   node: PlannedNode,
-  { address, port }: { readonly address: string; readonly port: number },
+  { address, port, adopts }: { readonly address: string; readonly port: number; readonly adopts: boolean },
 ): Kubelet {
   const { machine, config } = simulatedNodeConfig(node, options.tainted)
   const { nodeName } = config
   const runtime = createSimulatedRuntime({ clock: tools.clock, random: tools.random })
   const { node: nodeSource, pods: podSource } = deps.sources
-  const sources = { ...deps.sources, node: failingByAnnotation(nodeSource, runtime), pods: tellingAnnotations(podSource, runtime) }
+  const pods = adopts ? adoptingPods(podSource, runtime, deps.log) : podSource
+  const sources = { ...deps.sources, node: failingByAnnotation(nodeSource, runtime), pods: tellingAnnotations(pods, runtime) }
   const kubelet = createKubelet(
     { ...deps, sources, runtime: traceRuntime(runtime, tools.trace, nodeName), machine },
     {

@@ -33,6 +33,7 @@ import { lastLinesOf, tellingLine } from './logEnd.ts'
 import { limitsOf, withLogLimits } from './logLimits.ts'
 import { nodesReady, nodesReadyMs } from './nodesReady.ts'
 import { runningProcess } from './processes.ts'
+import { checkLayout, withLayout } from './processLayout.ts'
 import { checkProxyMode, withProxyMode } from './proxyMode.ts'
 import { checkPublished } from './publishedPorts.ts'
 import { refuseChanges } from './refuseChanges.ts'
@@ -58,7 +59,8 @@ export async function bringUp(deps: LocalClusterDeps, paths: ClusterPaths, name:
   const backup = await backupPlanOf(kept?.backup, options.backup, deps.clock.now())
   const limited = kept && (await withHistory(paths, await withLogLimits(paths, await withComponentArgs(paths, kept, options), options), options))
   const backedUp = limited && (await withBackup(paths, limited, backup))
-  const served = backedUp && (await withProxyMode(deps.exec, paths, backedUp, options.proxyMode))
+  const laidOut = backedUp && (await withLayout(paths, backedUp, options))
+  const served = laidOut && (await withProxyMode(deps.exec, paths, laidOut, options.proxyMode))
   const found = served && (await withAddon(paths, served, ingress, options.ingress))
   const state = found ?? (await progress.step('Planning the cluster', () => plan(deps, paths, name, { ...options, backupPlan: backup }, progress)))
   await noteUnchanged(paths, state, options, progress)
@@ -76,7 +78,7 @@ export async function bringUp(deps: LocalClusterDeps, paths: ClusterPaths, name:
 async function noteUnchanged(
   paths: ClusterPaths,
   state: ClusterState,
-  { verbosity, logMaxSize, logMaxFiles, history, historySize }: UpOptions,
+  { verbosity, logMaxSize, logMaxFiles, history, historySize, layout }: UpOptions,
   progress: Progress,
 ): Promise<void> {
   if (!(await runsServer(paths, state))) return
@@ -87,6 +89,7 @@ async function noteUnchanged(
     progress.note(`Cluster "${name}" runs: the limits of its logs apply from its next start on: ${restart}`)
   if (history !== undefined || historySize !== undefined)
     progress.note(`Cluster "${name}" runs: the limits of its history apply from its next start on: ${restart}`)
+  if (layout !== undefined) progress.note(`Cluster "${name}" runs: --layout ${layout} applies from its next start on: ${restart}`)
 }
 
 interface Start {
@@ -143,6 +146,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
   const { nodes = 1, simulatedNodes = 0, port = 0, verbosity = 2, controlPlanes = 1 } = options
   if (port !== 0) await checkPort({ port, name })
   checkAdvertised(options.advertiseAddress)
+  checkLayout(options.layout, controlPlanes)
   const etcd = etcdSize(options)
   if (etcd) await checkEtcd(deps, etcd, options)
   const runtime = await chooseRuntime(deps, options.runtime ?? 'auto', progress)
@@ -168,6 +172,7 @@ async function plan(deps: LocalClusterDeps, paths: ClusterPaths, name: string, o
     nodes: Array.from({ length: real }, (_, index) => ({ name: `${name}-node-${index + 1}`, index })),
     simulatedNodes: Array.from({ length: simulated }, (_, index) => `${name}-sim-${index + 1}`),
     verbosity,
+    layout: options.layout,
     logLimits: limitsOf({}, options),
     history: historyOf({}, options),
     ...(options.backupPlan ? { backup: options.backupPlan } : {}),

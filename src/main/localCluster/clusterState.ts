@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import path from 'node:path'
 import { messageOf } from '#base/messageOf'
+import type { UpOptions } from '#cli/clusterManager'
 import { CommandError } from '#cli/exitCodes'
 import { joinEndpoint, splitEndpoint } from '#cli/kubeadm/endpoint'
 import type { PublishedPort } from '#cli/publishedPorts'
@@ -82,6 +83,8 @@ export interface ClusterState {
   /** Where pods and services get addresses from; absent in a cluster that was made before clusters had ranges of their own. */
   readonly ranges?: ClusterRanges | undefined
   readonly verbosity: number
+  /** The processes of its server; absent: auto. */
+  readonly layout?: UpOptions['layout']
   readonly logLimits?: LogLimits | undefined
   /** The values of --history and --history-size; absent: history is kept for the compaction interval. */
   readonly history?: { readonly age?: string | undefined; readonly size?: string | undefined } | undefined

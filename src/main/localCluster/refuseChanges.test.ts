@@ -28,6 +28,7 @@ const nothing: UpOptions = {
   controlPlaneEndpoint: undefined,
   certNames: undefined,
   controlPlanes: undefined,
+  layout: undefined,
   apiServerArgs: undefined,
   controllerManagerArgs: undefined,
   schedulerArgs: undefined,

@@ -34,7 +34,7 @@ export function retriedStart<P>({ clock, random, log }: SupervisorTools, what: s
 }
 
 /** Writes down that a process ended, with the last lines of its log. Never throws: a full disk is one of the reasons for an end. */
-export async function writeDown(tools: SupervisorTools, what: string, ended: FollowedProcess, logFile: string): Promise<void> {
+export async function writeDown(tools: Pick<SupervisorTools, 'clock' | 'log' | 'paths'>, what: string, ended: FollowedProcess, logFile: string): Promise<void> {
   const ending = describeEnding(ended)
   tools.log.warn('A process ended, starting it again', { what, ending })
   try {

@@ -18,7 +18,7 @@ test('ARC-13 the status of ten thousand nodes reaches a reader that pauses after
     const simulatedNodes = Array.from({ length: nodeCount }, (_, index) => `big-sim-${index + 1}`)
     await writeState(clusterPaths(home, 'big'), { format: 2, name: 'big', id: '0001', port: 1, nodes: [], simulatedNodes, verbosity: 2 })
     const reader = '"$@" | { IFS= read -r first; sleep 2; printf "%s\\n" "$first"; cat; }'
-    const { stdout } = await promisify(execFile)('sh', ['-c', reader, 'sh', ...skiff, 'status', 'big', '-o', 'json'], {
+    const { stdout } = await promisify(execFile)('sh', ['-c', reader, 'sh', ...skiff, 'status', 'big', '--nodes', '-o', 'json'], {
       env: { ...process.env, SKIFF_HOME: home },
       maxBuffer: 1 << 24,
     })

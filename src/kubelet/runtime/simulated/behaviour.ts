@@ -3,7 +3,7 @@
  * annotations.ts's work, putting the three together profile.ts's.
  */
 import type { Duplex } from 'node:stream'
-import type { ContainerConfig } from '#grpc/criTypes'
+import type { ContainerFacts } from './facts.ts'
 
 /** A container as behaviours see it. */
 export interface SimulatedContainer {
@@ -68,7 +68,7 @@ export interface SimulatedPull {
 export type SimulatedProbe = 'startup' | 'liveness' | 'readiness'
 
 /** When and how the container exits; undefined: it keeps running. */
-export function endingOf(does: SimulatedBehaviour, config: ContainerConfig): { afterMs: number; exitCode: number; reason: string } | undefined {
+export function endingOf(does: SimulatedBehaviour, config: ContainerFacts): { afterMs: number; exitCode: number; reason: string } | undefined {
   const { memoryLimitInBytes = 0 } = config.linux.resources
   if (does.memoryBytes !== undefined && memoryLimitInBytes > 0 && does.memoryBytes > memoryLimitInBytes) {
     return { afterMs: does.exitAfterMs ?? 1000, exitCode: 137, reason: 'OOMKilled' }
@@ -79,7 +79,7 @@ export function endingOf(does: SimulatedBehaviour, config: ContainerConfig): { a
 }
 
 /** A tenth of the CPU request and of the memory limit, unless the behaviour sets the usage. */
-export function usageOf({ linux }: ContainerConfig, does: SimulatedBehaviour): { cpuNanoCores: number; memoryBytes: number } {
+export function usageOf({ linux }: ContainerFacts, does: SimulatedBehaviour): { cpuNanoCores: number; memoryBytes: number } {
   const { cpuShares = 2, memoryLimitInBytes = 100 * 2 ** 20 } = linux.resources
   const milli = does.cpuMilli ?? (cpuShares * 1000) / 1024 / 10
   return { cpuNanoCores: Math.round(milli * 1e6), memoryBytes: Math.round(does.memoryBytes ?? memoryLimitInBytes / 10) }

@@ -3,7 +3,23 @@ import type { ContainerConfig } from '#grpc/criTypes'
 import { GrpcError } from '#grpc/grpcError'
 import type { CallContext, Containers } from '../../core/runtimeService.ts'
 import { endingOf, type SimulatedBehaviour, usageOf } from './behaviour.ts'
-import { after, behaviour, type Container, finish, forget, forgetTimers, idsOf, log, nanoseconds, newId, publish, remember, type State } from './state.ts'
+import type { ContainerFacts } from './facts.ts'
+import {
+  after,
+  behaviour,
+  type Container,
+  finish,
+  forget,
+  forgetTimers,
+  idsOf,
+  log,
+  nanoseconds,
+  newId,
+  publish,
+  remember,
+  type Sandbox,
+  type State,
+} from './state.ts'
 
 /** Takes it away with its timers, whether it runs or not. */
 export function removeContainer(state: State, id: string): void {
@@ -15,25 +31,38 @@ export function removeContainer(state: State, id: string): void {
   publish(state, id)
 }
 
-function createContainer(state: State, podSandboxId: string, config: ContainerConfig): string {
+function createContainer(state: State, podSandboxId: string, { metadata, image, labels, annotations, logPath, linux }: ContainerConfig): string {
   const sandbox = state.sandboxes.get(podSandboxId)
   if (!sandbox) throw new GrpcError('NOT_FOUND', `sandbox "${podSandboxId}" not found`)
-  const id = newId(state.random)
-  const createdAt = nanoseconds(state.clock.now())
-  const shared = { id, metadata: config.metadata, image: { image: config.image.image }, imageRef: config.image.image, createdAt }
-  const described = { labels: config.labels, annotations: config.annotations }
-  state.containers.set(id, {
-    // No process reads them, and references can make megabytes of a small pod.
-    config: { ...config, command: [], args: [], envs: [] },
+  const config = { metadata, image: nameOf(state, image.image), labels, annotations, logPath, linux: { resources: linux.resources } }
+  const facts = { id: newId(state.random), imageRef: image.image, createdAt: nanoseconds(state.clock.now()) }
+  return addContainer(state, sandbox, config, facts).status.id
+}
+
+/** The image as containers name it: a start by an id shows the name under which the image was pulled. */
+function nameOf({ images }: State, image: string): { image: string } {
+  if (!images.has(image)) for (const { id, repoTags } of images.values()) if (id === image) return { image: repoTags[0] ?? image }
+  return { image }
+}
+
+/** A created container. @param facts its id, the image as the kubelet names it, and when it was created, in nanoseconds */
+export function addContainer(
+  state: State,
+  sandbox: Sandbox,
+  config: ContainerFacts,
+  { id, imageRef, createdAt }: { readonly id: string; readonly imageRef: string; readonly createdAt: number },
+): Container {
+  const { metadata, image, labels, annotations } = config
+  const shared = { id, metadata, image, imageRef, createdAt, labels, annotations, state: 'CONTAINER_CREATED' as const }
+  const container: Container = {
+    config,
     sandbox,
     logs: [],
     timers: new Set(),
     cpu: { untilMs: 0, usedNs: 0 },
-    record: { ...shared, ...described, podSandboxId, state: 'CONTAINER_CREATED' },
+    record: { ...shared, podSandboxId: sandbox.status.id },
     status: {
       ...shared,
-      ...described,
-      state: 'CONTAINER_CREATED',
       startedAt: 0,
       finishedAt: 0,
       exitCode: 0,
@@ -41,13 +70,14 @@ function createContainer(state: State, podSandboxId: string, config: ContainerCo
       message: '',
       mounts: [],
       logPath: `${sandbox.config.logDirectory}/${config.logPath}`,
-      imageId: config.image.image,
+      imageId: imageRef,
       resources: null,
       user: null,
     },
-  })
+  }
+  state.containers.set(id, container)
   remember(state, sandbox.config.metadata.uid, id)
-  return id
+  return container
 }
 
 async function startContainer(state: State, id: string, context: CallContext | undefined): Promise<void> {
@@ -58,17 +88,26 @@ async function startContainer(state: State, id: string, context: CallContext | u
   const does = behaviour(state, container)
   if (does.startError !== undefined) throw new GrpcError('UNKNOWN', does.startError)
   const startedMs = state.clock.now()
-  container.cpu = { untilMs: startedMs, usedNs: 0 }
-  container.status = { ...container.status, state: 'CONTAINER_RUNNING', startedAt: nanoseconds(startedMs) }
-  container.record = { ...container.record, state: 'CONTAINER_RUNNING' }
+  setRunning(container, startedMs)
   const atStart: string[] = []
-  for (const line of does.logs ?? [`${container.config.metadata.name} started on a simulated node`]) {
+  for (const line of linesOf(container, does)) {
     if (typeof line === 'string') atStart.push(line)
     else after(state, container, line.afterMs, () => log(state, container, [line.text]))
   }
   if (atStart.length > 0) log(state, container, atStart)
   planEnding(state, container, does, 0)
   publish(state, id)
+}
+
+export function setRunning(container: Container, startedMs: number): void {
+  container.cpu = { untilMs: startedMs, usedNs: 0 }
+  container.status = { ...container.status, state: 'CONTAINER_RUNNING', startedAt: nanoseconds(startedMs) }
+  container.record = { ...container.record, state: 'CONTAINER_RUNNING' }
+}
+
+/** What the container prints, if its behaviour does not define it: that it has started. */
+export function linesOf({ config }: Container, does: SimulatedBehaviour): NonNullable<SimulatedBehaviour['logs']> {
+  return does.logs ?? [`${config.metadata.name} started on a simulated node`]
 }
 
 /** Sets when and how a running container ends, instead of what was set before. */

@@ -5,8 +5,14 @@ import { pullBehaviourOf } from './profile.ts'
 import { newId, type State } from './state.ts'
 
 /** Not root, so that pods with runAsNonRoot start. */
-const usualUser = 65_532
+export const usualUser = 65_532
 
+export function addImage(state: State, image: string, id: string, user: number): void {
+  const size = state.profile.imageSizeBytes
+  state.images.set(image, { id, repoTags: [image], repoDigests: [], size, uid: { value: user }, username: '', pinned: false })
+}
+
+/** The calls of CRI about images. */
 export function imageCalls(state: State): Images {
   return {
     listImages: async () => [...state.images.values()],
@@ -20,9 +26,7 @@ export function imageCalls(state: State): Images {
         state.failedPulls.set(key, failed + 1)
         throw new GrpcError('NOT_FOUND', error ?? `${image}: a failure on purpose`)
       }
-      const id = `sha256:${newId(state.random)}`
-      const size = state.profile.imageSizeBytes
-      state.images.set(image, { id, repoTags: [image], repoDigests: [], size, uid: { value: user }, username: '', pinned: false })
+      addImage(state, image, `sha256:${newId(state.random)}`, user)
       return image
     },
     removeImage: async (image) => {

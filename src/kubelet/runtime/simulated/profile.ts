@@ -3,10 +3,10 @@
  * show what they simulate.
  */
 import type { Random } from '#base/random'
-import type { ContainerConfig, PodSandboxConfig } from '#grpc/criTypes'
 import { annotationKeys } from '../../core/runtimeLabels.ts'
 import { annotatedBehaviour, annotatedPull } from './annotations.ts'
 import type { SimulatedBehaviour, SimulatedContainer, SimulatedPull } from './behaviour.ts'
+import type { ContainerFacts, SandboxFacts } from './facts.ts'
 
 export interface SimulatedProfile {
   readonly sandboxDelayMs: number
@@ -36,12 +36,14 @@ export const defaultProfile: SimulatedProfile = {
 
 const jobLabel = 'batch.kubernetes.io/job-name'
 
-function podOf({ metadata, labels, annotations }: PodSandboxConfig) {
+type PodFacts = Omit<SandboxFacts, 'logDirectory'>
+
+function podOf({ metadata, labels, annotations }: PodFacts) {
   return { namespace: metadata.namespace, podName: metadata.name, labels, annotations }
 }
 
 /** @throws GrpcError for an annotation that cannot be read */
-export function behaviourOf(profile: SimulatedProfile, config: ContainerConfig, sandbox: PodSandboxConfig, random: Random): SimulatedBehaviour {
+export function behaviourOf(profile: SimulatedProfile, config: ContainerFacts, sandbox: PodFacts, random: Random): SimulatedBehaviour {
   const container: SimulatedContainer = {
     ...podOf(sandbox),
     name: config.metadata.name,
@@ -55,6 +57,6 @@ export function behaviourOf(profile: SimulatedProfile, config: ContainerConfig, 
 }
 
 /** @throws GrpcError for an annotation that cannot be read */
-export function pullBehaviourOf(profile: SimulatedProfile, image: string, sandbox: PodSandboxConfig, random: Random): SimulatedPull {
+export function pullBehaviourOf(profile: SimulatedProfile, image: string, sandbox: PodFacts, random: Random): SimulatedPull {
   return { ...profile.pull(image, podOf(sandbox)), ...annotatedPull(sandbox.annotations, random) }
 }

@@ -42,7 +42,7 @@ test('X2 a container that prints more lines than its log keeps sends one event w
   const clock = new VirtualClock()
   const state: State = {
     ...{ clock, random: seededRandom(1), profile: defaultProfile, sandboxes: new Map(), containers: new Map(), byPod: new Map(), images: new Map() },
-    ...{ listeners: new Set(), failedPulls: new Map(), addresses: { cidr: '10.0.0.0/24', next: 1, assigned: true } },
+    ...{ listeners: new Set(), failedPulls: new Map(), addresses: { cidr: '10.0.0.0/24', next: 1, assigned: true, used: new Set<string>() } },
   }
   const container = { logs: [], status: { id: 'a' } } as unknown as Container
   const told: string[] = []

@@ -8,6 +8,7 @@ import type { Frozen } from '#api/machinery/meta'
 import type { Clock } from '#base/clock'
 import type { Random } from '#base/random'
 import type { RuntimeService } from '../../core/runtimeService.ts'
+import { adoptPod } from './adoption.ts'
 import { takeAnnotations } from './annotationChanges.ts'
 import { containerCalls } from './containers.ts'
 import { imageCalls } from './images.ts'
@@ -33,6 +34,8 @@ export interface SimulatedRuntime extends RuntimeService {
   exit(pod: { readonly namespace: string; readonly name: string }, ending: SimulatedEnding): number
   /** Running containers of the pod follow its annotations, as they are now. */
   takeAnnotations(pod: Frozen<Pod>): void
+  /** Continues a pod that an earlier process ran, as its status reports it, unless this runtime has it already. */
+  adopt(pod: Frozen<Pod>): void
   /** Lets running containers of a pod print a text; returns their number. `container` absent: all. */
   log(pod: { readonly namespace: string; readonly name: string }, text: string, container?: string): number
 }
@@ -58,7 +61,7 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
     images: new Map(),
     failedPulls: new Map(),
     listeners: new Set(),
-    addresses: { cidr: options.podCidr ?? '10.244.0.0/24', next: 1, assigned: options.podCidr !== undefined },
+    addresses: { cidr: options.podCidr ?? '10.244.0.0/24', next: 1, assigned: options.podCidr !== undefined, used: new Set() },
   }
   let unwell: string | undefined
   const statusListeners = new Set<() => void>()
@@ -103,6 +106,7 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
       return running.length
     },
     takeAnnotations: (pod) => takeAnnotations(state, pod),
+    adopt: (pod) => adoptPod(state, pod),
     log: (pod, text, container) => {
       const running = runningContainers(state, pod, container)
       const lines = lastLines(text)

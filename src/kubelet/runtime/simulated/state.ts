@@ -1,15 +1,16 @@
 /** What a simulated runtime holds in memory, and how a container in it ends (L3). */
 import type { Clock, Timer } from '#base/clock'
 import type { Random } from '#base/random'
-import type { ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeContainer, RuntimeContainerStatus, RuntimeImage } from '#grpc/criTypes'
+import type { PodSandboxStatus, RuntimeContainer, RuntimeContainerStatus, RuntimeImage } from '#grpc/criTypes'
 import type { RuntimeEvent } from '../../core/runtimeService.ts'
 import type { SimulatedBehaviour } from './behaviour.ts'
+import type { ContainerFacts, SandboxFacts } from './facts.ts'
 import { maxLogLines } from './logLines.ts'
 import { behaviourOf, type SimulatedProfile } from './profile.ts'
 
 export interface Sandbox {
   status: PodSandboxStatus
-  config: PodSandboxConfig
+  config: SandboxFacts
 }
 
 export interface LogLine {
@@ -20,7 +21,7 @@ export interface LogLine {
 export interface Container {
   record: RuntimeContainer
   status: RuntimeContainerStatus
-  config: ContainerConfig
+  config: ContainerFacts
   sandbox: Sandbox
   /** Timers of its exit and of later log lines. */
   readonly timers: Set<Timer>
@@ -29,6 +30,14 @@ export interface Container {
   logs: LogLine[]
   /** CPU time from the start until that moment. */
   cpu: { readonly untilMs: number; readonly usedNs: number }
+}
+
+export interface Addresses {
+  cidr: string
+  next: number
+  assigned: boolean
+  /** Those of sandboxes. */
+  readonly used: Set<string>
 }
 
 export interface State {
@@ -40,7 +49,7 @@ export interface State {
   readonly byPod: Map<string, Set<string>>
   readonly images: Map<string, RuntimeImage>
   readonly listeners: Set<(event: RuntimeEvent) => void>
-  readonly addresses: { cidr: string; next: number; assigned: boolean }
+  readonly addresses: Addresses
   /** How often pulls of a pod's image have failed on purpose, by pod uid and image. */
   readonly failedPulls: Map<string, number>
 }
