@@ -124,10 +124,11 @@ export function configFromOptions(options: ServerOptions): ApiServerConfig {
   const unsafeDeletion = featureEnabled(featureGates, unsafeDeletionGate)
   const identityLease = featureEnabled(featureGates, identityGate)
   const { rejectForwardingRedirects, endpointReconciler, serverCount } = options.reach
-  const { compactionIntervalMs, history, storeCheckTimes } = options.storage
+  const { compactionIntervalMs, countsObjects, history, storeCheckTimes } = options.storage
   return {
     ...options.generic,
     compactionIntervalMs,
+    countsObjects,
     history,
     storeCheckTimes,
     priorityAndFairness,
