@@ -212,7 +212,7 @@ const priorities = {
   'resource.k8s.io/v1': [15900, 15],
 }
 /** The same of group-versions that are off by default, of which this project has the kinds. */
-const optionalPriorities = { 'certificates.k8s.io/v1beta1': [17300, 9] }
+const optionalPriorities = { 'certificates.k8s.io/v1beta1': [17300, 9], 'storagemigration.k8s.io/v1beta1': [15800, 9] }
 /** Kinds that several groups or versions share are stored as one of them. */
 const storedAs = { events: ['', 'v1'], horizontalpodautoscalers: ['autoscaling', 'v2'] }
 

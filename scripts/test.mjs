@@ -54,6 +54,7 @@ const simulated = [
   'controlPlanes',
   'dataFormats',
   'encryptionKeyChange',
+  'etcdBackup',
   'etcdServe',
   'kubectl',
   'labs',

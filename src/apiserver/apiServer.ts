@@ -122,6 +122,8 @@ export interface ApiServerConfig extends PipelineOptions {
   readonly disabledResources?: ReadonlySet<string> | undefined
   /** --etcd-compaction-interval; default 5 minutes, 0: the store is never compacted. */
   readonly compactionIntervalMs?: number | undefined
+  /** Default true; false, as --etcd-count-metric-poll-period=0: there are no metrics of how many objects each resource has. */
+  readonly countsObjects?: boolean | undefined
   readonly storeCheckTimes?: StoreCheckTimes | undefined
   /** --history, --history-size; absent: history is kept for the compaction interval. */
   readonly history?: HistoryLimits | undefined
@@ -420,7 +422,7 @@ function otherPaths(deps: ApiServerDeps, config: ApiServerConfig, { catalog, isS
     checks,
     shutdown,
     paths,
-    scrape: scrapeOf(deps),
+    scrape: scrapeOf(deps, config),
     pages: [
       { prefix: '/openapi', handle: openApi },
       revisionsPage({ store: deps.store, times: registry.cacher.times }),
@@ -437,8 +439,8 @@ function servedIn(catalog: Catalog): (info: RequestInfo) => boolean {
   return ({ apiGroup, apiVersion, resource }) => catalog.resource(apiGroup, apiVersion, resource) !== undefined
 }
 
-function scrapeOf({ registry, store, metrics, scrape }: ApiServerDeps): NonResourceParts['scrape'] {
-  const refresh = objectMetrics(registry, store, metrics)
+function scrapeOf({ registry, store, metrics, scrape }: ApiServerDeps, { countsObjects }: ApiServerConfig): NonResourceParts['scrape'] {
+  const refresh = objectMetrics(registry, store, metrics, { countsObjects })
   return (
     scrape &&
     (async (accept) => {

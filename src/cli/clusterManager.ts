@@ -286,6 +286,10 @@ export interface ClusterManager {
   /** Adds a member and, unless it is to stay a learner, promotes it as soon as it has the data. @returns its name */
   addEtcdMember(name: string, options: { readonly learner: boolean }, progress: Progress): Promise<string>
   promoteEtcdMember(name: string, member: string, progress: Progress): Promise<void>
+  /** Lets a member lead. */
+  moveEtcdLeader(name: string, member: string, progress: Progress): Promise<void>
+  /** Rewrites the databases of one member, or of all one after the other, without free pages. */
+  defragmentEtcd(name: string, member: string | undefined, progress: Progress): Promise<void>
   /** Takes the member out of the cluster, ends it and removes its data. */
   removeEtcdMember(name: string, member: string, progress: Progress): Promise<void>
   /** Turns an add-on on or off and waits until it serves, or is gone. @returns false when it was so already */

@@ -15,5 +15,4 @@ export const absentControllers: readonly AbsentController[] = [
   skipped('cloud-node-lifecycle-controller', 'cloud-node-lifecycle'),
   skipped('resourcepoolstatusrequest-controller'),
   skipped('storageversion-garbage-collector-controller', 'storage-version-gc'),
-  skipped('storage-version-migrator-controller'),
 ]

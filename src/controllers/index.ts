@@ -44,6 +44,7 @@ import { serviceAccountTokens, type TokensOptions } from './serviceAccountTokens
 import { serviceCidr } from './serviceCidr.ts'
 import { serviceLoadBalancer } from './serviceLoadBalancer/serviceLoadBalancer.ts'
 import { type StatefulSetOptions, statefulSet, statefulSetFeatures } from './statefulSet/statefulSet.ts'
+import { storageVersionMigrator } from './storageVersionMigrator/storageVersionMigrator.ts'
 import { ttlAfterFinished } from './ttlAfterFinished.ts'
 import { validatingAdmissionPolicyStatus } from './validatingAdmissionPolicyStatus/validatingAdmissionPolicyStatus.ts'
 import { volumeAttributesClassProtection } from './volumeAttributesClassProtection.ts'
@@ -68,7 +69,13 @@ export type ControllerOptions = WorkerOptions &
   AutoscalerOptions
 
 /** Feature gates that controllers read. */
-export const turnableFeatures = [...statefulSetFeatures, ...autoscalerFeatures, 'ClusterTrustBundle', 'PodCertificateRequest'] as const
+export const turnableFeatures = [
+  ...statefulSetFeatures,
+  ...autoscalerFeatures,
+  'ClusterTrustBundle',
+  'PodCertificateRequest',
+  'StorageVersionMigrator',
+] as const
 
 export const controllers: readonly ControllerDescriptor<ControllerOptions>[] = [
   // Others wait for their tokens.
@@ -110,6 +117,7 @@ export const controllers: readonly ControllerDescriptor<ControllerOptions>[] = [
   podGc,
   resourceClaim,
   validatingAdmissionPolicyStatus,
+  storageVersionMigrator,
   certificateApproving,
   certificateSigning,
   certificateCleaner,

@@ -48,6 +48,21 @@ function recordedNodeGroups(calls: string[]): NodeGroupMethods {
   }
 }
 
+type MemberChanges = 'addEtcdMember' | 'promoteEtcdMember' | 'removeEtcdMember' | 'moveEtcdLeader' | 'defragmentEtcd'
+
+function etcdMembers(calls: string[]): Pick<ClusterManager, MemberChanges> {
+  return {
+    addEtcdMember: async (name, { learner }) => {
+      calls.push(`add ${name}${learner ? ' learner' : ''}`)
+      return 'etcd-4'
+    },
+    promoteEtcdMember: async (name, member) => void calls.push(`promote ${name} ${member}`),
+    removeEtcdMember: async (name, member) => void calls.push(`remove ${name} ${member}`),
+    moveEtcdLeader: async (name, member) => void calls.push(`lead ${name} ${member}`),
+    defragmentEtcd: async (name, member) => void calls.push(`defragment ${name} ${member ?? 'all'}`),
+  }
+}
+
 /** Runs a command line against a manager that records what it is asked. @param before the kubeconfig that is there */
 export async function runCommand(words: string[], overrides: Partial<ClusterManager> = {}, names: string[] = ['a'], before = '') {
   const home = await fs.mkdtemp(path.join(os.tmpdir(), 'skiff-cli-'))
@@ -103,12 +118,7 @@ export async function runCommand(words: string[], overrides: Partial<ClusterMana
       { id: 'c1', name: 'etcd-1', role: 'leader', url: 'https://127.0.0.1:41000', version: '3.4.23', dbBytes: 20 * 2 ** 20, dbBytesInUse: 5 * 2 ** 20 },
       { id: 'c2', name: 'etcd-2', role: 'unknown', url: 'https://127.0.0.1:41002', version: '', dbBytes: undefined, dbBytesInUse: undefined },
     ],
-    addEtcdMember: async (name, { learner }) => {
-      calls.push(`add ${name}${learner ? ' learner' : ''}`)
-      return 'etcd-4'
-    },
-    promoteEtcdMember: async (name, member) => void calls.push(`promote ${name} ${member}`),
-    removeEtcdMember: async (name, member) => void calls.push(`remove ${name} ${member}`),
+    ...etcdMembers(calls),
     loadImages: async (name, files) => {
       calls.push(`load ${name} ${files.length}`)
       return [{ node: 'a-node-1', names: ['docker.io/library/web:1'] }]

@@ -9,53 +9,28 @@ import { after, before, test } from 'node:test'
 import { obstacleToEtcd } from '../support/etcdServer.ts'
 import { openSsl } from '../support/openssl.ts'
 import { obstacleToApiServer, startApiServer } from './support/apiServerProcess.ts'
+import { type EtcdFiles, endProcess, etcdCertificates, type ServedEtcd, serveEtcd } from './support/servedEtcd.ts'
 
 const skip = obstacleToEtcd() || obstacleToApiServer
 const program = path.resolve(import.meta.dirname, '../../bin/skiff')
 const ssl = openSsl()
 const running = new Set<ChildProcess>()
-let flags: string[] = []
-let client: { readonly ca: string; readonly cert: string; readonly key: string }
+let flags: EtcdFiles['flags'] = []
+let client: EtcdFiles['client']
 
 before(() => {
   if (skip) return
-  const authority = ssl.authority('etcd-ca')
-  const serving = ssl.sign(authority, { subject: '/CN=etcd', usage: 'serverAuth', names: 'IP:127.0.0.1' })
-  const user = ssl.sign(authority, { subject: '/CN=client' })
-  const ca = ssl.file('ca.crt', authority.cert)
-  ssl.file('client.crt', user.cert)
-  ssl.file('client.key', user.key)
-  client = { ca: authority.cert, ...user }
-  const files = [`--cert-file=${ssl.file('etcd.crt', serving.cert)}`, `--key-file=${ssl.file('etcd.key', serving.key)}`, `--trusted-ca-file=${ca}`]
-  flags = [`--data-dir=${ssl.folder}/data`, '--client-cert-auth', ...files]
+  ;({ flags, client } = etcdCertificates(ssl))
 })
 after(async () => {
-  await Promise.all([...running].map((one) => end(one, 'SIGKILL')))
+  await Promise.all([...running].map((one) => endProcess(one, 'SIGKILL')))
   ssl.remove()
 })
 
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill(signal)
-  await ended
-}
-
-async function startStore(port = 0): Promise<{ child: ChildProcess; port: number }> {
-  const child = spawn(process.execPath, [program, 'etcd', 'serve', `--listen-client-urls=https://127.0.0.1:${port}`, ...flags], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  running.add(child)
-  let log = ''
-  for await (const piece of child.stderr!.iterator({ destroyOnReturn: false })) {
-    log += piece
-    const found = /Serving client traffic.*127\.0\.0\.1:(\d+)/.exec(log)?.[1]
-    if (found !== undefined) {
-      child.stderr?.resume()
-      return { child, port: Number(found) }
-    }
-  }
-  throw new Error(`the store did not start: ${log}`)
+async function startStore(): Promise<ServedEtcd> {
+  const started = await serveEtcd(flags)
+  running.add(started.child)
+  return started
 }
 
 function etcdctl(port: number, ...args: string[]): string {
@@ -80,7 +55,7 @@ test('ETC-19 clients with a certificate of the authority are served, others are 
   assert.equal(await get(port, '/health', client), '{"health":"true","reason":""}')
   assert.match(await get(port, '/metrics', client), /\netcd_debugging_mvcc_current_revision 2\n/)
   await assert.rejects(get(port, '/health', {}))
-  await end(child, 'SIGTERM')
+  await endProcess(child, 'SIGTERM')
   assert.equal(child.exitCode, 0)
 })
 
@@ -109,13 +84,13 @@ test('HA-03 an API server stores its objects through `skiff etcd serve`, and ser
   kubectl(before_.port, 'create', 'namespace', 'shop')
   kubectl(before_.port, '-n', 'shop', 'create', 'configmap', 'kept', '--from-literal=a=b')
   await before_.end('SIGKILL')
-  await end(store.child, 'SIGKILL')
+  await endProcess(store.child, 'SIGKILL')
   const again = await startStore()
   assert.match(etcdctl(again.port, 'get', '/registry/configmaps/shop/kept', '--keys-only'), /kept/)
   const after_ = await start(again.port)
   assert.equal(kubectl(after_.port, '-n', 'shop', 'get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}'), 'b')
   await after_.end('SIGTERM')
-  await end(again.child, 'SIGTERM')
+  await endProcess(again.child, 'SIGTERM')
 })
 
 test('ETC-24 users are needed again after a crash, the name in the certificate is one, and a password counts before it', {
@@ -133,19 +108,19 @@ test('ETC-24 users are needed again after a crash, the name in the certificate i
     etcdctl(store.port, ...args.split(' '))
   etcdctl(store.port, 'user', 'grant-role', 'client', 'r')
   etcdctl(store.port, 'auth', 'enable')
-  await end(store.child, 'SIGKILL')
+  await endProcess(store.child, 'SIGKILL')
   const again = await startStore()
   assert.equal(etcdctl(again.port, 'put', 'k', '1'), 'OK')
   assert.throws(() => etcdctl(again.port, 'put', 'other', '1'), /permission denied/)
   assert.equal(etcdctl(again.port, '--user', 'root:secret', 'put', 'other', '1'), 'OK')
   etcdctl(again.port, '--user', 'root:secret', 'auth', 'disable')
-  await end(again.child, 'SIGTERM')
+  await endProcess(again.child, 'SIGTERM')
 })
 
 test('a second process on the same file waits, then says which process has it', { skip, timeout: 60_000 }, async () => {
   const { child } = await startStore()
   await assert.rejects(startStore(), new RegExp(`another process \\(pid ${child.pid}\\) has the store .*data\\.mdb open`))
-  await end(child, 'SIGTERM')
+  await endProcess(child, 'SIGTERM')
 })
 
 test('a process that waits for the file ends at once after SIGTERM, and names the process that has it', { skip, timeout: 60_000 }, async () => {
@@ -166,7 +141,7 @@ test('a process that waits for the file ends at once after SIGTERM, and names th
   assert.deepEqual(await ended, [1, null])
   assert.ok(performance.now() - startMs < 5_000, 'it did not wait for the file to the end')
   assert.match(output, new RegExp(`stopped by SIGTERM while waiting: another process \\(pid ${child.pid}\\) has the store .*data\\.mdb open`))
-  await end(child, 'SIGTERM')
+  await endProcess(child, 'SIGTERM')
 })
 
 test('ETC-18 flags that cannot be used are refused together', { skip }, () => {

@@ -25,8 +25,8 @@ export interface EtcdMember {
   process: ChildProcess
   /** Ends it at once, as a power cut does. */
   kill(): Promise<void>
-  /** Starts it again over its data. Resolves when the process runs, which may be before the member is healthy. */
-  restart(): void
+  /** Starts it again over its data; it may not be healthy yet. @param more flags of etcd, which win */
+  restart(more?: readonly string[]): void
 }
 
 export interface EtcdCluster {
@@ -96,7 +96,7 @@ async function isHealthy(url: string, tls: EtcdTls | undefined): Promise<boolean
 }
 
 function createMember(url: string, args: readonly string[]): EtcdMember {
-  const start = () => spawn('etcd', args, { stdio: 'ignore' })
+  const start = (more: readonly string[] = []) => spawn('etcd', [...args, ...more], { stdio: 'ignore' })
   const member: EtcdMember = {
     url,
     process: start(),
@@ -107,8 +107,8 @@ function createMember(url: string, args: readonly string[]): EtcdMember {
       process.kill('SIGKILL')
       await exited
     },
-    restart() {
-      member.process = start()
+    restart(more) {
+      member.process = start(more)
     },
   }
   return member

@@ -17,7 +17,11 @@ test('API-14 resources that are off by default are no built-in ones, and each ha
   const optional = optionalResources()
   assert.deepEqual(
     optional.map(({ group, version, resource }) => `${group}/${version}/${resource}`),
-    ['certificates.k8s.io/v1beta1/clustertrustbundles', 'certificates.k8s.io/v1beta1/podcertificaterequests'],
+    [
+      'certificates.k8s.io/v1beta1/clustertrustbundles',
+      'certificates.k8s.io/v1beta1/podcertificaterequests',
+      'storagemigration.k8s.io/v1beta1/storageversionmigrations',
+    ],
   )
   for (const { resource } of optional) assert.ok(featureGates.has(gatesOfOptional[resource] ?? ''), resource)
   assert.equal(builtInResource('certificates.k8s.io', 'v1beta1', 'clustertrustbundles'), undefined)

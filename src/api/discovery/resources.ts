@@ -104,7 +104,11 @@ export function storagePrefix(storage: StorageFacts): string {
 }
 
 /** The feature gates of optional resources, by plural name. */
-export const gatesOfOptional: Readonly<Record<string, string>> = { clustertrustbundles: 'ClusterTrustBundle', podcertificaterequests: 'PodCertificateRequest' }
+export const gatesOfOptional: Readonly<Record<string, string>> = {
+  clustertrustbundles: 'ClusterTrustBundle',
+  podcertificaterequests: 'PodCertificateRequest',
+  storageversionmigrations: 'StorageVersionMigrator',
+}
 
 function resourceFacts(row: ResourceRow): ResourceFacts {
   return {

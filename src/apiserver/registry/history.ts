@@ -1,6 +1,7 @@
 /**
  * Keeps history by age and size (L3), so that clients can read the past: replaces the regular compaction where the flags --history and --history-size are set.
- * Times of revisions are kept in the store, one key a minute below /skiff/revisions/, and survive restarts; the key's own revision is the mark.
+ * Times of revisions are kept in the store, one key a minute below /skiff/revisions/, and survive restarts; the key's own revision is the mark. With each mark, a
+ * server takes the turn of the compaction, so that servers over the same store that keep history for an interval only do not compact it.
  * Upstream has no counterpart: there, history ends with the compaction interval.
  */
 import type { Clock } from '#base/clock'
@@ -8,6 +9,7 @@ import type { Logger } from '#base/log'
 import { formatTime } from '#base/time'
 import type { RaftState, Revision, Store } from '#store/store'
 import { isStoreError } from '#store/storeError'
+import { lastTurn, turnTaken } from './compactionTurn.ts'
 import { defaultCompactionIntervalMs } from './compactor.ts'
 import type { RevisionMark, RevisionTimes } from './revisionTimes.ts'
 
@@ -25,6 +27,11 @@ export interface HistoryDeps {
   readonly log: Logger
 }
 
+interface Keeping extends HistoryDeps {
+  /** The newest revision that was compacted. */
+  compacted: Revision
+}
+
 const tablePrefix = '/skiff/revisions/'
 const tableEnd = '/skiff/revisions0'
 const minuteMs = 60_000
@@ -38,17 +45,21 @@ const leastAgeMs = defaultCompactionIntervalMs
 
 export async function keepHistory(deps: HistoryDeps, limits: HistoryLimits, signal: AbortSignal): Promise<void> {
   const { clock, log } = deps
+  const keeping: Keeping = { ...deps, compacted: 0 }
   let isRestored = false
   let minute = 0
   while (!signal.aborted) {
     try {
-      if (!isRestored) deps.times.restore(await storedTimes(deps.store))
+      if (!isRestored) {
+        deps.times.restore(await storedTimes(deps.store))
+        keeping.compacted = (await lastTurn(deps.store)).compacted
+      }
       isRestored = true
       // Compaction comes first: it also has to free the space of a store that refuses writes.
       const now = Math.floor(clock.now() / minuteMs)
-      if (now !== minute) await compactBefore(deps, deps.times.at(clock.now() - limits.keepMs))
-      await shrink(deps, limits.maxBytes)
-      if (now !== minute) await markMinute(deps)
+      if (now !== minute) await compactBefore(keeping, deps.times.at(clock.now() - limits.keepMs))
+      await shrink(keeping, limits.maxBytes)
+      if (now !== minute) await markMinute(keeping)
       minute = now
     } catch (error) {
       if (!isStoreError(error, 'closed')) log.error(error, 'Keeping the history failed')
@@ -71,7 +82,7 @@ export async function storedTimes(store: Store): Promise<readonly RevisionMark[]
 }
 
 /** One key a minute, whichever of several servers writes it first; keys of forgotten minutes are deleted with it. */
-async function markMinute({ store, times, clock }: HistoryDeps): Promise<void> {
+async function markMinute({ store, times, clock, compacted }: Keeping): Promise<void> {
   const keyOf = (timeMs: number) => tablePrefix + String(Math.floor(timeMs / minuteMs)).padStart(12, '0')
   const nowMs = clock.now()
   const key = keyOf(nowMs)
@@ -80,13 +91,14 @@ async function markMinute({ store, times, clock }: HistoryDeps): Promise<void> {
     compare: [{ key, target: 'version', op: '=', value: 0 }],
     success: [
       { type: 'put', key, value: Buffer.alloc(0) },
+      turnTaken(compacted),
       ...(oldest ? [{ type: 'delete' as const, from: tablePrefix, to: keyOf(Math.min(oldest.atMs, nowMs)) }] : []),
     ],
   })
 }
 
-async function shrink(deps: HistoryDeps, maxBytes: number): Promise<void> {
-  const { store, times, clock, log } = deps
+async function shrink(keeping: Keeping, maxBytes: number): Promise<void> {
+  const { store, times, clock, log } = keeping
   for (let step = 0; step < mostSteps; step++) {
     const { bytes, isExact } = await historyBytes(store)
     if (bytes <= maxBytes) return
@@ -95,13 +107,14 @@ async function shrink(deps: HistoryDeps, maxBytes: number): Promise<void> {
     // What is left was written within a second.
     if (!before || !next || next.revision <= before.revision) return
     if (!isExact && next.atMs > clock.now() - leastAgeMs) return
-    await compactBefore(deps, next.revision)
+    await compactBefore(keeping, next.revision)
     const [from, to] = [formatTime(before.atMs), formatTime(next.atMs)]
     log.info('History was larger than its limit: the oldest part was given up', { bytes, maxBytes, from, to })
   }
 }
 
-async function compactBefore({ store, times }: HistoryDeps, revision: Revision | undefined): Promise<void> {
+async function compactBefore(keeping: Keeping, revision: Revision | undefined): Promise<void> {
+  const { store, times } = keeping
   if (revision === undefined || revision <= 1) return
   try {
     await store.compact(revision)
@@ -109,6 +122,7 @@ async function compactBefore({ store, times }: HistoryDeps, revision: Revision |
     // Another server compacted it, or this one before its restart.
     if (!isStoreError(error, 'compacted')) throw error
   }
+  keeping.compacted = Math.max(keeping.compacted, revision)
   times.forgetBefore(revision)
 }
 

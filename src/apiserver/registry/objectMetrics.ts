@@ -3,10 +3,30 @@ import { type Gauge, type Metrics, noMetrics } from '#base/metrics'
 import type { Store } from '#store/store'
 import type { Registry } from './registry.ts'
 
+export interface ObjectMetricsOptions {
+  /** Default true; false: there are no metrics of counts. */
+  readonly countsObjects?: boolean | undefined
+}
+
 /** @returns what brings the metrics up to date; it never rejects */
-export function objectMetrics(registry: Pick<Registry, 'all'>, store: Pick<Store, 'size'>, metrics: Metrics): () => Promise<void> {
+export function objectMetrics(
+  registry: Pick<Registry, 'all'>,
+  store: Pick<Store, 'size'>,
+  metrics: Metrics,
+  { countsObjects = true }: ObjectMetricsOptions = {},
+): () => Promise<void> {
   if (metrics === noMetrics) return async () => {}
   const bytes = metrics.gauge({ name: 'apiserver_storage_size_bytes', help: 'Bytes that the store takes on its disk.', labels: ['storage_cluster_id'] })
+  const count = countsObjects ? objectCounts(registry, metrics) : () => {}
+  return async () => {
+    count()
+    const size = await store.size().catch(() => undefined)
+    if (size) bytes.set(size.totalBytes, { storage_cluster_id: storageClusterId })
+  }
+}
+
+/** Upstream asks etcd once in a while. Here the watch caches know the counts, at no cost, so that each scrape has the present ones. */
+function objectCounts(registry: Pick<Registry, 'all'>, metrics: Metrics): () => void {
   const byName = resourceGauge(
     metrics.gauge({ name: 'apiserver_storage_objects', help: 'Stored objects by resource.', labels: ['resource'] }),
     ({ group, resource }) => ({ resource: group === '' ? resource : `${resource}.${group}` }),
@@ -15,13 +35,11 @@ export function objectMetrics(registry: Pick<Registry, 'all'>, store: Pick<Store
     metrics.gauge({ name: 'apiserver_resource_objects', help: 'Stored objects by group and resource.', labels: ['group', 'resource'] }),
     ({ group, resource }) => ({ group, resource }),
   )
-  return async () => {
+  return () => {
     const stored = new Set(registry.all().map((one) => one.stored))
     const counts = [...stored].map(({ group, resource, cache }) => ({ group, resource, count: cache.size }))
     byName(counts)
     byGroup(counts)
-    const size = await store.size().catch(() => undefined)
-    if (size) bytes.set(size.totalBytes, { storage_cluster_id: storageClusterId })
   }
 }
 

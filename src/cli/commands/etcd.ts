@@ -1,4 +1,4 @@
-/** `skiff etcd member ls|add|remove|promote`: the members of a cluster's own etcd (L4). Upstream: etcdctl member. */
+/** `skiff etcd member ls|add|remove|promote|move-leader|defrag`: the members of a cluster's own etcd (L4). Upstream: etcdctl member. */
 import type { EtcdMemberDetails } from '../clusterManager.ts'
 import { type CliCommand, type CommandContext, progressFor, resolveCluster } from '../command.ts'
 import { printFound } from '../output.ts'
@@ -51,6 +51,22 @@ export const etcd: CliCommand = {
       .option('-q, --quiet', 'print nothing but errors')
       .action(async (member: string, { cluster, quiet = false }: Flags) =>
         context.clusters.promoteEtcdMember(await resolveCluster(context, cluster), member, progressFor(context, quiet)),
+      )
+    members
+      .command('move-leader <member>')
+      .description('let a member lead, such as before maintenance of the present leader')
+      .option('--cluster <name>', 'the cluster (default: the only one, or skiff)')
+      .option('-q, --quiet', 'print nothing but errors')
+      .action(async (member: string, { cluster, quiet = false }: Flags) =>
+        context.clusters.moveEtcdLeader(await resolveCluster(context, cluster), member, progressFor(context, quiet)),
+      )
+    members
+      .command('defrag [member]')
+      .description('rewrite the database of a member without its free pages; without a name of all, one after the other, the leader last')
+      .option('--cluster <name>', 'the cluster (default: the only one, or skiff)')
+      .option('-q, --quiet', 'print nothing but errors')
+      .action(async (member: string | undefined, { cluster, quiet = false }: Flags) =>
+        context.clusters.defragmentEtcd(await resolveCluster(context, cluster), member, progressFor(context, quiet)),
       )
   },
 }

@@ -20,6 +20,7 @@ service Maintenance {
   rpc Alarm(AlarmRequest) returns (AlarmResponse);
   rpc Status(StatusRequest) returns (StatusResponse);
   rpc Defragment(DefragmentRequest) returns (DefragmentResponse);
+  rpc MoveLeader(MoveLeaderRequest) returns (MoveLeaderResponse);
   rpc Hash(HashRequest) returns (HashResponse);
   rpc HashKV(HashKVRequest) returns (HashKVResponse);
   rpc Snapshot(SnapshotRequest) returns (stream SnapshotResponse);
@@ -130,6 +131,8 @@ message StatusResponse {
 }
 message DefragmentRequest {}
 message DefragmentResponse { ResponseHeader header = 1; }
+message MoveLeaderRequest { uint64 target_id = 1 [jstype = JS_STRING]; }
+message MoveLeaderResponse { ResponseHeader header = 1; }
 message HashRequest {}
 message HashResponse { ResponseHeader header = 1; uint32 hash = 2; }
 message HashKVRequest { int64 revision = 1; }

@@ -28,7 +28,7 @@ const identityGate = 'APIServerIdentity'
 const scaleToZeroGate = 'HPAScaleToZero'
 const unsafeDeletionGate = 'AllowUnsafeMalformedObjectDeletion'
 /** Read by the registry, the bootstrap policy, the Node authorizer and the rules of pods. */
-const certificateGates = ['ClusterTrustBundle', 'ClusterTrustBundleProjection', 'PodCertificateRequest']
+const resourceGates = ['ClusterTrustBundle', 'ClusterTrustBundleProjection', 'PodCertificateRequest', 'StorageVersionMigrator']
 
 export type OptionDeps = Pick<
   ApiServerDeps,
@@ -42,7 +42,7 @@ type GivenDeps = SecurityDeps & { readonly waitUntilCurrent: NonNullable<Securit
 export function depsFromOptions(options: ServerOptions, given: GivenDeps): OptionDeps {
   const { clock, random, log = noLog, metrics = noMetrics } = given
   for (const warning of options.storage.warnings) log.warn(warning)
-  announceFeatures({ log, metrics }, options.features.featureGates, [unsafeDeletionGate, identityGate, scaleToZeroGate, ...certificateGates])
+  announceFeatures({ log, metrics }, options.features.featureGates, [unsafeDeletionGate, identityGate, scaleToZeroGate, ...resourceGates])
   for (const { key, gate, isOn } of chosenResources(options))
     if (!isOn) log.warn('A resource is not served, because its feature gate is off', { resource: key, gate })
   const audit = auditFromOptions(options.audit, { clock, random, log: log.with('audit'), metrics })
@@ -124,10 +124,11 @@ export function configFromOptions(options: ServerOptions): ApiServerConfig {
   const unsafeDeletion = featureEnabled(featureGates, unsafeDeletionGate)
   const identityLease = featureEnabled(featureGates, identityGate)
   const { rejectForwardingRedirects, endpointReconciler, serverCount } = options.reach
-  const { compactionIntervalMs, history, storeCheckTimes } = options.storage
+  const { compactionIntervalMs, countsObjects, history, storeCheckTimes } = options.storage
   return {
     ...options.generic,
     compactionIntervalMs,
+    countsObjects,
     history,
     storeCheckTimes,
     priorityAndFairness,

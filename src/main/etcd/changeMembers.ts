@@ -128,6 +128,57 @@ export function promoteMember(deps: LocalClusterDeps, paths: ClusterPaths, state
   })
 }
 
+/** Lets a member lead, such as before maintenance of the present leader. @throws CommandError notFound, conflict for a learner, or timeout */
+export function moveLeader(deps: LocalClusterDeps, paths: ClusterPaths, state: ClusterState, name: string, progress: Progress): Promise<void> {
+  return withEtcd(deps, paths, state, async (etcd) => {
+    const plan = etcdOf(state)
+    const member = findMember(plan, await etcd.members(), name)
+    if (member.isLearner) {
+      throw new CommandError('conflict', `member "${name}" is a learner: it has no vote`, { hint: `skiff etcd member promote ${name} gives it one` })
+    }
+    await progress.step(`Member ${name} leads`, () => untilAnswers(deps, `that member ${name} leads`, startMs, () => lead(plan, etcd, name, member.id)))
+  })
+}
+
+/** @throws Error when another member leads, or none */
+async function lead({ members }: EtcdPlan, etcd: EtcdAdministration, name: string, id: string): Promise<void> {
+  const leaders = await Promise.all(members.map(async (one) => ((await etcd.status(clientUrlOf(one)).catch(() => undefined))?.isLeader ? [one] : [])))
+  const leader = leaders.flat()[0]
+  if (!leader) throw new Error('the members have no leader')
+  if (leader.name === name) return
+  await etcd.moveLeader(clientUrlOf(leader), id)
+  const wanted = members.find((one) => one.name === name)
+  if (!wanted || !(await etcd.status(clientUrlOf(wanted))).isLeader) throw new Error('another member leads')
+}
+
+/**
+ * Rewrites the databases of the members without their free pages, one after the other, the leader last. A member answers nothing meanwhile.
+ * @param name one member; undefined: all. @throws CommandError notFound, or conflict when another member does not answer
+ */
+export function defragmentMembers(
+  deps: LocalClusterDeps,
+  paths: ClusterPaths,
+  state: ClusterState,
+  name: string | undefined,
+  progress: Progress,
+): Promise<void> {
+  return withEtcd(deps, paths, state, async (etcd) => {
+    const plan = etcdOf(state)
+    if (name !== undefined) findMember(plan, await etcd.members(), name)
+    const states = await Promise.all(plan.members.map(async (member) => ({ member, status: await etcd.status(clientUrlOf(member)).catch(() => undefined) })))
+    const silent = states.filter(({ member, status }) => member.name !== name && status === undefined).map(({ member }) => member.name)
+    if (silent.length > 0) {
+      throw new CommandError('conflict', `members of etcd do not answer: ${silent.join(', ')}; another one must not pause now`, {
+        hint: 'skiff etcd member ls',
+      })
+    }
+    const due = states.filter(({ member }) => name === undefined || member.name === name)
+    for (const { member } of due.sort((a, b) => Number(a.status?.isLeader ?? false) - Number(b.status?.isLeader ?? false))) {
+      await progress.step(`Member ${member.name} is rewritten without free pages`, () => etcd.defragment(clientUrlOf(member)))
+    }
+  })
+}
+
 /** A learner that lags is refused: ask until it has caught up. */
 function promote(deps: LocalClusterDeps, etcd: EtcdAdministration, id: string): Promise<void> {
   return untilAnswers(deps, 'the promotion of the learner', promotionMs, () => etcd.promote(id))

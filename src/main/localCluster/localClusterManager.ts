@@ -140,6 +140,10 @@ export function createLocalClusterManager(deps: LocalClusterDeps): ClusterManage
       exclusively(deps, name, progress, async () => (await administer()).addMember(deps, pathsOf(name), await stateOf(name), options, progress)),
     promoteEtcdMember: (name, member, progress) =>
       exclusively(deps, name, progress, async () => (await administer()).promoteMember(deps, pathsOf(name), await stateOf(name), member, progress)),
+    moveEtcdLeader: (name, member, progress) =>
+      exclusively(deps, name, progress, async () => (await administer()).moveLeader(deps, pathsOf(name), await stateOf(name), member, progress)),
+    defragmentEtcd: (name, member, progress) =>
+      exclusively(deps, name, progress, async () => (await administer()).defragmentMembers(deps, pathsOf(name), await stateOf(name), member, progress)),
     removeEtcdMember: (name, member, progress) =>
       exclusively(deps, name, progress, async () => (await administer()).removeMember(deps, pathsOf(name), await stateOf(name), member, progress)),
     setAddon: (name, addon, wanted, progress) =>

@@ -4,7 +4,11 @@ import { test } from 'node:test'
 import { objectMetrics } from '#apiserver/registry/objectMetrics'
 import { noMetrics } from '#base/metrics'
 import { clusterRoles, configMaps, endpointSlices, flowSchemas, leases, namespaces, priorityClasses, serviceCIDRs, services } from '#client/builtIn'
+import { createConfigFile } from '#main/apiserver/configFile'
+import { configFromOptions } from '#main/apiserver/fromOptions'
+import { serverOptions } from '#main/apiserver/options/index'
 import { createPrometheusMetrics } from '#main/prometheus'
+import { realClock } from '#testing/realClock'
 import { startServerWithFlags } from '../../support/serverWithFlags.ts'
 
 test('EXP-10 a server without controllers has the objects that its own loops create', async () => {
@@ -50,4 +54,27 @@ test('OBS-04 the API server shows the size of its store, and how many objects ea
   } finally {
     await api.close()
   }
+})
+
+test('OBS-04 a server with --etcd-count-metric-poll-period=0 shows the size of its store and no counts, any other shows the present ones', async () => {
+  const scraped = async (flags: readonly string[]) => {
+    const api = await startServerWithFlags(flags)
+    try {
+      await api.client.of(namespaces).create({ metadata: { name: 'more' }, spec: {} })
+      const metrics = createPrometheusMetrics()
+      await objectMetrics(
+        api.server.registry,
+        api.store,
+        metrics,
+        configFromOptions(await serverOptions(flags, { file: (name) => createConfigFile(name, realClock) })),
+      )()
+      return metrics.render()
+    } finally {
+      await api.close()
+    }
+  }
+  const without = await scraped(['--etcd-count-metric-poll-period=0'])
+  assert.match(without, /^apiserver_storage_size_bytes/m)
+  assert.doesNotMatch(without, /^apiserver_(storage|resource)_objects/m)
+  assert.match(await scraped(['--etcd-count-metric-poll-period=1h']), /^apiserver_storage_objects\{resource="namespaces"\} 5$/m)
 })

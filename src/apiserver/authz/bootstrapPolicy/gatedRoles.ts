@@ -35,6 +35,18 @@ const policies: Readonly<Record<string, GatedPolicy>> = {
     clusterRoleBindings: {},
     controllerRoles: { podcertificaterequestcleaner: [['delete get list watch', certificates, 'podcertificaterequests']] },
   },
+  StorageVersionMigrator: {
+    nodeRules: [],
+    clusterRoles: {},
+    clusterRoleBindings: {},
+    controllerRoles: {
+      'storage-version-migrator-controller': [
+        ['create list patch', '*', '*'],
+        ['update', 'storagemigration.k8s.io', 'storageversionmigrations/status'],
+        ['get', 'apiextensions.k8s.io', 'customresourcedefinitions'],
+      ],
+    },
+  },
 }
 
 /** The additions of all features that are on. */

@@ -29,6 +29,7 @@ const optional: readonly (readonly [pair: string, want: readonly string[]])[] = 
   ['batch/v1=true', []],
   ['certificates.k8s.io/v1beta1=false', []],
   ['certificates.k8s.io/v1beta1=true', ['certificates.k8s.io/v1beta1/clustertrustbundles', 'certificates.k8s.io/v1beta1/podcertificaterequests']],
+  ['storagemigration.k8s.io/v1beta1=true', ['storagemigration.k8s.io/v1beta1/storageversionmigrations']],
   ['certificates.k8s.io/v1beta1/podcertificaterequests=true', ['certificates.k8s.io/v1beta1/podcertificaterequests']],
 ]
 for (const [pair, want] of optional)

@@ -71,6 +71,17 @@ test('HA-01 the reconciler of endpoints is one of three, and the number of serve
   })
 })
 
+test('OBS-04 --etcd-count-metric-poll-period=0 turns the counts of objects off, and a flag whose metric is hidden is named in a warning', async () => {
+  const { storage } = await serverOptions(['--etcd-count-metric-poll-period=0', '--etcd-db-metric-poll-interval=0'], noFiles)
+  assert.equal(storage.countsObjects, false)
+  assert.deepEqual(storage.warnings, ['--etcd-db-metric-poll-interval has no effect: read apiserver_storage_size_bytes, which each scrape reads'])
+  assert.equal((await serverOptions(['--etcd-count-metric-poll-period=10s'], noFiles)).storage.countsObjects, true)
+  await assert.rejects(serverOptions(['--etcd-count-metric-poll-period=-1s'], noFiles), (error) => {
+    assert.deepEqual((error as UsageError).faults, ['--etcd-count-metric-poll-period must not be negative'])
+    return true
+  })
+})
+
 test('what an etcd, clouds and proxies are asked for is taken as kubeadm and envtest write it, and refused where it asks for what is not there', async () => {
   const { storage, reach } = await serverOptions(
     [
@@ -94,6 +105,7 @@ test('what an etcd, clouds and proxies are asked for is taken as kubeadm and env
         eventTtlSeconds: 600,
         leaseReuseSeconds: 60,
         compactionIntervalMs: 300_000,
+        countsObjects: true,
         history: undefined,
         storeCheckTimes: { healthMs: 2000, readyMs: 2000 },
         etcd: undefined,

@@ -12,6 +12,7 @@ import { readNamed } from './namedFiles.ts'
 import { type OptionContext, optionGroup } from './optionGroup.ts'
 
 const withoutEffect = 'Accepted, without effect'
+const defaultPollMs = 30_000
 const ofCache = 'Accepted, without effect: what is watched is held whole, once'
 
 /** An etcd cluster that stores the objects. */
@@ -29,8 +30,11 @@ const flags = {
   'etcd-cafile': text('The authorities that sign the certificates of the servers of etcd'),
   'etcd-certfile': text('The client certificate that etcd asks for'),
   'etcd-compaction-interval': duration('At this interval, history that is older than it is compacted; 0: never', 300_000),
-  'etcd-count-metric-poll-period': duration(withoutEffect, 60_000),
-  'etcd-db-metric-poll-interval': duration(withoutEffect, 30_000),
+  'etcd-count-metric-poll-period': duration('Only 0 matters: objects are not counted. Otherwise each scrape of /metrics has the present counts', 60_000),
+  'etcd-db-metric-poll-interval': duration(
+    'Accepted, without effect: v1.36 hides its metric, and apiserver_storage_size_bytes is read at each scrape',
+    defaultPollMs,
+  ),
   'etcd-healthcheck-timeout': duration('How long the store may take to answer the health check `etcd`', 2000),
   'etcd-keyfile': text('The key of the client certificate'),
   'etcd-prefix': text('Where the keys of the objects begin in etcd', '/registry'),
@@ -64,6 +68,7 @@ export const storage = optionGroup({
       ...(['', 'etcd3'].includes(backend) ? [] : [`--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'`]),
       ...(isMediaType(mediaType) ? [] : [`--storage-media-type "${mediaType}" invalid, allowed values: ${storageMediaTypes.join(', ')}`]),
       ...(values['etcd-compaction-interval'] >= 0 ? [] : ['--etcd-compaction-interval must not be negative']),
+      ...(values['etcd-count-metric-poll-period'] >= 0 ? [] : ['--etcd-count-metric-poll-period must not be negative']),
       ...historyFaults(values),
       ...(values['event-ttl'] >= 1000 ? [] : ['--event-ttl must be at least one second']),
       ...(values['lease-reuse-duration-seconds'] >= 0 ? [] : ['--lease-reuse-duration-seconds must not be negative']),
@@ -72,10 +77,11 @@ export const storage = optionGroup({
     if (faults.length > 0) throw new UsageError(faults)
     return {
       /** About flags without effect. */
-      warnings: values['watch-cache-sizes'].length === 0 ? [] : ['--watch-cache-sizes has no effect: the watch cache holds each resource whole, once'],
+      warnings: effectless(values),
       eventTtlSeconds: Math.floor(values['event-ttl'] / 1000),
       leaseReuseSeconds: values['lease-reuse-duration-seconds'],
       compactionIntervalMs: values['etcd-compaction-interval'],
+      countsObjects: values['etcd-count-metric-poll-period'] > 0,
       history: historyOf(values),
       storeCheckTimes: { healthMs: values['etcd-healthcheck-timeout'], readyMs: values['etcd-readycheck-timeout'] },
       etcd: isMediaType(mediaType) && values['etcd-servers'].length > 0 ? { ...(await etcdSettings(values, context)), mediaType } : undefined,
@@ -88,6 +94,16 @@ function isMediaType(name: string): name is StorageMediaType {
 }
 
 type StorageValues = FlagValues<typeof flags>
+
+/** One line for each flag that asks for what is not there. */
+function effectless(values: StorageValues): string[] {
+  return [
+    ...(values['watch-cache-sizes'].length === 0 ? [] : ['--watch-cache-sizes has no effect: the watch cache holds each resource whole, once']),
+    ...(values['etcd-db-metric-poll-interval'] === defaultPollMs
+      ? []
+      : ['--etcd-db-metric-poll-interval has no effect: read apiserver_storage_size_bytes, which each scrape reads']),
+  ]
+}
 
 const defaultHistoryBytes = 400 * 2 ** 20
 

@@ -38,6 +38,8 @@ export interface EtcdAdministration {
   remove(id: string): Promise<void>
   /** The state of the member at one of the endpoints. */
   status(url: string): Promise<EtcdMemberStatus>
+  /** Hands the lead over to another member. @param leaderUrl of the member that leads: only it can */
+  moveLeader(leaderUrl: string, id: string): Promise<void>
   /** Rewrites the member's database without its free pages. The member answers nothing meanwhile. */
   defragment(url: string): Promise<void>
   close(): void
@@ -85,6 +87,7 @@ export function createEtcdAdministration(urls: readonly string[], tls: GrpcConne
       const { header, leader, version, dbSize, dbSizeInUse, isLearner, errors } = await callAt<Answer>(url, 'Maintenance.Status', {})
       return { version, dbSize, dbSizeInUse, isLearner, errors, isLeader: header.memberId === leader }
     },
+    moveLeader: (leaderUrl, targetId) => callAt(leaderUrl, 'Maintenance.MoveLeader', { targetId }),
     defragment: (url) => callAt(url, 'Maintenance.Defragment', {}, defragmentTimeoutMs),
     close: () => {
       for (const connection of connections.values()) connection.close()
