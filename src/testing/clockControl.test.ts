@@ -60,7 +60,7 @@ test('X3 the speed 0 drops what is left of a step', async () => {
   assert.deepEqual(control.state, { now: '2026-01-01T00:00:10.000Z', speed: 0, stepMs: 0 })
 })
 
-test('X3 a clock that is told to stop says that it moves until the time stands still', async () => {
+test('X3 a clock that stops says that it moves until the time stands still', async () => {
   const { control, cluster } = setUp()
   const seen: { now: string; stepMs: number }[] = []
   cluster.timer(5_000, () => {
