@@ -8,7 +8,7 @@ function nextAddress(addresses: State['addresses']): string {
   const block = parseCidr(addresses.cidr)
   if (!block) throw new Error(`${addresses.cidr} is not a range of addresses`)
   const { family, value } = networkAddress(block)
-  // Of a range of IPv6 more than anyone needs.
+  // A range of IPv6 has more addresses than a number can count.
   const size = 2 ** Math.min(31, (family === 4 ? 32 : 128) - block.prefixLength)
   // The first address names the range, the second is a gateway's, the last is the broadcast's.
   addresses.next = addresses.next >= size - 2 ? 2 : addresses.next + 1
