@@ -17,7 +17,6 @@ import type { EventRecorder } from '#client/eventRecorder'
 import { check, type Exec } from '#host/exec'
 import { makeDirectory, writeFileAtomic } from '#host/files'
 import { createNftTable } from '#host/nftables'
-import { bandwidthObstacle } from './cni/bandwidth.ts'
 import type { InstalledPlugins } from './cni/install.ts'
 import { recordedNetwork } from './cni/recorder.ts'
 import { masqueradeOf } from './masquerade.ts'
@@ -148,6 +147,8 @@ function cniWriter(deps: NetworkAgentDeps, { cniConfigDir, routeMode, installPlu
 
 /** Where it cannot, the node has an Event, and pods start without limits. */
 async function canLimitBandwidth({ exec, log, events }: NetworkAgentDeps, { hasBandwidth }: InstalledPlugins, own: Frozen<Node>): Promise<boolean> {
+  // Needed once, at the start of a node.
+  const { bandwidthObstacle } = await import('./cni/bandwidth.ts')
   const obstacle = hasBandwidth ? await bandwidthObstacle(exec) : 'the CNI plugin bandwidth is not installed'
   if (obstacle === undefined) return true
   const message = `Pods of this node have no limits of bandwidth, whatever their annotations kubernetes.io/ingress-bandwidth and egress-bandwidth: ${obstacle}`

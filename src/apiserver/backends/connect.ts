@@ -47,9 +47,19 @@ export function sendRequest(request: ForwardedRequest, backend: Backend, body?: 
   return new Promise((resolve, reject) => {
     const { path } = backend
     const agent = agentFor(backend)
-    const options = { method: request.method, path, headers, agent, ...endingWith(request.cancellation.signal, request.user?.name), ...allowedPlace(backend) }
+    const { signal } = request.cancellation
+    // As an option: setTimeout() of a request waits until the connection is made.
+    const options = {
+      method: request.method,
+      path,
+      headers,
+      agent,
+      timeout: connectTimeoutMs,
+      ...endingWith(signal, request.user?.name),
+      ...allowedPlace(backend),
+    }
     const outgoing = backend.tls ? httpsRequest({ ...options, ...tlsOptions(backend) }) : httpRequest(options)
-    outgoing.setTimeout(connectTimeoutMs, () => {
+    outgoing.on('timeout', () => {
       if (!outgoing.socket || outgoing.socket.connecting) outgoing.destroy(new Error(`dial tcp ${authority(backend)}: i/o timeout`))
     })
     outgoing.on('response', (response) => {

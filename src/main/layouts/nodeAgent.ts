@@ -32,7 +32,6 @@ import { apiAuth } from '#kubelet/server/auth'
 import { createKubeletServer, type KubeletServerTls } from '#kubelet/server/kubeletServer'
 import { addressDirectory, releaseUnfinished } from '#network/cni/addresses'
 import { createCallNotes } from '#network/cni/callNotes'
-import { installPlugins } from '#network/cni/install'
 import { installRecorder } from '#network/cni/recorder'
 import { createNetworkAgent } from '#network/networkAgent'
 import { slimObject } from '#network/policy/changes'
@@ -237,6 +236,7 @@ function network(config: AgentConfig, tools: ProcessTools, renewals: Renewals): 
       cniConfigDir: nodePaths.cniConfig,
       installPlugins: async () => {
         await releaseUnfinished(addressDirectory(nodePaths.cniState), tools.clock.now())
+        const { installPlugins } = await import('#network/cni/install')
         return installPlugins([nodePaths.cniPlugins, nodePaths.packagedCniPlugins], ownProgram())
       },
       installRecorder: (network) => installRecorder(nodePaths.cniPlugins, nodePaths.cniCalls, network),

@@ -9,7 +9,7 @@ function nextAddress(addresses: Addresses): string {
   const block = parseCidr(addresses.cidr)
   if (!block) throw new Error(`${addresses.cidr} is not a range of addresses`)
   const { family, value } = networkAddress(block)
-  // A range of IPv6 has more than anyone needs: a part of it is used.
+  // A range of IPv6 has more addresses than a number can count.
   const size = 2 ** Math.min(31, (family === 4 ? 32 : 128) - block.prefixLength)
   // When all are used, the next one is used twice.
   for (let tried = 0; ; tried++) {
