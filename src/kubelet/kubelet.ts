@@ -100,11 +100,12 @@ export function createKubelet(deps: KubeletDeps, settings: Settings, standBy?: S
   }
 }
 
-async function runKubelet(parts: KubeletParts, { isRegistered }: NodeMemory, onCleanup: () => void, signal: AbortSignal): Promise<void> {
+async function runKubelet(parts: KubeletParts, memory: NodeMemory, onCleanup: () => void, signal: AbortSignal): Promise<void> {
   const { context, services, workers, garbage, node, statics, eviction } = parts
+  const { isRegistered } = memory
   await Promise.all([
     ...(context.isStandalone ? [] : [node.run(signal)]),
-    ...(context.isStandalone || isRegistered ? [] : [publishCsiNode(context, node.registered, signal)]),
+    ...(context.isStandalone || isRegistered ? [] : [publishCsiNode(context, node.registered, () => memory.createdUid, signal)]),
     context.resources.run(signal),
     parts.cgroups.run(signal),
     parts.allocations.run(signal),

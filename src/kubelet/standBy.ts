@@ -58,7 +58,7 @@ export const standBy: StandBy = async (deps, { config, memory, needed, onRegiste
   await Promise.all([
     needed.wait(signal).then(() => follow.abort()),
     node.run(signal, until),
-    publishCsiNode(context, node.registered, signal),
+    publishCsiNode(context, node.registered, () => memory.createdUid, signal),
     context.sources.pods(config.nodeName, { replace: (pods) => pods.length > 0 && needed.ring(), changed: needed.ring, deleted: () => {} }, until),
   ])
 }

@@ -26,7 +26,7 @@ export function interleaveZones(nodes: Iterable<NodeInfo>): NodeInfo[] {
 }
 
 /** Region and zone; deprecated labels take precedence where a node has them. Upstream: component-helpers/node/topology GetZoneKey. */
-function zoneOf({ metadata: { labels = {} } }: Frozen<Node>): string {
+export function zoneOf({ metadata: { labels = {} } }: Frozen<Node>): string {
   const region = labels['failure-domain.beta.kubernetes.io/region'] ?? labels['topology.kubernetes.io/region'] ?? ''
   const zone = labels['failure-domain.beta.kubernetes.io/zone'] ?? labels['topology.kubernetes.io/zone'] ?? ''
   return `${region}\0${zone}`

@@ -8,7 +8,7 @@ import { type Frozen, keyOf } from '#api/machinery/meta'
 import { countIn, NodeInfo } from './framework/nodeInfo.ts'
 import { type PodInfo, podInfo, withPod } from './framework/podInfo.ts'
 import type { PlacementIndex, Snapshot } from './framework/snapshot.ts'
-import { interleaveZones } from './nodeTree.ts'
+import { interleaveZones, zoneOf } from './nodeTree.ts'
 
 export interface Placed {
   readonly info: PodInfo
@@ -71,7 +71,7 @@ export class SchedulerCache implements Snapshot {
       this.#unknown.delete(name)
       this.#nodes.set(name, info)
       this.#listed = undefined
-    } else if (info.node.metadata.labels !== node.metadata.labels) this.#listed = undefined
+    } else if (zoneOf(info.node) !== zoneOf(node)) this.#listed = undefined
     this.#countImages(info, -1)
     info.setNode(node)
     this.#countImages(info, 1)

@@ -41,6 +41,8 @@ const retryMs = 1_000
 export interface NodeMemory {
   isRegistered: boolean
   uid: string | undefined
+  /** The uid of the Node that this kubelet has created. Undefined: there was one, which may have a Lease and a CSINode. */
+  createdUid: string | undefined
   wasUnschedulable: boolean | undefined
   reportedAtMs: number
   lease: Frozen<Lease> | undefined
@@ -49,7 +51,7 @@ export interface NodeMemory {
 }
 
 export function newNodeMemory(): NodeMemory {
-  return { isRegistered: false, uid: undefined, wasUnschedulable: undefined, reportedAtMs: 0, lease: undefined, renewedAtMs: undefined }
+  return { isRegistered: false, uid: undefined, createdUid: undefined, wasUnschedulable: undefined, reportedAtMs: 0, lease: undefined, renewedAtMs: undefined }
 }
 
 /** The parts of a kubelet that its node needs while it has no pods. */
@@ -100,7 +102,8 @@ export function createNodeManager(
     const now = await facts()
     const node = initialNode(nodeStatus(undefined, now, config), now.machine, config)
     startup.registering()
-    if (await createNode(context, node, signal)) {
+    memory.createdUid = await createNode(context, node, signal)
+    if (memory.createdUid !== undefined) {
       startup.registeredNew()
       const pressures = node.status.conditions?.filter(({ type }) => type !== 'Ready')
       for (const reason of transitions(undefined, pressures)) event(reason, statusIsNow(config.nodeName, reason))
@@ -178,17 +181,16 @@ export function createNodeManager(
   }
 }
 
-/** Creates the Node, or patches the one that is there. @returns whether it is new */
-async function createNode({ client, config }: NodeContext, node: Node, signal: AbortSignal): Promise<boolean> {
+/** Creates the Node, or patches the one that is there. @returns the uid of a new one */
+async function createNode({ client, config }: NodeContext, node: Node, signal: AbortSignal): Promise<string | undefined> {
   try {
-    await client.of(nodes).create(node, { signal })
-    return true
+    return (await client.of(nodes).create(node, { signal })).metadata.uid
   } catch (error) {
     if (!isStatus(error, 'AlreadyExists')) throw error
     const existing = await client.of(nodes).get({ name: config.nodeName }, { signal })
     const patch = registrationPatch(existing, node)
     if (patch) await client.of(nodes).patch({ name: config.nodeName }, 'merge', patch, { signal })
-    return false
+    return undefined
   }
 }
 
@@ -285,24 +287,42 @@ function repeater({ clock, config, log }: NodeContext, register: (signal: AbortS
   }
 }
 
+/** Creates an object. @returns false when it is there already */
+async function unlessThere(create: () => Promise<void>): Promise<boolean> {
+  try {
+    await create()
+    return true
+  } catch (error) {
+    if (isStatus(error, 'AlreadyExists')) return false
+    throw error
+  }
+}
+
 /** Renews the node's Lease, creating it when it is not there. */
 function leaseRenewer({ client, clock, config }: NodeContext, memory: NodeMemory): (signal: AbortSignal) => Promise<void> {
   return async (signal) => {
     const renewTime = formatMicroTime(clock.now())
     const ref = { namespace: leaseNamespace, name: config.nodeName }
     const spec = { holderIdentity: config.nodeName, leaseDurationSeconds: config.nodeLeaseDurationSeconds, renewTime }
-    try {
-      const lease = memory.lease ?? (await client.of(leases).get(ref, { signal }))
-      memory.lease = await client.of(leases).update({ ...lease, spec: { ...lease.spec, ...spec } }, { signal })
-    } catch (error) {
-      memory.lease = undefined
-      if (!isStatus(error, 'NotFound')) throw error
-      const node = await client.of(nodes).get({ name: config.nodeName }, { signal })
-      const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: config.nodeName, uid: node.metadata.uid ?? '' }]
-      memory.lease = await client
-        .of(leases)
-        .create({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...ref, ownerReferences }, spec }, { signal })
+    const create = async (uid = '') => {
+      const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: config.nodeName, uid }]
+      const lease: Lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { ...ref, ownerReferences }, spec }
+      memory.lease = await client.of(leases).create(lease, { signal })
     }
+    const update = async () => {
+      try {
+        const lease = memory.lease ?? (await client.of(leases).get(ref, { signal }))
+        memory.lease = await client.of(leases).update({ ...lease, spec: { ...lease.spec, ...spec } }, { signal })
+      } catch (error) {
+        memory.lease = undefined
+        if (!isStatus(error, 'NotFound')) throw error
+        const node = await client.of(nodes).get({ name: config.nodeName }, { signal })
+        await create(node.metadata.uid)
+      }
+    }
+    // A new Node has no Lease, unless one of an earlier Node of its name is left: it is not asked for.
+    const isNew = memory.createdUid !== undefined && memory.renewedAtMs === undefined
+    if (!isNew || !(await unlessThere(() => create(memory.createdUid)))) await update()
     memory.renewedAtMs = clock.monotonicMs()
   }
 }

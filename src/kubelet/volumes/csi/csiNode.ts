@@ -25,12 +25,20 @@ const annotations = { [annotation]: migratedPlugins.map((name) => `kubernetes.io
 type Named = { readonly config: Pick<KubeletContext['config'], 'nodeName'> }
 type Deps = Pick<KubeletContext, 'client' | 'clock' | 'log'> & Named
 
-/** Resolves once the CSINode is there, or the signal has aborted. `registered` resolves once the Node exists. */
-export async function publishCsiNode({ client, clock, log, config }: Deps, registered: Promise<void>, signal: AbortSignal): Promise<void> {
+/**
+ * Resolves once the CSINode is there, or the signal has aborted. `registered` resolves once the Node exists.
+ * @param createdUid the uid of a Node that has just been created; undefined: it may have a CSINode
+ */
+export async function publishCsiNode(
+  { client, clock, log, config }: Deps,
+  registered: Promise<void>,
+  createdUid: () => string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   await unlessAborted(registered, signal)
   while (!signal.aborted) {
     try {
-      return await publish(client, config.nodeName, signal)
+      return await publish(client, config.nodeName, createdUid(), signal)
     } catch (error) {
       if (signal.aborted) return
       log.v(2).info('Failed to publish CSINode', { node: config.nodeName, error: messageOf(error) })
@@ -39,7 +47,8 @@ export async function publishCsiNode({ client, clock, log, config }: Deps, regis
   }
 }
 
-async function publish(client: Client, name: string, signal: AbortSignal): Promise<void> {
+async function publish(client: Client, name: string, createdUid: string | undefined, signal: AbortSignal): Promise<void> {
+  if (createdUid !== undefined && (await createUnlessThere(client, { name, uid: createdUid }, signal))) return
   const found = await ensureCsiNode(client, name, signal)
   if (ownValue(found.metadata.annotations, annotation) === annotations[annotation]) return
   await client.of(csiNodes).patch({ name }, 'merge', { metadata: { annotations } }, { signal })
@@ -51,8 +60,23 @@ export async function ensureCsiNode(client: Client, name: string, signal: AbortS
   const found = await findCsiNode(client, name, signal)
   if (found && isOwnedBy(found, node)) return found
   if (found) await client.of(csiNodes).delete({ name }, { preconditions: { uid: found.metadata.uid }, signal })
-  const ownerReferences = [ownerReference({ ...node, apiVersion: 'v1', kind: 'Node' } as Frozen<Node>)]
+  return createCsiNode(client, node.metadata, signal)
+}
+
+function createCsiNode(client: Client, { name = '', uid = '' }: Frozen<Node>['metadata'], signal: AbortSignal): Promise<Frozen<CSINode>> {
+  const ownerReferences = [ownerReference({ apiVersion: 'v1', kind: 'Node', metadata: { name, uid } })]
   return client.of(csiNodes).create({ metadata: { name, annotations, ownerReferences }, spec: { drivers: [] } }, { signal })
+}
+
+/** @returns false when there is one already, of an earlier Node of the name */
+async function createUnlessThere(client: Client, node: Frozen<Node>['metadata'], signal: AbortSignal): Promise<boolean> {
+  try {
+    await createCsiNode(client, node, signal)
+    return true
+  } catch (error) {
+    if (isStatus(error, 'AlreadyExists')) return false
+    throw error
+  }
 }
 
 function isOwnedBy({ metadata }: Frozen<CSINode>, node: Frozen<Node>): boolean {
