@@ -25,7 +25,7 @@ async function withPods(replicas: number): Promise<TestCluster> {
 const of = async ({ client }: TestCluster, app: string) => (await client.of(pods).list({ namespace: 'default', labelSelector: `app=${app}` })).items
 const namesOn = async (cluster: TestCluster, node: string, app: string) => (await of(cluster, app)).filter(({ spec }) => spec.nodeName === node).length
 
-/** The drain goes on while the cluster's time passes. */
+/** The cluster's time passes while the node is drained. */
 async function drained(cluster: TestCluster, timeoutMs: number): Promise<number | CommandError> {
   let outcome: number | CommandError | undefined
   const draining = drainNode(cluster.client, cluster.clock, 'n1', timeoutMs, new AbortController().signal).then(
