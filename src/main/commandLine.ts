@@ -25,6 +25,7 @@ One component alone, in the foreground, with the flags of upstream's program:
   kubelet
   kube-proxy           serves Services on this host
   join HOST:PORT       a kubelet that joins a cluster with a bootstrap token: skiff join --help
+  leave                takes this machine out of the cluster that it has joined: skiff leave --help
   etcd serve           the embedded store as an etcd server (API v3)
   nodegroup serve      the node groups of a local cluster, for upstream's cluster-autoscaler`
 

@@ -26,6 +26,7 @@ const components = {
   kubelet: async (args: string[], signal: AbortSignal) => (await import('./layouts/kubelet.ts')).runKubeletProcess(args, signal),
   'kube-proxy': async (args: string[], signal: AbortSignal) => (await import('./layouts/kubeProxy.ts')).runKubeProxyProcess(args, signal),
   join: async (args: string[], signal: AbortSignal) => (await import('./layouts/join.ts')).runJoin(args, signal),
+  leave: async (args: string[], signal: AbortSignal) => (await import('./layouts/leave.ts')).runLeave(args, signal),
   'csi-hostpath': async (args: string[], signal: AbortSignal) => (await import('./layouts/csiHostPath/csiHostPath.ts')).runCsiHostPath(args, signal),
   'csi-controller': async (args: string[], signal: AbortSignal) => (await import('./layouts/csiController.ts')).runCsiController(args, signal),
   'server run': async (args: string[], signal: AbortSignal) => {

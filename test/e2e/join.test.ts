@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test'
 import { toYaml } from '#api/machinery/yaml'
 import { createKubeletHost } from '#kubelet/core/host'
 import { freePort } from '#main/localCluster/freePort'
-import { missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
+import { busybox, missingPrerequisite, startContainerd, type TestContainerd } from './kubeletContainerd.ts'
 import { eventually, LocalCluster, obstacleToCluster, skiffBin } from './support/localCluster.ts'
 
 const skip = obstacleToCluster(true) || ((await missingPrerequisite()) ?? false)
@@ -173,4 +173,58 @@ test('KUB-23 a machine that has joined is not joined again', options, async () =
   const [, ...words] = await joinCommand()
   const again = await cluster.skiff([...words, '--config-dir', at('Joined-1/etc'), '--root-dir', at('refused')])
   assert.deepEqual([again.code, /this machine has joined a cluster/.test(again.stderr)], [4, true], again.stderr)
+})
+
+test('KUB-23 a machine leaves: its pods are evicted, its kubelet must end, and pods, mounts and files of the join are gone', options, async () => {
+  const [etc, rootDir] = [at('Joined-1/etc'), `${containerd.directory}/Joined-1`]
+  const leave = (...args: string[]) => cluster.skiff(['leave', '--config-dir', etc, '--root-dir', rootDir, '--cri-socket', containerd.socket, ...args])
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'leaving' },
+    spec: {
+      nodeName: 'joined-1',
+      hostNetwork: true,
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: 'c', image: busybox, imagePullPolicy: 'IfNotPresent', command: ['sleep', '600'] }],
+    },
+  }
+  fs.writeFileSync(at('leaving.json'), JSON.stringify(pod))
+  await cluster.must(['create', '-f', at('leaving.json')])
+  const running = () => cluster.kubectl(['get', 'pod', 'leaving', '-o', 'jsonpath={.status.phase}'])
+  await eventually('the pod runs', 60_000, running, ({ stdout }) => stdout === 'Running')
+
+  const planned = await leave('--dry-run', '--drain')
+  assert.equal(planned.code, 0, planned.stderr)
+  assert.match(planned.stdout, /^Drain node joined-1\nStop what runs here\nDelete the Node object joined-1\n/)
+
+  const drained = await leave('--drain')
+  assert.match(drained.stderr, / ✓ Node joined-1 is drained: 1 pods were evicted\n/)
+  assert.deepEqual([drained.code, /the kubelet of .* runs/.test(drained.stderr)], [7, true], drained.stderr)
+  assert.match((await cluster.kubectl(['get', 'pod', 'leaving'])).stderr, /NotFound/)
+  assert.equal(await cluster.must(['get', 'node', 'joined-1', '-o', 'jsonpath={.spec.unschedulable}']), 'true')
+
+  await endJoined()
+  const left = await leave()
+  assert.equal(left.code, 0, left.stderr)
+  assert.match(left.stderr, /Node joined-1 stays in the cluster, this machine may not delete it: kubectl delete node joined-1/)
+  assert.equal(fs.existsSync(rootDir), false)
+  assert.deepEqual(fs.existsSync(etc) ? fs.readdirSync(etc) : [], [])
+  const mounts = fs.readFileSync('/proc/self/mountinfo', 'utf8')
+  assert.ok(!mounts.includes(rootDir), mounts)
+  const again = await leave()
+  assert.deepEqual([again.code, /this machine has joined no cluster/.test(again.stderr)], [3, true], again.stderr)
+})
+
+test('KUB-23 a machine that leaves with an administrator’s kubeconfig deletes its Node, and can join again', options, async () => {
+  const [, ...words] = await joinCommand()
+  const { etc, rootDir } = await joinNode('joined-2', words)
+  await endJoined()
+  const admin = cluster.env.KUBECONFIG ?? ''
+  const left = await cluster.skiff(['leave', '--config-dir', etc, '--root-dir', rootDir, '--cri-socket', containerd.socket, '--kubeconfig', admin])
+  assert.equal(left.code, 0, left.stderr)
+  assert.match(left.stderr, / ✓ Node joined-2 is deleted\n/)
+  assert.match((await cluster.kubectl(['get', 'node', 'joined-2'])).stderr, /NotFound/)
+  await joinNode('joined-2', words)
+  await endJoined()
 })

@@ -289,6 +289,22 @@ test('HA-05 a machine joins as a control plane by kubeadm’s JoinConfiguration,
   for (const name of ['api.example.com', firstAddress, secondAddress, 'machine-b']) assert.ok(subjectAltName.includes(name), `${name}: ${subjectAltName}`)
 })
 
+test('HA-01 a control plane that runs does not leave, and one that has ended leaves nothing and can join again', options, async () => {
+  const leave = (...args: string[]) => joinOnSecond('leave', '--config-dir', at('etc-2'), '--root-dir', at('kubelet-2'), ...args)
+  const refused = await leave()
+  assert.deepEqual([refused.code, /its port 36443 is in use/.test(refused.stderr)], [7, true], refused.stderr)
+  assert.match(refused.stderr, / ✓ No member of etcd runs on this machine\n/)
+  const own = await leave('--remove-etcd-member')
+  assert.deepEqual([own.code, /no member of the etcd of the cluster has an address of this machine/.test(own.stderr)], [3, true], own.stderr)
+  await endMachine('SIGTERM')
+  const left = await leave()
+  assert.equal(left.code, 0, left.stderr)
+  assert.equal(fs.existsSync(at('etc-2')), false)
+  const addresses = () => cluster.must(['get', 'endpointslices', 'kubernetes', '-o', 'jsonpath={.endpoints[*].addresses[0]}'])
+  await eventually('the kubernetes Service lists the first alone', 30_000, addresses, (found) => found === firstAddress)
+  await startMachine('join', '--config', at('join.yaml'), '--config-dir', at('etc-2'))
+})
+
 test('HA-01 the second control plane takes over controllers and scheduler when the first machine dies', options, async () => {
   const holder = async (name: string) => (await kubectlOnSecond('get', 'lease', name, '-n', 'kube-system', '-o', 'jsonpath={.spec.holderIdentity}')).stdout
   const hostOfFirst = os.hostname()

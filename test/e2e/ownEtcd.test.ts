@@ -100,6 +100,22 @@ test('ETC-08 writes are accepted without the leader, which the supervisor starts
   )
 })
 
+test('ETC-07 ETC-13 the lead moves to the member that is named, and the members are rewritten one by one, the leader last', options, async () => {
+  const roles = await members()
+  const [leader = '', other = ''] = ['leader', 'follower'].map((role) => roles.find((one) => one.role === role)?.name)
+  const moved = await cluster.skiff(['etcd', 'member', 'move-leader', other])
+  assert.equal(moved.code, 0, moved.stderr)
+  assert.equal((await members()).find(({ role }) => role === 'leader')?.name, other)
+  const again = await cluster.skiff(['etcd', 'member', 'move-leader', other])
+  assert.equal(again.code, 0, again.stderr)
+  const all = await cluster.skiff(['etcd', 'member', 'defrag'])
+  assert.deepEqual([all.code, /Member (\S+) is rewritten[^\n]*\n*$/.exec(all.stderr.trimEnd())?.[1]], [0, other], all.stderr)
+  const one = await cluster.skiff(['etcd', 'member', 'defrag', leader])
+  assert.deepEqual([one.code, one.stderr.match(/is rewritten/g)?.length], [0, 1], one.stderr)
+  const unknown = await cluster.skiff(['etcd', 'member', 'move-leader', 'etcd-9'])
+  assert.deepEqual([unknown.code, /etcd has no member "etcd-9"/.test(unknown.stderr)], [3, true], unknown.stderr)
+})
+
 test('ARC-03 only the API server and the members hold connections to the members', options, async () => {
   const found = await status()
   const ports = found.etcd.map(({ url }) => new URL(url).port)

@@ -18,7 +18,7 @@ const [early, late] = ['2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z']
 const cases: readonly { name: string; all: readonly Migration[]; want: string | undefined }[] = [
   { name: 'the oldest is next', all: [migration('a', late), migration('b', early)], want: 'b' },
   { name: 'of two of one second the first by name is next', all: [migration('b', early), migration('a', early)], want: 'a' },
-  { name: 'one that runs is first', all: [migration('a', early), migration('b', late, 'Running')], want: 'b' },
+  { name: 'the one that runs comes first', all: [migration('a', early), migration('b', late, 'Running')], want: 'b' },
   {
     name: 'those that have ended are passed over',
     all: [migration('a', early, 'Succeeded'), migration('b', early, 'Failed'), migration('c', late)],

@@ -16,7 +16,7 @@ import { isAmong, type SharedCertificates, sharedFiles } from './sharedCertifica
 export async function refuseJoined({ pki, plan }: ControlPlaneFiles, configDir: string): Promise<void> {
   if (await exists(plan)) {
     throw new CommandError('alreadyExists', `${plan} is there: this machine is a control plane already`, {
-      hint: `run it: skiff join --control-plane --config-dir ${configDir}`,
+      hint: `run it: skiff join --control-plane --config-dir ${configDir}; skiff leave takes the machine out`,
     })
   }
   for (const file of ['ca.key', 'sa.key', 'front-proxy-ca.key'].map((name) => path.join(pki, name))) if (await exists(file)) throw belongsToCluster(file)

@@ -98,7 +98,7 @@ async function prepare(join: NodeJoin, clock: Clock, signal: AbortSignal): Promi
   const { place, token, authorities, files } = join
   if (await exists(files.kubeconfig)) {
     throw new CommandError('alreadyExists', `${files.kubeconfig} is there: this machine has joined a cluster`, {
-      hint: `run its kubelet: skiff kubelet ${kubeletArgs(join).join(' ')}`,
+      hint: `run its kubelet: skiff kubelet ${kubeletArgs(join).join(' ')}; skiff leave takes the machine out`,
     })
   }
   const cluster = await discoverCluster({ place, token, authorities, clock, signal })

@@ -109,11 +109,14 @@ for (const program of programs.filter(({ use }) => use !== 'jest' && use !== 'op
   })
 }
 
-/** docs/pod-certificates.md turns these on. */
-const gates = ['--feature-gates=ClusterTrustBundle=true,ClusterTrustBundleProjection=true,PodCertificateRequest=true']
+/** docs/pod-certificates.md and docs/store.md turn these on. */
+const turnedOn = [
+  '--feature-gates=ClusterTrustBundle=true,ClusterTrustBundleProjection=true,PodCertificateRequest=true,StorageVersionMigrator=true',
+  '--runtime-config=storagemigration.k8s.io/v1beta1=true',
+]
 
 test('X1 the API server accepts every manifest of the pages', async (t) => {
-  const api = await startServerWithFlags(gates)
+  const api = await startServerWithFlags(turnedOn)
   t.after(() => api.close())
   await api.client.of(serviceAccounts).create({ metadata: { namespace: 'default', name: 'default' } })
   await createMissingDefinitions(api.client, new AbortController().signal)

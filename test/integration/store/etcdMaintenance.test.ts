@@ -9,6 +9,7 @@ import fs from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { seededRandom } from '#base/random'
 import { addLearner, removeById } from '#main/etcd/membership'
+import { removeOwnMember } from '#main/leave/ownEtcdMember'
 import { createEtcdAdministration, type EtcdAdministration } from '#store/drivers/etcd/administration'
 import { openEtcdStore } from '#store/drivers/etcd/etcdStore'
 import type { Store } from '#store/store'
@@ -180,4 +181,21 @@ test('ETC-09 a member whose disk is lost is replaced while clients write, and no
   await untilCaughtUp(setup, member)
   assert.equal((await etcd.members()).filter(({ isLearner }) => !isLearner).length, 3)
   await assertNothingLost(store, traffic, 100)
+})
+
+test('HA-06 the member of etcd on a machine that leaves is taken out, and the other two take writes', options, async (context) => {
+  const { cluster, store, etcd } = await start(context)
+  const before = await etcd.members()
+  const name = await removeOwnMember(realClock, etcd, new Set(['127.0.0.1']))
+  assert.deepEqual(
+    (await etcd.members()).map((one) => one.name),
+    before.map((one) => one.name).filter((one) => one !== name),
+  )
+  await until('the member has ended', () => cluster.members.some(({ process }) => process.exitCode !== null))
+  await until('a write', () =>
+    store.transact({ compare: [], success: [{ type: 'put', key: '/registry/x', value: Buffer.from('x') }] }).then(
+      () => true,
+      () => false,
+    ),
+  )
 })
