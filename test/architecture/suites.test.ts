@@ -32,6 +32,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   gatekeeper: ['go'],
   'gateway-api': ['go'],
   fabric8: ['javac', 'mvn'],
+  keda: ['go'],
   'kube-rs': ['cargo'],
   'kube-state-metrics': ['go'],
   linearizability: ['go'],

@@ -20,6 +20,7 @@ const timeoutMs = { usual: 1_200_000, heavy: 3_600_000 }
 const heavyBuildMinutes: ReadonlyMap<string, number> = new Map([
   ['cloudnative-pg', 9],
   ['csi-sidecars', 11],
+  ['keda', 14],
   ['prometheus-operator', 9],
 ])
 /** History is compacted every five seconds, so that clients meet expired revisions. */

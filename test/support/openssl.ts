@@ -14,7 +14,7 @@ export interface CertificateOptions {
   /** As openssl writes subjects: /CN=jane/O=dev. An attribute `userUid` is there too. */
   readonly subject: string
   /** Default clientAuth. */
-  readonly usage?: 'clientAuth' | 'serverAuth'
+  readonly usage?: 'clientAuth' | 'serverAuth' | 'serverAuth,clientAuth'
   readonly isAuthority?: boolean
   /** Valid from and to, as openssl has times: 20200101000000Z. Default: from now for a day. */
   readonly from?: string

@@ -109,13 +109,13 @@ export interface Sample {
 }
 
 export class Prometheus {
-  readonly #url: string
+  readonly url: string
   readonly #child: ChildProcess
   #log = ''
 
   private constructor(child: ChildProcess, url: string) {
     this.#child = child
-    this.#url = url
+    this.url = url
     child.stderr?.on('data', (chunk) => {
       this.#log = (this.#log + chunk).slice(-20_000)
     })
@@ -131,7 +131,7 @@ export class Prometheus {
     const prometheus = new Prometheus(spawn('prometheus', [...own, ...flags], { stdio: ['ignore', 'ignore', 'pipe'] }), `http://${address}`)
     try {
       const ready = () =>
-        fetch(`${prometheus.#url}/-/ready`).then(
+        fetch(`${prometheus.url}/-/ready`).then(
           ({ status }) => status,
           () => 0,
         )
@@ -150,7 +150,7 @@ export class Prometheus {
   }
 
   async #ask<T>(api: string, query: Readonly<Record<string, string>> = {}): Promise<T> {
-    const response = await fetch(`${this.#url}/api/v1/${api}?${new URLSearchParams(query)}`)
+    const response = await fetch(`${this.url}/api/v1/${api}?${new URLSearchParams(query)}`)
     const { status, data, error } = (await response.json()) as { readonly status: string; readonly data: T; readonly error?: string }
     if (status !== 'success') throw new Error(`${api} ${JSON.stringify(query)}: ${error}`)
     return data
