@@ -11,6 +11,7 @@ import { createKubernetesPlugin } from './plugins/kubernetes.ts'
 import { createLoadBalancePlugin } from './plugins/loadBalance.ts'
 import { type DnsPlugin, type DnsResolver, inOrder, isInZone, refused } from './plugins/plugin.ts'
 import { createLogPlugin } from './plugins/queryLog.ts'
+import { createRewritePlugin } from './plugins/rewrite.ts'
 
 export interface ServersDeps {
   readonly view: ClusterView
@@ -46,7 +47,7 @@ function pluginsOf(plan: ServerPlan, deps: ServersDeps, ask: DnsResolver): DnsPl
     plan.logged.length > 0 ? createLogPlugin(plan.logged, log, clock) : undefined,
     plan.balances ? createLoadBalancePlugin() : undefined,
     plan.cache && createCachePlugin(plan.cache, { clock, ...cacheMetrics(deps.metrics) }),
-    plan.rewrite,
+    plan.rewrites.length > 0 ? createRewritePlugin(plan.rewrites) : undefined,
     plan.hosts && createHostsPlugin(plan.hosts),
     namesOfHost(deps),
     plan.kubernetes && createKubernetesPlugin(view, zone, { ...plan.kubernetes, ask }),

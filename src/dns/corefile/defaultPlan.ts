@@ -10,6 +10,7 @@ export function defaultPlan(zone: string): ServerPlan {
     logged: [],
     balances: true,
     cache: { zones: [''], success: kept, denial: kept },
+    rewrites: [],
     kubernetes: { ttl: 30, fallthrough: reverseZones },
     forwards: [{ servers: undefined, zone: '', maxConcurrent: 1000 }],
   }

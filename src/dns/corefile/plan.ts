@@ -6,8 +6,8 @@ import net from 'node:net'
 import type { CacheOptions } from '../plugins/cache.ts'
 import { addressOf, type ForwardOptions } from '../plugins/forward.ts'
 import type { HostsOptions } from '../plugins/hosts.ts'
-import { type DnsPlugin, reverseZones } from '../plugins/plugin.ts'
-import { createRewritePlugin, type RewriteRule } from '../plugins/rewrite.ts'
+import { reverseZones } from '../plugins/plugin.ts'
+import type { RewriteRule } from '../plugins/rewrite.ts'
 import { cacheOf } from './planCache.ts'
 import { type CompilePattern, rewriteOf } from './planRewrite.ts'
 import { CorefileError, type Directive, readCorefile, type ServerBlock } from './syntax.ts'
@@ -30,8 +30,7 @@ export interface ServerPlan {
   readonly logged: readonly string[]
   readonly balances: boolean
   readonly cache?: CacheOptions
-  /** The plugin itself: only where a Corefile asks for it is its code loaded. */
-  readonly rewrite?: DnsPlugin
+  readonly rewrites: readonly RewriteRule[]
   readonly hosts?: HostsOptions
   readonly kubernetes?: KubernetesPlan
   readonly forwards: readonly ForwardPlan[]
@@ -68,8 +67,7 @@ function planServer(block: ServerBlock, context: PlanContext): ServerPlan {
     if (!add) throw new CorefileError(directive.line, `there is no plugin "${directive.name}": those served are ${[...plugins.keys()].join(', ')}`)
     add(plan, directive, context)
   }
-  const { rewrites, ...planned } = plan
-  return rewrites.length === 0 ? planned : { ...planned, rewrite: createRewritePlugin(rewrites) }
+  return plan
 }
 
 function zoneOfKey(key: string, line: number): string {
