@@ -22,7 +22,7 @@ let traces: ReturnType<typeof hostTraces>
 before(async () => {
   if (skip) return
   traces = hostTraces()
-  cluster = await LocalCluster.start(name, ['--nodes', '2', '--pod-cidr', podRange, '--service-cidr', serviceRange])
+  cluster = await LocalCluster.start(name, ['--nodes', '2', '--ingress', '--pod-cidr', podRange, '--service-cidr', serviceRange])
   const loaded = await cluster.skiff(['image', 'load', '--name', name, ...(await writeWebImage(cluster.dir, ['1.0']))])
   assert.equal(loaded.code, 0, loaded.stderr)
   const service = (serviceName: string, spec: object) => ({
@@ -128,6 +128,28 @@ test('NET-08 node ports, host ports and load balancers of IPv6 answer on the add
     () => fetch('http://127.0.0.1:18088/').then((response) => response.text(), String),
     (answer) => answer.startsWith('two '),
   )
+})
+
+test('NET-08 ING-01 the ingress of each node answers on its address of IPv6', options, async () => {
+  const rule = { host: 'six.example', http: { paths: [{ path: '/', pathType: 'Prefix', backend: { service: { name: 'plain', port: { number: 80 } } } }] } }
+  await applyAll([{ apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: { name: 'plain' }, spec: { ingressClassName: 'skiff', rules: [rule] } }])
+  const answerOf = (host: string) =>
+    new Promise<string>((resolve) => {
+      const request = http.get({ host, port: 80, headers: { host: 'six.example' }, timeout: 3000 }, async (response) => {
+        let text = ''
+        for await (const chunk of response) text += chunk
+        resolve(text)
+      })
+      request.on('timeout', () => request.destroy())
+      request.on('error', (error) => resolve(String(error)))
+    })
+  for (const node of nodeNames)
+    await eventually(
+      `an answer of the ingress of ${node}`,
+      20_000,
+      async () => answerOf(await nodeIp(node)),
+      (text) => text.startsWith('two '),
+    )
 })
 
 test('NET-08 probes, logs, exec, port-forward and proxies reach pods of IPv6', options, async () => {
