@@ -41,3 +41,14 @@ test('API-29 a server finds the kubelets that another server runs, and only wher
   await Promise.all(following)
   await fs.rm(dir, { recursive: true })
 })
+
+test('ARC-13 a node with a kubelet of this process is measured by its meter, and before it has one not at all', async () => {
+  const own = createOwnKubelets()
+  const sample = { node: { startedAtMs: 0, atMs: 1, cpuNs: 2, memoryBytes: 3 }, pods: new Map() }
+  own.measureElsewhere(async () => assert.fail('no node runs elsewhere'))
+  own.add('sim-1', { address: '198.18.0.1', port: 10_250, listensOn: '127.0.0.1' })
+  assert.throws(() => own.measure('sim-1'), /the kubelet of node sim-1 has not started yet/)
+  own.addMeter('sim-1', async () => sample)
+  assert.equal(await own.measure('sim-1'), sample)
+  assert.equal(own.measure('other'), undefined)
+})

@@ -28,7 +28,10 @@ export interface OwnKubelets {
   clear(): void
   /** Measures, by another process, nodes that do not run here; undefined: it has none. */
   measureElsewhere(measure: OwnKubelets['measure']): void
-  /** Measures the node and its containers; undefined: its kubelet runs neither here nor in a process that measures for this one. */
+  /**
+   * Measures the node and its containers; undefined: its kubelet runs neither here nor in a process that measures for this one.
+   * @throws Error when the kubelet of the node is to run here and has no meter yet: its port would not answer either
+   */
   measure(nodeName: string): Promise<ResourceSample> | undefined
   /** Where the kubelet of that node listens, if its status names what the kubelet publishes. */
   listenAddress(nodeName: string, address: string, port: number): string | undefined
@@ -71,7 +74,12 @@ export function createOwnKubelets(shared?: SharedKubelets): OwnKubelets {
     measureElsewhere: (measure) => {
       meterElsewhere = measure
     },
-    measure: (nodeName) => meters.get(nodeName)?.() ?? (elsewhere.has(nodeName) ? meterElsewhere(nodeName) : undefined),
+    measure: (nodeName) => {
+      const own = meters.get(nodeName)?.()
+      if (own) return own
+      if (kubelets.has(nodeName)) throw new Error(`the kubelet of node ${nodeName} has not started yet`)
+      return elsewhere.has(nodeName) ? meterElsewhere(nodeName) : undefined
+    },
     listenAddress: (nodeName, address, port) => {
       const own = kubelets.get(nodeName) ?? elsewhere.get(nodeName)
       return own?.address === address && own.port === port ? own.listensOn : undefined

@@ -87,12 +87,10 @@ function answerMeter(ownKubelets: OwnKubelets): void {
   process.on('message', (request: PartRequest) => {
     if ('look' in request) return
     const { id, node } = request
-    const measured = ownKubelets.measure(node)
-    if (!measured) answer({ id })
-    else
-      measured.then(
-        (sample) => answer({ id, sample }),
-        (error: unknown) => answer({ id, error: messageOf(error) }),
-      )
+    const measure = async () => ownKubelets.measure(node)
+    measure().then(
+      (sample) => answer({ id, sample }),
+      (error: unknown) => answer({ id, error: messageOf(error) }),
+    )
   })
 }
