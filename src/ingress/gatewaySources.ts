@@ -37,6 +37,7 @@ export interface SourcesDeps extends ReflectorDeps {
   readonly informers: SharedInformerFactory
 }
 
+/** The sources of Gateways and routes. Their informers get the indexes that are asked for here, so it is called once for a factory. */
 export function sourcesOf(deps: SourcesDeps) {
   const { informers } = deps
   const ofGateways = informers.of(gateways)

@@ -49,6 +49,7 @@ function winnerOf(service: string, sectionName: string | undefined, view: Cluste
 
 const ageOf = ({ metadata: { creationTimestamp = '', namespace, name } }: Frozen<BackendTlsPolicy>) => `${creationTimestamp} ${namespace}/${name}`
 
+/** Reads the certificates of a policy. One of several ConfigMaps that cannot be used leaves the others; the outcomes say why. */
 export function compilePolicy({ metadata, spec }: Frozen<BackendTlsPolicy>, view: ClusterView): CompiledPolicy {
   const { caCertificateRefs = [], wellKnownCACertificates, hostname = '', subjectAltNames = [] } = spec.validation ?? {}
   const tls = (authorities: string | undefined, version: string): BackendTls => ({

@@ -45,6 +45,7 @@ export function compileListeners({ metadata, spec }: Frozen<Gateway>, view: Clus
   return listeners.map((listener) => compileListener(owner, listener, conflictOf(listener, listeners), view))
 }
 
+/** Decides about one listener. @param conflicted what another listener of the same place means for it @returns its outcomes in the order Accepted, Programmed, ResolvedRefs, Conflicted */
 export function compileListener(owner: ListenerOwner, listener: Frozen<Listener>, conflicted: Outcome, view: ClusterView): CompiledListener {
   const { name, port, hostname = '' } = listener
   const set = owner.kind === 'ListenerSet' ? `${owner.namespace}/${owner.name}` : undefined
