@@ -1,8 +1,11 @@
 /** What the loops share that follow the cluster (L3). */
 import type { Frozen, KubeObject } from '#api/machinery/meta'
+import { isStatus } from '#api/machinery/status'
 import type { Clock } from '#base/clock'
 import type { Logger } from '#base/log'
 import type { WakeUp } from '#base/wakeUp'
+import type { SharedInformer } from '#client/cache/sharedInformer'
+import type { Client } from '#client/client'
 
 /** A turn of a loop ends after this long. */
 const turnMs = 8
@@ -46,6 +49,27 @@ export async function followChanges({ sources, changes, takeChanges, markReady, 
     if (!signal.aborted) throw error
   } finally {
     stop()
+  }
+}
+
+const askAgainMs = 1000
+
+/** Resolves when the informer is read, or when the API says that it does not serve the kind. The informer gets its objects if that changes. */
+export async function syncedIfServed<T extends KubeObject>(
+  informer: Pick<SharedInformer<T>, 'resource' | 'hasSynced' | 'synced'>,
+  client: Pick<Client, 'of'>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!informer.hasSynced()) {
+    try {
+      await client.of(informer.resource).list({ limit: 1, signal })
+      await informer.synced(signal)
+    } catch (error) {
+      if (isStatus(error, 'NotFound')) return
+      if (signal.aborted) throw error
+      await clock.sleep(askAgainMs, signal)
+    }
   }
 }
 

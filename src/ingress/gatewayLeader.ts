@@ -15,11 +15,13 @@ import { namespaceIndex } from '#client/cache/indexer'
 import type { SharedInformerFactory } from '#client/cache/sharedInformerFactory'
 import type { Client, Resource } from '#client/client'
 import { onEach } from './following.ts'
-import { gatewayClasses, gateways, grpcRoutes, httpRoutes } from './gatewayResources.ts'
-import type { GatewayRoutes, GatewayVerdict } from './gatewayRoutes.ts'
+import { backendTlsPolicies, gatewayClasses, gateways, listenerSets, routeResources } from './gatewayResources.ts'
+import type { GatewayRoutes } from './gatewayRoutes.ts'
+import { type GatewayChanges, kindOf } from './gatewaySources.ts'
+import type { GatewayVerdict } from './gatewayVerdicts.ts'
 import { gatewayAnnotation, gatewayOfService, gatewayServiceName, planServicePorts, takenPorts } from './model/gateway/gatewayService.ts'
-import { type GrpcRoute, gatewayControllerName, type HttpRoute } from './model/gateway/kinds.ts'
-import { type GatewayReach, gatewayClassStatus, gatewayStatus, routeParents } from './model/gateway/statuses.ts'
+import { gatewayControllerName } from './model/gateway/kinds.ts'
+import { type GatewayReach, gatewayClassStatus, gatewayStatus, listenerSetStatus, policyAncestors, routeParents } from './model/gateway/statuses.ts'
 import { ingressPlace } from './place.ts'
 
 export interface GatewayLeaderDeps {
@@ -33,7 +35,7 @@ export interface GatewayLeaderDeps {
 const retryMs = 2000
 const { namespace } = ingressPlace
 
-type Kind = 'class' | 'gateway' | 'route'
+type Kind = 'class' | 'gateway' | 'route' | 'policy'
 
 export async function runGatewayLeader(deps: GatewayLeaderDeps, signal: AbortSignal): Promise<void> {
   const { routes, clock, log, informers } = deps
@@ -45,10 +47,12 @@ export async function runGatewayLeader(deps: GatewayLeaderDeps, signal: AbortSig
     for (const key of keys) dirty.add(`${kind} ${key}`)
     changes.ring()
   }
-  const stop = routes.onChange(({ gateways: ofGateways, routes: ofRoutes }) => {
+  const noteAll = ({ gateways: ofGateways, routes: ofRoutes, policies }: GatewayChanges) => {
     note('gateway', ofGateways)
     note('route', ofRoutes)
-  })
+    note('policy', policies)
+  }
+  const stop = routes.onChange(noteAll)
   const registrations = [
     serviceInformer.addHandler(
       onEach<Service>((service) => {
@@ -63,12 +67,11 @@ export async function runGatewayLeader(deps: GatewayLeaderDeps, signal: AbortSig
     class: (key) => keepClass(deps, classes.store.get(key), signal),
     gateway: (key) => keepGateway(deps, key, serviceInformer.store.byIndex(namespaceIndex, namespace), signal),
     route: (key) => keepRoute(deps, key, signal),
+    policy: (key) => keepPolicy(deps, key, signal),
   }
   try {
     await Promise.all([routes.ready, serviceInformer.synced(signal), classes.synced(signal)])
-    const all = routes.all()
-    note('gateway', all.gateways)
-    note('route', all.routes)
+    noteAll(routes.all())
     while (!signal.aborted) {
       let failed = false
       for (const one of [...dirty]) {
@@ -108,14 +111,15 @@ async function keepRoute(deps: Deps, key: string, signal: AbortSignal): Promise<
   const route = verdict?.route ?? deps.routes.routeObject(key)
   if (!route) return
   const parents = routeParents(route, verdict?.attachments ?? [], verdict?.rules, nowOf(deps))
-  await writeStatus<HttpRoute | GrpcRoute>(
-    deps,
-    key.startsWith('GRPCRoute/') ? grpcRoutes : httpRoutes,
-    route,
-    route.status ?? { parents: [] },
-    { parents },
-    signal,
-  )
+  await writeStatus(deps, routeResources[kindOf(key)], route, route.status ?? { parents: [] }, { parents }, signal)
+}
+
+async function keepPolicy(deps: Deps, key: string, signal: AbortSignal): Promise<void> {
+  const verdict = deps.routes.verdictOnPolicy(key)
+  if (!verdict) return
+  const { policy, outcomes, gateways: used } = verdict
+  const ancestors = policyAncestors(policy, outcomes, [...used], nowOf(deps))
+  await writeStatus(deps, backendTlsPolicies, policy, policy.status ?? { ancestors: [] }, { ancestors }, signal)
 }
 
 async function keepGateway(deps: Deps, key: string, ours: readonly Frozen<Service>[], signal: AbortSignal): Promise<void> {
@@ -123,9 +127,12 @@ async function keepGateway(deps: Deps, key: string, ours: readonly Frozen<Servic
   const verdict = routes.verdictOnGateway(key)
   const reach = await keepService(deps, key, ours, signal)
   if (!verdict) return
-  const { gateway, listeners } = verdict
-  const status = gatewayStatus(gateway, listeners, reach, (listener) => routes.table.attachedCount(key, listener), nowOf(deps))
-  await writeStatus(deps, gateways, gateway, gateway.status, status, signal)
+  const countOf = (listener: string) => routes.table.attachedCount(key, listener)
+  await writeStatus(deps, gateways, verdict.gateway, verdict.gateway.status, gatewayStatus(verdict.gateway, verdict, reach, countOf, nowOf(deps)), signal)
+  for (const compiled of verdict.sets) {
+    const { set } = compiled
+    await writeStatus(deps, listenerSets, set, set.status, listenerSetStatus(compiled, countOf, nowOf(deps)), signal)
+  }
 }
 
 /** A Gateway that listens has a Service; others have none. */

@@ -13,7 +13,7 @@ import { onEach } from './following.ts'
 import type { GatewayRoutes } from './gatewayRoutes.ts'
 import { gatewayOfService } from './model/gateway/gatewayService.ts'
 import { ingressPlace } from './place.ts'
-import type { Listener } from './proxy/listeners.ts'
+import type { Listener } from './proxy/openPort.ts'
 import type { RunningProxy } from './proxy/proxy.ts'
 
 export interface GatewayPortsDeps extends Announcer {
@@ -117,7 +117,8 @@ async function keepPorts(
     const { gateway, protocol, publicPort } = one
     const tls = { ...defaultCertificate, contextOf: (name: string) => routes.certificateOf(gateway, publicPort, name) }
     try {
-      const listener = await proxy.open({ host: listenOn ?? nodeAddress, port, publicPort, gateway }, protocol === 'HTTPS' ? tls : undefined)
+      const options = { host: listenOn ?? nodeAddress, port, publicPort, gateway }
+      const listener = await (protocol === 'TLS' ? proxy.openStreams(options, tls) : proxy.open(options, protocol === 'HTTPS' ? tls : undefined))
       open.set(port, { use: useOf(one), listener })
     } catch (error) {
       log.error(error, 'A port of a Gateway could not be opened', { gateway, port })

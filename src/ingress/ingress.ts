@@ -65,6 +65,7 @@ function routerOf({ ingresses, gateways }: Routes): Router {
       const of = gateway ?? gateways.shared()
       return found ?? (of === undefined ? 404 : gateways.route(of, port, asked, serverName))
     },
+    stream: (serverName, { gateway, port }) => (gateway === undefined ? undefined : gateways.stream(gateway, port, serverName)),
     backendOf: ingresses.backendOf,
   }
 }

@@ -3,7 +3,7 @@ import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 
-/** `name`: the distinguished name of who shows it; it is its own certificate authority. `hosts`: more names that it answers to. */
+/** `name`: the distinguished name of who shows it; it is its own certificate authority. `hosts`: more names that it answers to, also URIs. */
 export async function testCertificates(name = 'CN=test-apiserver', hosts: readonly string[] = [], validDays = 30): Promise<{ cert: string; key: string }> {
   const crypto = webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0]
   x509.cryptoProvider.set(crypto)
@@ -22,7 +22,7 @@ export async function testCertificates(name = 'CN=test-apiserver', hosts: readon
       new x509.SubjectAlternativeNameExtension([
         { type: 'ip', value: '127.0.0.1' },
         { type: 'dns', value: 'localhost' },
-        ...hosts.map((value) => ({ type: 'dns' as const, value })),
+        ...hosts.map((value) => ({ type: value.includes('://') ? ('url' as const) : ('dns' as const), value })),
       ]),
     ],
   })

@@ -54,6 +54,7 @@ const questions: Readonly<Record<ExplainedKind, Question>> = {
   replicationcontrollers: explainReplicationController,
   services: explainService,
   'statefulsets.apps': explainStatefulSet,
+  'tlsroutes.gateway.networking.k8s.io': explainRoute,
   'validatingwebhookconfigurations.admissionregistration.k8s.io': explainWebhooks,
 }
 

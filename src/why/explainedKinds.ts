@@ -21,6 +21,7 @@ export const explainedKinds = [
   'replicationcontrollers',
   'services',
   'statefulsets.apps',
+  'tlsroutes.gateway.networking.k8s.io',
   'validatingwebhookconfigurations.admissionregistration.k8s.io',
 ] as const
 

@@ -13,13 +13,32 @@ export interface Asked {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
+/** One of these names is in the certificate of a backend. */
+export interface SubjectAltName {
+  readonly type: 'Hostname' | 'URI'
+  readonly value: string
+}
+
+/** How a backend is verified that is spoken to over TLS. */
+export interface BackendTls {
+  /** Differs whenever anything else here does. */
+  readonly id: string
+  /** The server name, which the certificate is for unless there are other names. */
+  readonly hostname: string
+  /** PEM; undefined: those that are known to all. */
+  readonly authorities: string | undefined
+  readonly subjectAltNames: readonly SubjectAltName[]
+}
+
 /** A port of a Service, by its number or its name. */
 export interface BackendRef {
   /** `namespace/name` of the Service. */
   readonly service: string
   readonly port: number | string
   /** What its pods speak; default: HTTP/1.1. */
-  readonly protocol?: 'h2c' | undefined
+  readonly protocol?: 'h2' | undefined
+  /** Undefined: in clear text. Unverifiable: it must not be, and nothing says how it is verified, so that all fails. */
+  readonly tls?: BackendTls | 'unverifiable' | undefined
 }
 
 export interface HeaderChanges {
@@ -81,4 +100,11 @@ export interface Route {
   readonly timeoutMs?: number | undefined
   /** For one attempt at a backend. */
   readonly backendTimeoutMs?: number | undefined
+}
+
+/** Where a TLS connection goes. */
+export interface StreamRoute {
+  /** The bytes are passed on as they are; otherwise TLS ends at the proxy. */
+  readonly isPassthrough: boolean
+  readonly backend: BackendRef
 }

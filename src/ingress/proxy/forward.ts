@@ -2,11 +2,12 @@
  * Sends one request to an endpoint and its answer back (L3). Bodies flow at the speed of the slower side. Another endpoint is tried when a connection could
  * not be made, because then nothing has been sent; or when a kept connection was closed under an idempotent request without a body, as a server may do at any time.
  */
-import { type ClientRequest as BackendRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { ClientRequest as BackendRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Timer } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
 import { answer, type ClientResponse, cut, start } from './answer.ts'
+import { onReady, requestTo } from './backendRequest.ts'
 import { cutWhenStuck } from './cutWhenStuck.ts'
 import { forwardH2c } from './forwardH2c.ts'
 import { type Framing, requestHeaders, responseHeaders } from './headers.ts'
@@ -18,8 +19,6 @@ const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT'
 const maxAttempts = 3
 /** nginx' lingering_time. */
 const lingerMs = 30_000
-/** The most bytes of the headers of a backend's answer. */
-export const maxAnswerHeaderBytes = 64 * 1024
 
 /** A final answer has no lower one. */
 const leastStatus = 200
@@ -48,7 +47,7 @@ export function serve(deps: ProxyDeps, entrance: Entrance, request: ClientReques
   const onChosen = (chosen: Endpoint) => {
     endpoint = chosen
   }
-  if (destination.route.backend?.protocol === 'h2c') {
+  if (destination.route.backend?.protocol === 'h2') {
     const origin = originOf(entrance, request, destination)
     forwardH2c({ deps, request, response, destination, origin, hasBody: framingOf(request) !== 'none' }, onChosen)
   } else new Forwarding(deps, entrance, request, response, destination).attempt(onChosen)
@@ -109,15 +108,12 @@ class Forwarding {
     this.#tried.push(endpoint)
     let outgoing: BackendRequest
     try {
-      outgoing = httpRequest({
-        host: endpoint.ip,
-        port: endpoint.port,
+      const origin = originOf(this.#entrance, this.#request, this.#destination)
+      outgoing = requestTo(this.#deps, endpoint, this.#destination.tls, {
         method: this.#request.method,
         path: target.url,
-        headers: requestHeaders(this.#request.rawHeaders, originOf(this.#entrance, this.#request, this.#destination), this.#framing, route.requestHeaders),
-        agent: isFirst ? this.#deps.agent : this.#deps.freshAgent,
-        maxHeaderSize: maxAnswerHeaderBytes,
-        setHost: false,
+        headers: requestHeaders(this.#request.rawHeaders, origin, this.#framing, route.requestHeaders),
+        isFresh: !isFirst,
       })
     } catch {
       // HTTP/2 allows characters that HTTP/1.1 does not.
@@ -231,15 +227,11 @@ function linger({ clock }: ProxyDeps, request: ClientRequest): void {
   request.once('close', () => limit.cancel())
 }
 
-/** Calls `then` once the socket is connected; fails the request when that takes too long, or when the backend is silent for too long later. */
+/** Calls `then` once the socket is connected, over TLS after the handshake; fails the request when that takes too long, or when the backend is silent for too long later. */
 export function whenConnected({ clock, limits }: ProxyDeps, socket: Socket, outgoing: BackendRequest, then: () => void): void {
   outgoing.setTimeout(limits.readTimeoutMs, () => outgoing.destroy(new TimedOut('the backend is silent')))
-  if (!socket.connecting) {
-    then()
-    return
-  }
   const limit: Timer = clock.timer(limits.connectTimeoutMs, () => outgoing.destroy(new TimedOut('the endpoint cannot be connected to')))
-  socket.once('connect', () => {
+  onReady(outgoing, socket, () => {
     limit.cancel()
     then()
   })

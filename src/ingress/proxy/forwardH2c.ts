@@ -1,5 +1,5 @@
 /**
- * Sends one request over HTTP/2 in clear text and its answer back (L3), with the trailers that gRPC needs. Another endpoint is tried when a connection could not
+ * Sends one request over HTTP/2 and its answer back (L3), with the trailers that gRPC needs. Another endpoint is tried when a connection could not
  * be made, because then nothing has been sent.
  */
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2'
@@ -49,7 +49,7 @@ export function forwardH2c(forwarding: H2cForwarding, onChosen: (endpoint: Endpo
       return
     }
     onChosen(endpoint)
-    const taken = await deps.h2Sessions.take(endpoint).catch(() => undefined)
+    const taken = await deps.h2Sessions.take(endpoint, destination.tls).catch(() => undefined)
     const isOver = response.headersSent || response.destroyed
     if (isOver) taken?.release()
     else if (taken) stream = send(forwarding, endpoint, taken)
@@ -112,7 +112,7 @@ function headersOf({ request, destination, origin }: H2cForwarding): Record<stri
     ...(/\btrailers\b/i.test(String(request.headers.te ?? '')) ? { te: 'trailers' } : {}),
     ':method': request.method ?? 'GET',
     ':path': destination.target.url,
-    ':scheme': 'http',
+    ':scheme': destination.tls ? 'https' : 'http',
     ':authority': origin.authority,
   }
 }

@@ -7,6 +7,10 @@ import { type TestContext, test } from 'node:test'
 import { VirtualClock } from '#base/virtualClock'
 import { createH2Sessions } from './h2Sessions.ts'
 
+const inClearText = (): never => {
+  throw new Error('no policy asks for TLS')
+}
+
 async function startEndpoint(t: TestContext, maxConcurrentStreams = 100) {
   const open = new Set<ServerHttp2Session>()
   const server = createServer({ settings: { maxConcurrentStreams } })
@@ -23,7 +27,7 @@ async function startEndpoint(t: TestContext, maxConcurrentStreams = 100) {
 test('ING-02 a connection without requests is closed after a minute, whatever its endpoint sends', async (t) => {
   const { open, endpoint } = await startEndpoint(t)
   const clock = new VirtualClock()
-  const sessions = createH2Sessions(clock, 1000)
+  const sessions = createH2Sessions(clock, 1000, inClearText)
   t.after(() => sessions.close())
   const { session, release } = await sessions.take(endpoint)
   await clock.advance(120_000)
@@ -41,7 +45,7 @@ test('ING-02 a connection without requests is closed after a minute, whatever it
 
 test('ING-02 of all connections without requests the 256 that had one last are kept', async (t) => {
   const clock = new VirtualClock()
-  const sessions = createH2Sessions(clock, 60_000)
+  const sessions = createH2Sessions(clock, 60_000, inClearText)
   t.after(() => sessions.close())
   const endpoints = await Promise.all(Array.from({ length: 10 }, () => startEndpoint(t, 1)))
   const taken = await Promise.all(endpoints.flatMap(({ endpoint }) => Array.from({ length: 30 }, () => sessions.take(endpoint))))

@@ -1,14 +1,16 @@
 /**
- * Connections to endpoints that speak HTTP/2 in clear text (L3). The requests to an endpoint share one; when as many are open on it as the endpoint allows, the next
+ * Connections to endpoints that speak HTTP/2 (L3), in clear text or as a policy says over TLS. The requests to an endpoint share one; when as many are open on it as the endpoint allows, the next
  * one gets another connection, so that clients that keep requests open do not keep others out.
  */
 import { type ClientHttp2Session, connect } from 'node:http2'
 import type { Clock, Timer } from '#base/clock'
 import type { Endpoint } from '../model/endpoints.ts'
+import type { BackendTls } from '../model/route.ts'
+import type { TlsTo } from './backendTls.ts'
 
 export interface H2Sessions {
   /** A connection for one more request, which is counted until `release` is called. @throws Error when there is none, and the endpoint cannot be connected to */
-  take(endpoint: Endpoint): Promise<TakenSession>
+  take(endpoint: Endpoint, tls?: BackendTls): Promise<TakenSession>
   close(): void
 }
 
@@ -32,7 +34,7 @@ const mostSessions = 32
 /** To all endpoints, without requests. */
 const mostIdle = 256
 
-export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sessions {
+export function createH2Sessions(clock: Clock, connectTimeoutMs: number, tlsTo: (tls: BackendTls) => TlsTo): H2Sessions {
   const sessions = new Map<string, Counted[]>()
   /** Those without requests, in the order in which they lost their last one. */
   const idle = new Map<Counted, Timer>()
@@ -52,8 +54,9 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
     idle.delete(one)
   }
 
-  const open = (origin: string): Counted => {
-    const session = connect(origin, { settings: { enablePush: false } })
+  const open = (key: string, authority: string, tls: BackendTls | undefined): Counted => {
+    const secured = tls ? { ...tlsTo(tls).connection, ALPNProtocols: ['h2'] } : {}
+    const session = connect(`${tls ? 'https' : 'http'}://${authority}`, { settings: { enablePush: false }, ...secured })
     const ready = new Promise<void>((resolve, reject) => {
       session.once('remoteSettings', () => resolve())
       session.once('close', () => reject(new Error('the endpoint cannot be connected to')))
@@ -67,9 +70,9 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
       () => {},
     )
     const forget = () => {
-      const others = (sessions.get(origin) ?? []).filter((one) => one !== made)
-      if (others.length > 0) sessions.set(origin, others)
-      else sessions.delete(origin)
+      const others = (sessions.get(key) ?? []).filter((one) => one !== made)
+      if (others.length > 0) sessions.set(key, others)
+      else sessions.delete(key)
     }
     const late = clock.timer(connectTimeoutMs, () => session.destroy())
     session.once('remoteSettings', () => late.cancel())
@@ -80,7 +83,7 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
     })
     session.on('error', () => {})
     session.once('goaway', forget)
-    sessions.set(origin, [...(sessions.get(origin) ?? []), made])
+    sessions.set(key, [...(sessions.get(key) ?? []), made])
     return made
   }
 
@@ -95,16 +98,17 @@ export function createH2Sessions(clock: Clock, connectTimeoutMs: number): H2Sess
   }
 
   return {
-    take: async ({ ip, port }) => {
-      const origin = `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`
+    take: async ({ ip, port }, tls) => {
+      const authority = `${ip.includes(':') ? `[${ip}]` : ip}:${port}`
+      const key = `${authority} ${tls?.id ?? ''}`
       for (;;) {
-        const usable = (sessions.get(origin) ?? []).filter(({ session }) => !session.closed && !session.destroyed)
+        const usable = (sessions.get(key) ?? []).filter(({ session }) => !session.closed && !session.destroyed)
         const chosen = usable.find(hasRoom) ?? (usable.length < mostSessions ? undefined : leastBusy(usable))
         if (chosen?.isReady) return lend(chosen)
-        const opening = chosen ?? usable.find(({ isReady }) => !isReady) ?? open(origin)
+        const opening = chosen ?? usable.find(({ isReady }) => !isReady) ?? open(key, authority, tls)
         await opening.ready
         // A connection for no request would be followed by another one without end: each round gives one request a connection, or fails.
-        if (limitOf(opening) === 0 || !sessions.get(origin)?.includes(opening)) throw new Error('the endpoint takes no request')
+        if (limitOf(opening) === 0 || !sessions.get(key)?.includes(opening)) throw new Error('the endpoint takes no request')
       }
     },
     close: () => {

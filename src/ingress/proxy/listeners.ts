@@ -2,39 +2,16 @@
  * The proxy's ports (L3): HTTP/1.1 in clear text, and TLS with HTTP/2 or HTTP/1.1 by ALPN. Each protocol has its own server behind the TLS one. Closing
  * drains: no new connections, then the end of each connection with its last answer.
  */
-import { X509Certificate } from 'node:crypto'
 import { createServer as createHttp1, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createHttp2, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from 'node:http2'
-import { type AddressInfo, createServer as createTcp, type Socket, type Server as TcpServer } from 'node:net'
-import { createServer as createTls, DEFAULT_CIPHERS, type SecureContext, type TLSSocket } from 'node:tls'
-import { preferNamedCertificates } from '#base/namedCertificates'
+import { createServer as createTcp, type Socket, type Server as TcpServer } from 'node:net'
+import { createServer as createTls, type TLSSocket } from 'node:tls'
 import { serve } from './forward.ts'
 import { countOf } from './headers.ts'
+import { keepSocket, type Listener, type ListenerOptions, openPort } from './openPort.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
+import { type TlsOfListener, tlsOptions } from './tlsOptions.ts'
 import { refuse, serveUpgrade } from './tunnel.ts'
-
-export interface ListenerOptions {
-  readonly host: string
-  readonly port: number
-  /** The port that clients connect to. */
-  readonly publicPort: number
-  /** `namespace/name` of the Gateway whose routes answer; default: Ingresses do. */
-  readonly gateway?: string | undefined
-}
-
-export interface TlsOfListener {
-  /** PEM, for server names without a certificate of their own. */
-  readonly cert: string
-  readonly key: string
-  /** Undefined: the certificate above. */
-  readonly contextOf: (serverName: string) => SecureContext | undefined
-}
-
-export interface Listener {
-  readonly port: number
-  /** Stops accepting; resolves when the last connection has ended, at the latest after the time to drain. */
-  close(): Promise<void>
-}
 
 const looksPerTimeout = 4
 const h2Word = Buffer.from('PRI ')
@@ -47,55 +24,22 @@ export async function listen(deps: ProxyDeps, options: ListenerOptions, tls?: Tl
   const sockets = new Set<Socket>()
   const http1 = http1Servers(deps, entrance)
   const http2 = tls || options.gateway !== undefined ? http2Server(deps, entrance) : undefined
-  const keep = (socket: Socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-    socket.on('error', () => socket.destroy())
-    socket.setNoDelay(true)
-  }
   const server: TcpServer = tls
-    ? createTls(
-        {
-          cert: tls.cert,
-          key: tls.key,
-          ...preferNamedCertificates(new X509Certificate(tls.cert).publicKey.asymmetricKeyType, DEFAULT_CIPHERS.split(':')),
-          minVersion: 'TLSv1.2',
-          ALPNProtocols: ['h2', 'http/1.1'],
-          handshakeTimeout: deps.limits.headersTimeoutMs,
-          SNICallback: (name, done) => done(null, tls.contextOf(name)),
-        },
-        (socket: TLSSocket) => {
-          keep(socket)
-          if (socket.alpnProtocol === 'h2') http2?.accept(socket)
-          else http1.accept(socket)
-        },
-      ).on('tlsClientError', (_error, socket) => socket.destroy())
+    ? createTls({ ...tlsOptions(deps, tls), ALPNProtocols: ['h2', 'http/1.1'] }, (socket: TLSSocket) => {
+        keepSocket(sockets, socket)
+        if (socket.alpnProtocol === 'h2') http2?.accept(socket)
+        else http1.accept(socket)
+      }).on('tlsClientError', (_error, socket) => socket.destroy())
     : createTcp((socket) => {
-        keep(socket)
+        keepSocket(sockets, socket)
         if (http2) acceptEither(deps, socket, http1.accept, http2.accept)
         else http1.accept(socket)
       })
-  server.maxConnections = deps.limits.maxConnections
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ host: options.host, port: options.port, backlog: 1024 }, resolve)
+  return openPort(deps, options, server, sockets, () => {
+    // Ends idle connections; the others end with their answers.
+    http1.close()
+    http2?.endGracefully()
   })
-  server.removeAllListeners('error')
-  server.on('error', (error) => deps.log.error(error, 'A listening socket failed'))
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      // Ends idle connections; the others end with their answers.
-      http1.close()
-      http2?.endGracefully()
-      const late = deps.clock.timer(deps.limits.drainMs, () => {
-        for (const socket of sockets) socket.destroy()
-      })
-      await closed
-      late.cancel()
-    },
-  }
 }
 
 /** Gives a connection in clear text to the server of its protocol: HTTP/2 begins with a word that is no method of HTTP/1.1. */

@@ -2,10 +2,10 @@
  * Copies of a request for other backends (L3), whose answers are dropped. The request never waits for a mirror: one that takes its copy too slowly, or is silent
  * for too long, is cut off.
  */
-import { type ClientRequest as BackendRequest, request as httpRequest } from 'node:http'
+import type { ClientRequest as BackendRequest } from 'node:http'
 import type { Readable } from 'node:stream'
-import type { Mirror } from '../model/route.ts'
-import type { Backend } from './backend.ts'
+import type { BackendRef, Mirror } from '../model/route.ts'
+import { requestTo } from './backendRequest.ts'
 import type { RawHeaders } from './headers.ts'
 import type { ProxyDeps } from './proxyDeps.ts'
 
@@ -26,7 +26,7 @@ interface Copied {
 }
 
 export function startMirrors(deps: ProxyDeps, mirrors: readonly Mirror[], copied: Copied): Mirrors {
-  const requests = mirrors.flatMap(({ backend }) => startOne(deps, deps.router.backendOf(backend), copied) ?? [])
+  const requests = mirrors.flatMap(({ backend }) => startOne(deps, backend, copied) ?? [])
   const end = () => {
     for (const one of requests) one.end()
   }
@@ -50,12 +50,15 @@ export function startMirrors(deps: ProxyDeps, mirrors: readonly Mirror[], copied
   }
 }
 
-function startOne({ agent, limits }: ProxyDeps, backend: Backend, { method, path, headers }: Copied): BackendRequest | undefined {
+function startOne(deps: ProxyDeps, ref: BackendRef, { method, path, headers }: Copied): BackendRequest | undefined {
+  if (ref.tls === 'unverifiable') return undefined
+  const { limits, router } = deps
+  const backend = router.backendOf(ref)
   const endpoint = backend.inFlight < limits.maxInFlight ? backend.pick() : undefined
   if (!endpoint) return undefined
   let outgoing: BackendRequest
   try {
-    outgoing = httpRequest({ host: endpoint.ip, port: endpoint.port, method, path, headers: [...headers], agent, setHost: false })
+    outgoing = requestTo(deps, endpoint, ref.tls, { method, path, headers, isFresh: false })
   } catch {
     return undefined
   }

@@ -17,7 +17,9 @@ export function createProxyMetrics(metrics: Metrics): ProxyMetrics {
       .histogram({ name: 'skiff_ingress_request_duration_seconds', help: 'Time from the headers of a request to the end of its answer.' })
       .series({}),
     inFlight: metrics.gauge({ name: 'skiff_ingress_requests_in_flight', help: 'Requests that are not answered yet.' }).series({}),
-    tunnels: metrics.gauge({ name: 'skiff_ingress_tunnels', help: 'Upgraded connections.' }).series({}),
+    tunnels: metrics
+      .gauge({ name: 'skiff_ingress_tunnels', help: 'Upgraded connections, and TLS connections that are routed by their server names.' })
+      .series({}),
     retries: metrics.counter({ name: 'skiff_ingress_retries_total', help: 'Requests that were sent to another endpoint.' }).series({}),
     requests: (status) => {
       const there = byStatus.get(status)

@@ -4,7 +4,7 @@ import type { Http2ServerRequest } from 'node:http2'
 import { corsChanges, preflightOf } from '../model/cors.ts'
 import { hostOf } from '../model/hostName.ts'
 import { comparablePath } from '../model/requestPath.ts'
-import type { Asked, Route } from '../model/route.ts'
+import type { Asked, BackendTls, Route } from '../model/route.ts'
 import type { Backend } from './backend.ts'
 import { countOf, maxPasses, passesOf, type RawHeaders } from './headers.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
@@ -16,6 +16,8 @@ export interface Destination {
   readonly target: Target
   readonly route: Route
   readonly backend: Backend
+  /** Undefined: the backend is asked in clear text. */
+  readonly tls: BackendTls | undefined
 }
 
 /** The proxy's own answer. */
@@ -26,7 +28,17 @@ export interface Refusal {
 
 const refusedMethods: ReadonlySet<string> = new Set(['CONNECT', 'TRACE'])
 
-export function destinationOf(request: ClientRequest, entrance: Entrance, { router, limits }: ProxyDeps): Destination | Refusal {
+/** A route that cannot be followed, which no API server lets pass, fails its own requests only. */
+export function destinationOf(request: ClientRequest, entrance: Entrance, deps: ProxyDeps): Destination | Refusal {
+  try {
+    return follow(request, entrance, deps)
+  } catch (error) {
+    deps.log.error(error, 'A request could not be routed', { host: request.headers[':authority'] ?? request.headers.host, gateway: entrance.gateway })
+    return { status: 500 }
+  }
+}
+
+function follow(request: ClientRequest, entrance: Entrance, { router, limits }: ProxyDeps): Destination | Refusal {
   if (refusedMethods.has(request.method ?? '')) return { status: 405 }
   if (passesOf(request.headers['cdn-loop']) >= maxPasses) return { status: 508 }
   const asked = askedOf(request)
@@ -36,11 +48,12 @@ export function destinationOf(request: ClientRequest, entrance: Entrance, { rout
   const preflight = route.cors && preflightOf(route.cors, asked)
   if (preflight) return { status: 204, headers: preflight.flat() }
   if (route.redirect) return { status: route.redirect.status, headers: ['Location', locationOf(route.redirect, route.pattern, asked, entrance)] }
-  if (!route.backend) return { status: 500 }
+  const tls = route.backend?.tls
+  if (!route.backend || tls === 'unverifiable') return { status: 500 }
   const backend = router.backendOf(route.backend)
   if (backend.size === 0 || backend.inFlight >= limits.maxInFlight) return { status: 503 }
   const responseHeaders = route.cors ? [...(route.responseHeaders ?? []), corsChanges(route.cors, asked)] : route.responseHeaders
-  return { target: rewritten(route, asked), route: { ...route, responseHeaders }, backend }
+  return { target: rewritten(route, asked), route: { ...route, responseHeaders }, backend, tls }
 }
 
 function serverNameOf(request: ClientRequest): string | undefined {

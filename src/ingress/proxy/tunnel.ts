@@ -2,12 +2,13 @@
  * Upgraded connections, such as WebSockets (L3): bytes flow in both directions only after the backend has agreed with 101. Any other answer goes back as it
  * is. An upgrade to HTTP/2 in clear text is not passed on, because it would let a client send requests past the routes.
  */
-import { type ClientRequest as BackendRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { ClientRequest as BackendRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { readEarly } from '#http/earlyInput'
 import { bodyOf } from './answer.ts'
-import { maxAnswerHeaderBytes, originOf, TimedOut, whenConnected } from './forward.ts'
+import { requestTo } from './backendRequest.ts'
+import { originOf, TimedOut, whenConnected } from './forward.ts'
 import { requestHeaders, responseHeaders } from './headers.ts'
 import type { Entrance, ProxyDeps } from './proxyDeps.ts'
 import { type Destination, destinationOf } from './target.ts'
@@ -51,16 +52,7 @@ function openTunnel(deps: ProxyDeps, { entrance, request, socket, head }: Upgrad
   ]
   let outgoing: BackendRequest
   try {
-    outgoing = httpRequest({
-      host: endpoint.ip,
-      port: endpoint.port,
-      method: 'GET',
-      path: target.url,
-      headers,
-      agent: deps.freshAgent,
-      maxHeaderSize: maxAnswerHeaderBytes,
-      setHost: false,
-    })
+    outgoing = requestTo(deps, endpoint, destination.tls, { method: 'GET', path: target.url, headers, isFresh: true })
   } catch {
     refuse(socket, 400)
     return

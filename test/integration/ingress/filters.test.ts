@@ -121,3 +121,17 @@ for (const [what, route, path] of [
     assert.match(String((await get(proxy.httpPort, { path })).status), /^(400|502)$/)
     assert.equal(pool.inFlight, 0)
   })
+
+test('ING-05 a route that cannot be followed fails its own requests with 500, upgrades too, and the proxy serves others', async () => {
+  const { port } = await serverOf(echo)
+  const broken = { backend, cors: { origins: 5 }, rewrite: undefined } as { backend: typeof backend; cors: unknown }
+  const { proxy } = await proxyTo([port], {}, broken as unknown as Route)
+  const headers = { host: 'a.test', origin: 'https://b.test' }
+  assert.equal((await get(proxy.httpPort, { headers })).status, 500)
+  assert.match(
+    await raw(proxy.httpPort, 'GET / HTTP/1.1\r\nHost: a.test\r\nOrigin: https://b.test\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'),
+    /^HTTP\/1\.1 500 /,
+  )
+  broken.cors = undefined
+  assert.equal((await get(proxy.httpPort, { headers })).status, 200)
+})

@@ -6,7 +6,7 @@ import net from 'node:net'
 import type tls from 'node:tls'
 import { noLog } from '#base/log'
 import { noMetrics } from '#base/metrics'
-import type { Asked, Route } from '#ingress/model/route'
+import type { Asked, Route, StreamRoute } from '#ingress/model/route'
 import { Backend } from '#ingress/proxy/backend'
 import type { ProxyLimits } from '#ingress/proxy/config'
 import { type RunningProxy, startProxy } from '#ingress/proxy/proxy'
@@ -46,13 +46,20 @@ interface Fixture {
   readonly proxy: RunningProxy
   readonly backend: Backend
   readonly contexts: Map<string, tls.SecureContext>
+  /** By server name, where connections go. */
+  readonly streams: Map<string, StreamRoute>
 }
 
 export async function proxyTo(ports: readonly number[], limits: Partial<ProxyLimits> = {}, route: Route = ingressRoute): Promise<Fixture> {
   const backend = new Backend(clock)
   backend.setEndpoints(ports.map((port) => ({ ip: host, port })))
   const contexts = new Map<string, tls.SecureContext>()
-  const router = { route: ({ host: name }: Asked) => (name === 'unknown.test' ? 404 : route), backendOf: () => backend }
+  const streams = new Map<string, StreamRoute>()
+  const router = {
+    route: ({ host: name }: Asked) => (name === 'unknown.test' ? 404 : route),
+    stream: (name: string) => streams.get(name),
+    backendOf: () => backend,
+  }
   certificate ??= testCertificates('CN=default')
   const proxy = await startProxy(
     { router, clock, log: noLog, metrics: noMetrics },
@@ -64,7 +71,7 @@ export async function proxyTo(ports: readonly number[], limits: Partial<ProxyLim
     },
   )
   ends.push(() => proxy.close())
-  return { proxy, backend, contexts }
+  return { proxy, backend, contexts, streams }
 }
 
 interface Answer {

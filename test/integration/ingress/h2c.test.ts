@@ -10,7 +10,7 @@ after(async () => {
   await Promise.all(ends.map((end) => end()))
 })
 
-const route = { backend: { service: 'd/s', port: 80, protocol: 'h2c' } } as const
+const route = { backend: { service: 'd/s', port: 80, protocol: 'h2' } } as const
 
 async function h2Server(handler: (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void): Promise<number> {
   const server = http2.createServer()

@@ -266,6 +266,14 @@ spec: {controllerName: example.com/gateway}
     next: /^kubectl get gateways -A$/,
   },
   {
+    what: 'a TLSRoute whose Gateway does not exist',
+    given: routeYaml('TLSRoute', 'hostnames: [site.test], '),
+    ask: 'tlsroutes.gateway.networking.k8s.io/site',
+    cause: /^its Gateway \S+\/front does not exist$/,
+    evidence: /^spec\.parentRefs, Gateway \S+\/front$/,
+    next: /^kubectl get gateways -A$/,
+  },
+  {
     what: 'an HTTPRoute whose backend is not found',
     given: `${gatewayYaml('none')}---${routeYaml()}`,
     steps: [
@@ -441,12 +449,12 @@ spec: {gatewayClassName: ${gatewayClass}, listeners: [{name: http, port: 80, pro
 `
 }
 
-function routeYaml(): string {
+function routeYaml(kind = 'HTTPRoute', fields = ''): string {
   return `
 apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
+kind: ${kind}
 metadata: {name: site}
-spec: {parentRefs: [{name: front}], rules: [{backendRefs: [{name: web, port: 80}]}]}
+spec: {${fields}parentRefs: [{name: front}], rules: [{backendRefs: [{name: web, port: 80}]}]}
 `
 }
 

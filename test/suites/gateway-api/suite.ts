@@ -20,7 +20,7 @@ const images = [
   'registry.k8s.io/gateway-api/echo-basic:v1.6.0-dev.3',
   'registry.k8s.io/coredns/coredns:v1.12.2',
 ]
-const profiles = 'GATEWAY-HTTP,GATEWAY-GRPC'
+const profiles = 'GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS'
 
 const obstacle = obstacleToCluster(true)
 if (obstacle) {

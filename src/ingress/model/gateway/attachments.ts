@@ -9,7 +9,7 @@ export interface Attachment {
   readonly parentRef: Frozen<ParentRef>
   /** `namespace/name`. */
   readonly gateway: string
-  /** Names of listeners; empty: the route is not attached. */
+  /** Ids of listeners; empty: the route is not attached. */
   readonly listeners: readonly string[]
   readonly accepted: Outcome
 }
@@ -21,21 +21,30 @@ export interface RouteHead {
   readonly hosts: readonly string[]
 }
 
-/** `namespace/name` of the Gateway that a route names; undefined: the parent is of another kind. */
-export function gatewayKeyOf({ group = gatewayGroup, kind = 'Gateway', namespace, name }: Frozen<ParentRef>, ownNamespace: string): string | undefined {
-  return group === gatewayGroup && kind === 'Gateway' ? `${namespace ?? ownNamespace}/${name}` : undefined
+export interface ParentKey {
+  readonly kind: 'Gateway' | 'ListenerSet'
+  /** `namespace/name`. */
+  readonly key: string
 }
 
-/** Parents that are not Gateways of this controller are left out. @param listenersOf undefined: the Gateway belongs to another controller */
-export function attachmentsOf(
-  route: RouteHead,
-  parents: readonly Frozen<ParentRef>[],
-  listenersOf: (gateway: string) => readonly CompiledListener[] | undefined,
-): Attachment[] {
+/** The Gateway or ListenerSet that a route names; undefined: the parent is of another kind. */
+export function parentKeyOf({ group = gatewayGroup, kind = 'Gateway', namespace, name }: Frozen<ParentRef>, ownNamespace: string): ParentKey | undefined {
+  if (group !== gatewayGroup || (kind !== 'Gateway' && kind !== 'ListenerSet')) return undefined
+  return { kind, key: `${namespace ?? ownNamespace}/${name}` }
+}
+
+/** A Gateway of this controller and those of its listeners that a parent of a route stands for. */
+export interface Parent {
+  readonly gateway: string
+  readonly listeners: readonly CompiledListener[]
+}
+
+/** Parents that do not belong to this controller are left out. @param parentOf undefined: it belongs to another controller */
+export function attachmentsOf(route: RouteHead, parents: readonly Frozen<ParentRef>[], parentOf: (parent: ParentKey) => Parent | undefined): Attachment[] {
   return parents.flatMap((parentRef) => {
-    const gateway = gatewayKeyOf(parentRef, route.namespace)
-    const listeners = gateway === undefined ? undefined : listenersOf(gateway)
-    return gateway !== undefined && listeners ? [{ parentRef, gateway, ...attach(route, parentRef, listeners) }] : []
+    const key = parentKeyOf(parentRef, route.namespace)
+    const parent = key && parentOf(key)
+    return parent ? [{ parentRef, gateway: parent.gateway, ...attach(route, parentRef, parent.listeners) }] : []
   })
 }
 
@@ -45,12 +54,12 @@ function attach(
   all: readonly CompiledListener[],
 ): Pick<Attachment, 'listeners' | 'accepted'> {
   const named = all.filter((one) => one.isAccepted && (!sectionName || one.name === sectionName) && (!port || one.port === port))
-  if (named.length === 0) return none('NoMatchingParent', 'The Gateway has no accepted listener of this name and port')
+  if (named.length === 0) return none('NoMatchingParent', 'The parent has no accepted listener of this name and port')
   const allowing = named.filter((one) => one.kinds.includes(kind) && one.admitsNamespace(namespace))
   if (allowing.length === 0) return none('NotAllowedByListeners', 'No listener admits routes of this kind and namespace')
   const fitting = allowing.filter(({ host }) => hosts.some((one) => namesIntersect(host, one)))
   if (fitting.length === 0) return none('NoMatchingListenerHostname', 'No listener has a host of the route')
-  return { listeners: fitting.map(({ name }) => name), accepted: holds('Accepted') }
+  return { listeners: fitting.map(({ id }) => id), accepted: holds('Accepted') }
 }
 
 function none(reason: string, message: string): Pick<Attachment, 'listeners' | 'accepted'> {

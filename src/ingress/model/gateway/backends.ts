@@ -1,6 +1,7 @@
 /** Finds the Services that the rules of a route send requests to (L3, pure). Upstream: apis/v1/object_reference_types.go (v1.6.3). */
 import type { Frozen } from '#api/machinery/meta'
 import type { BackendRef } from '../route.ts'
+import { backendTlsOf } from './backendTls.ts'
 import { type Changes, changesOf } from './filters.ts'
 import type { HttpBackendRef, ObjectReference } from './kinds.ts'
 import { fails, type Outcome } from './outcome.ts'
@@ -43,9 +44,10 @@ export function backendOf(
     return undefined
   }
   const service = serviceOf(ref, from.namespace)
-  const { appProtocol } = view.service(service)?.spec.ports?.find(({ port }) => port === ref.port) ?? {}
-  const isH2c = from.kind === 'GRPCRoute' || appProtocol === 'kubernetes.io/h2c'
-  return { service, port: ref.port ?? 0, ...(isH2c ? { protocol: 'h2c' } : {}) }
+  const { appProtocol, name = '' } = view.service(service)?.spec.ports?.find(({ port }) => port === ref.port) ?? {}
+  const isHttp2 = from.kind === 'GRPCRoute' || appProtocol === 'kubernetes.io/h2c'
+  const tls = backendTlsOf(service, name, view)
+  return { service, port: ref.port ?? 0, ...(isHttp2 ? { protocol: 'h2' } : {}), ...(tls ? { tls } : {}) }
 }
 
 /** `namespace/name` of the Service. */

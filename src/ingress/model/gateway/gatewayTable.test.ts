@@ -8,7 +8,13 @@ import { compileListeners } from './listeners.ts'
 import type { ClusterView } from './view.ts'
 
 const service = { apiVersion: 'v1', kind: 'Service', metadata: {}, spec: { ports: [{ port: 80 }] }, status: {} }
-const view = { service: () => service, problemOfSecret: () => undefined, namespaceLabels: () => ({}), grantsIn: () => [] } as unknown as ClusterView
+const view = {
+  service: () => service,
+  problemOfSecret: () => undefined,
+  namespaceLabels: () => ({}),
+  grantsIn: () => [],
+  policiesFor: () => [],
+} as unknown as ClusterView
 const gateway = 'd/g'
 
 function tableOf(

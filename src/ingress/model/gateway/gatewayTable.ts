@@ -7,7 +7,8 @@ import { coveringNames } from '../hostName.ts'
 import { getOrMake, HostRoutes } from '../hostRoutes.ts'
 import type { Asked, Route } from '../route.ts'
 import type { GatewayRule, RuleMatch } from './httpRules.ts'
-import type { CompiledListener, GatewayProtocol } from './listeners.ts'
+import type { CompiledListener } from './listeners.ts'
+import type { GatewayProtocol } from './routeKinds.ts'
 
 /** A compiled route with the listeners of each Gateway that it is attached to. */
 export interface AttachedRoute {

@@ -3,7 +3,14 @@ import { test } from 'node:test'
 import { compileHttpRules } from './httpRules.ts'
 import type { HttpRoute, HttpRule } from './kinds.ts'
 
-const view = { service: () => undefined, problemOfSecret: () => undefined, namespaceLabels: () => ({}), grantsIn: () => [] }
+const view = {
+  service: () => undefined,
+  problemOfSecret: () => undefined,
+  namespaceLabels: () => ({}),
+  grantsIn: () => [],
+  policiesFor: () => [],
+  authoritiesIn: () => ({ problem: 'there is none' }),
+}
 const routeOf = (...rules: readonly HttpRule[]) => ({ metadata: { namespace: 'default', name: 'web' }, spec: { rules } }) as unknown as HttpRoute
 
 for (const [field, words] of [

@@ -57,8 +57,23 @@ export interface ListenerStatus {
 }
 
 export interface Gateway extends KubeObject {
-  spec: { gatewayClassName: string; listeners?: Listener[]; addresses?: object[] }
-  status?: { addresses?: { type?: string; value: string }[]; conditions?: Condition[]; listeners?: ListenerStatus[] }
+  spec: {
+    gatewayClassName: string
+    listeners?: Listener[]
+    addresses?: object[]
+    allowedListeners?: { readonly namespaces?: { readonly from?: string; readonly selector?: LabelSelector } }
+  }
+  status?: {
+    addresses?: { type?: string; value: string }[]
+    conditions?: Condition[]
+    listeners?: ListenerStatus[]
+    attachedListenerSets?: number
+  }
+}
+
+export interface ListenerSet extends KubeObject {
+  spec: { parentRef?: ObjectReference; listeners?: Listener[] }
+  status?: { conditions?: Condition[]; listeners?: ListenerStatus[] }
 }
 
 export interface ParentRef extends ObjectReference {
@@ -145,6 +160,38 @@ export interface RouteParentStatus {
 export interface HttpRoute extends KubeObject {
   spec: { parentRefs?: ParentRef[]; hostnames?: string[]; rules?: HttpRule[] }
   status?: { parents?: RouteParentStatus[] }
+}
+
+export interface TlsRoute extends KubeObject {
+  spec: { parentRefs?: ParentRef[]; hostnames?: string[]; rules?: { name?: string; backendRefs?: HttpBackendRef[] }[] }
+  status?: { parents?: RouteParentStatus[] }
+}
+
+export interface PolicyTarget {
+  readonly group?: string
+  readonly kind: string
+  readonly name: string
+  readonly sectionName?: string
+}
+
+export interface PolicyAncestorStatus {
+  readonly ancestorRef: ParentRef
+  readonly controllerName: string
+  readonly conditions: readonly Condition[]
+}
+
+export interface BackendTlsPolicy extends KubeObject {
+  spec: {
+    targetRefs?: PolicyTarget[]
+    validation?: {
+      caCertificateRefs?: PolicyTarget[]
+      wellKnownCACertificates?: string
+      hostname?: string
+      subjectAltNames?: { type: string; hostname?: string; uri?: string }[]
+    }
+    options?: Record<string, string>
+  }
+  status?: { ancestors?: PolicyAncestorStatus[] }
 }
 
 export interface ReferenceGrant extends KubeObject {

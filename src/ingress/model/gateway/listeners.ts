@@ -2,14 +2,18 @@
 import { selectorOf } from '#api/machinery/labelSelector'
 import type { Frozen } from '#api/machinery/meta'
 import { messageOf } from '#base/messageOf'
-import { type Gateway, gatewayGroup, type Listener, type RouteKind } from './kinds.ts'
+import { type Gateway, gatewayGroup, type LabelSelector, type Listener, type RouteKind } from './kinds.ts'
 import { fails, holds, isTrue, type Outcome } from './outcome.ts'
+import { type GatewayProtocol, protocolOf, routeKindsOf } from './routeKinds.ts'
 import { type ClusterView, isGranted } from './view.ts'
 
-export type GatewayProtocol = 'HTTP' | 'HTTPS'
-
 export interface CompiledListener {
+  /** As its owner names it. */
   readonly name: string
+  /** Differs from those of all other listeners of the Gateway. */
+  readonly id: string
+  /** `namespace/name` of the ListenerSet that it belongs to; undefined: the Gateway's own. */
+  readonly set: string | undefined
   readonly port: number
   readonly protocol: GatewayProtocol | undefined
   /** In lower case, perhaps with a leading `*.`; empty: all hosts. */
@@ -18,6 +22,8 @@ export interface CompiledListener {
   readonly isAccepted: boolean
   /** It answers requests. */
   readonly isServed: boolean
+  /** Connections are passed on as they are: the backends have the certificates. */
+  readonly isPassthrough: boolean
   /** `namespace/name` of the Secret with the certificate. */
   readonly secret: string | undefined
   readonly kinds: readonly string[]
@@ -25,30 +31,45 @@ export interface CompiledListener {
   readonly outcomes: readonly Outcome[]
 }
 
-const routeKinds = ['HTTPRoute', 'GRPCRoute']
-
-export function compileListeners(gateway: Frozen<Gateway>, view: ClusterView): CompiledListener[] {
-  const listeners = gateway.spec.listeners ?? []
-  return listeners.map((listener) => compileListener(gateway, listener, conflictOf(listener, listeners), view))
+/** The Gateway or the ListenerSet that a listener belongs to. */
+export interface ListenerOwner {
+  readonly kind: 'Gateway' | 'ListenerSet'
+  readonly namespace: string
+  readonly name: string
 }
 
-function compileListener(gateway: Frozen<Gateway>, listener: Frozen<Listener>, conflicted: Outcome, view: ClusterView): CompiledListener {
+/** The Gateway's own. */
+export function compileListeners({ metadata, spec }: Frozen<Gateway>, view: ClusterView): CompiledListener[] {
+  const listeners = spec.listeners ?? []
+  const owner = { kind: 'Gateway', namespace: metadata.namespace ?? '', name: metadata.name ?? '' } as const
+  return listeners.map((listener) => compileListener(owner, listener, conflictOf(listener, listeners), view))
+}
+
+/** Decides about one listener. @param conflicted what another listener of the same place means for it @returns its outcomes in the order Accepted, Programmed, ResolvedRefs, Conflicted */
+export function compileListener(owner: ListenerOwner, listener: Frozen<Listener>, conflicted: Outcome, view: ClusterView): CompiledListener {
   const { name, port, hostname = '' } = listener
-  const protocol = listener.protocol === 'HTTP' || listener.protocol === 'HTTPS' ? listener.protocol : undefined
+  const set = owner.kind === 'ListenerSet' ? `${owner.namespace}/${owner.name}` : undefined
+  const protocol = protocolOf(listener.protocol)
+  const isPassthrough = protocol === 'TLS' && listener.tls?.mode === 'Passthrough'
   const { kinds, problem } = kindsOf(listener, protocol)
-  const certificate = protocol === 'HTTPS' ? certificateOf(gateway, listener, view) : { secret: undefined, resolved: holds('ResolvedRefs') }
-  const namespaces = namespacesOf(gateway, listener, view)
+  const terminates = protocol === 'HTTPS' || (protocol === 'TLS' && !isPassthrough)
+  const certificate = terminates ? certificateOf(owner, listener, view) : { secret: undefined, resolved: holds('ResolvedRefs') }
+  const namespaces = namespacesOf(owner.namespace, listener.allowedRoutes?.namespaces, view)
   const resolved = problem ?? certificate.resolved
   const accepted = acceptedOf(listener, protocol, conflicted, namespaces.problem)
-  const isServed = isTrue(accepted) && kinds.length > 0 && (protocol === 'HTTP' || certificate.secret !== undefined)
-  const programmed = isServed ? holds('Programmed') : fails('Programmed', 'Invalid', 'The listener is not served: see its other conditions')
+  const isServed = isTrue(accepted) && kinds.length > 0 && (!terminates || certificate.secret !== undefined)
+  const reason = set !== undefined && isTrue(conflicted) ? conflicted.reason : 'Invalid'
+  const programmed = isServed ? holds('Programmed') : fails('Programmed', reason, 'The listener is not served: see its other conditions')
   return {
     name,
+    id: set === undefined ? name : `${set}/${name}`,
+    set,
     port,
     protocol,
     host: hostname.toLowerCase(),
     isAccepted: isTrue(accepted),
     isServed,
+    isPassthrough,
     secret: certificate.secret,
     kinds,
     admitsNamespace: namespaces.admits,
@@ -75,25 +96,26 @@ function conflictOf(listener: Frozen<Listener>, all: readonly Frozen<Listener>[]
 
 function kindsOf({ allowedRoutes }: Frozen<Listener>, protocol: GatewayProtocol | undefined): { kinds: readonly string[]; problem: Outcome | undefined } {
   if (!protocol) return { kinds: [], problem: undefined }
+  const known: readonly string[] = routeKindsOf(protocol)
   const asked = allowedRoutes?.kinds ?? []
-  if (asked.length === 0) return { kinds: routeKinds, problem: undefined }
-  const isKnown = ({ group = gatewayGroup, kind }: RouteKind) => group === gatewayGroup && routeKinds.includes(kind)
+  if (asked.length === 0) return { kinds: known, problem: undefined }
+  const isKnown = ({ group = gatewayGroup, kind }: RouteKind) => group === gatewayGroup && known.includes(kind)
   const unknown = asked.find((one) => !isKnown(one))
-  const kinds = routeKinds.filter((kind) => asked.some((one) => isKnown(one) && one.kind === kind))
-  return { kinds, problem: unknown && fails('ResolvedRefs', 'InvalidRouteKinds', `Routes of kind ${unknown.kind} are not supported`) }
+  const kinds = known.filter((kind) => asked.some((one) => isKnown(one) && one.kind === kind))
+  const message = `Routes of kind ${unknown?.kind} are not supported by a listener of protocol ${protocol}`
+  return { kinds, problem: unknown && fails('ResolvedRefs', 'InvalidRouteKinds', message) }
 }
 
 /** The first certificate that can be used. */
-function certificateOf(gateway: Frozen<Gateway>, { tls }: Frozen<Listener>, view: ClusterView): { secret: string | undefined; resolved: Outcome } {
-  const own = gateway.metadata.namespace ?? ''
+function certificateOf(owner: ListenerOwner, { tls }: Frozen<Listener>, view: ClusterView): { secret: string | undefined; resolved: Outcome } {
   let secret: string | undefined
   let problem: Outcome | undefined
   if ((tls?.mode ?? 'Terminate') !== 'Terminate') problem = fails('ResolvedRefs', 'InvalidCertificateRef', `The mode ${tls?.mode} is not supported`)
   else if (!tls?.certificateRefs?.length) problem = fails('ResolvedRefs', 'InvalidCertificateRef', 'The listener names no certificate')
   else {
-    for (const { group = '', kind = 'Secret', name, namespace = own } of tls.certificateRefs) {
+    for (const { group = '', kind = 'Secret', name, namespace = owner.namespace } of tls.certificateRefs) {
       const key = `${namespace}/${name}`
-      const found = problemOfRef({ group, kind, name, namespace }, own, view)
+      const found = problemOfRef({ group, kind, name, namespace }, owner, view)
       if (found) problem ??= found
       else secret ??= key
     }
@@ -101,28 +123,30 @@ function certificateOf(gateway: Frozen<Gateway>, { tls }: Frozen<Listener>, view
   return { secret, resolved: problem ?? holds('ResolvedRefs') }
 }
 
-function problemOfRef(ref: { group: string; kind: string; name: string; namespace: string }, own: string, view: ClusterView): Outcome | undefined {
+function problemOfRef(ref: { group: string; kind: string; name: string; namespace: string }, owner: ListenerOwner, view: ClusterView): Outcome | undefined {
   const key = `${ref.namespace}/${ref.name}`
   if (ref.group !== '' || ref.kind !== 'Secret') return fails('ResolvedRefs', 'InvalidCertificateRef', `${ref.kind} ${ref.name} is not a Secret`)
-  if (!isGranted(view, { kind: 'Gateway', namespace: own }, ref)) {
+  if (!isGranted(view, owner, ref)) {
     return fails('ResolvedRefs', 'RefNotPermitted', `No ReferenceGrant permits the reference to Secret ${key}`)
   }
   const problem = view.problemOfSecret(key)
   return problem === undefined ? undefined : fails('ResolvedRefs', 'InvalidCertificateRef', `Secret ${key}: ${problem}`)
 }
 
-function namespacesOf(
-  gateway: Frozen<Gateway>,
-  { allowedRoutes }: Frozen<Listener>,
+/** @param own the namespace of the object that chooses */
+export function namespacesOf(
+  own: string,
+  chosen: Frozen<{ readonly from?: string; readonly selector?: LabelSelector }> = {},
   view: ClusterView,
 ): { admits: (namespace: string) => boolean; problem: string | undefined } {
-  const { from = 'Same', selector } = allowedRoutes?.namespaces ?? {}
+  const { from = 'Same', selector } = chosen
   if (from === 'All') return { admits: () => true, problem: undefined }
-  if (from === 'Same') return { admits: (namespace) => namespace === gateway.metadata.namespace, problem: undefined }
+  if (from === 'None') return { admits: () => false, problem: undefined }
+  if (from === 'Same') return { admits: (namespace) => namespace === own, problem: undefined }
   try {
-    const chosen = selectorOf(from === 'Selector' ? selector : undefined)
-    return { admits: (namespace) => chosen.matches(view.namespaceLabels(namespace)), problem: undefined }
+    const labels = selectorOf(from === 'Selector' ? selector : undefined)
+    return { admits: (namespace) => labels.matches(view.namespaceLabels(namespace)), problem: undefined }
   } catch (error) {
-    return { admits: () => false, problem: `The selector of allowedRoutes cannot be read: ${messageOf(error)}` }
+    return { admits: () => false, problem: `The selector of namespaces cannot be read: ${messageOf(error)}` }
   }
 }

@@ -1,13 +1,26 @@
 /** What the statuses of the Gateway API's objects say (L3, pure). Upstream: apis/v1 of sigs.k8s.io/gateway-api (v1.6.3). */
-import type { Frozen } from '#api/machinery/meta'
+import { type Frozen, refOfKey } from '#api/machinery/meta'
 import type { Attachment } from './attachments.ts'
 import type { CompiledRules } from './httpRules.ts'
-import { type Gateway, type GatewayClass, gatewayControllerName, gatewayGroup, type HttpRoute, type RouteParentStatus } from './kinds.ts'
+import {
+  type BackendTlsPolicy,
+  type Gateway,
+  type GatewayClass,
+  gatewayControllerName,
+  gatewayGroup,
+  type HttpRoute,
+  type ListenerStatus,
+  type PolicyAncestorStatus,
+  type RouteParentStatus,
+} from './kinds.ts'
+import { type CompiledGateway, type CompiledSet, isAttached } from './listenerSets.ts'
 import type { CompiledListener } from './listeners.ts'
 import { conditionsOf, fails, holds, isTrue, type Outcome } from './outcome.ts'
 
 /** Names of upstream's features (pkg/features), in the order of the alphabet. */
 export const supportedFeatures = [
+  'BackendTLSPolicy',
+  'BackendTLSPolicySANValidation',
   'GRPCRoute',
   'GRPCRouteNamedRouteRule',
   'Gateway',
@@ -38,7 +51,11 @@ export const supportedFeatures = [
   'HTTPRouteRequestTimeout',
   'HTTPRouteResponseHeaderModification',
   'HTTPRouteSchemeRedirect',
+  'ListenerSet',
   'ReferenceGrant',
+  'TLSRoute',
+  'TLSRouteModeMixed',
+  'TLSRouteModeTerminate',
 ]
 
 /** @param now as the API writes times */
@@ -59,25 +76,48 @@ export interface GatewayReach {
   readonly problem?: string | undefined
 }
 
-/** @param attachedCount routes of a listener @param now as the API writes times */
+/** @param attachedCount routes of a listener, by its id @param now as the API writes times */
 export function gatewayStatus(
   { metadata, spec, status }: Frozen<Gateway>,
-  listeners: readonly CompiledListener[],
+  { listeners, sets }: CompiledGateway,
   reach: GatewayReach,
   attachedCount: (listener: string) => number,
   now: string,
 ) {
   const generation = metadata.generation ?? 0
-  const accepted = acceptedOf(spec.addresses ?? [], listeners)
+  const own = listeners.filter(({ set }) => set === undefined)
+  const accepted = acceptedOf(spec.addresses ?? [], own)
   return {
     addresses: reach.addresses,
     conditions: conditionsOf([accepted, programmedOf(accepted, listeners, reach)], generation, status?.conditions, now),
-    listeners: listeners.map(({ name, kinds, outcomes }) => ({
-      name,
-      supportedKinds: kinds.map((kind) => ({ group: gatewayGroup, kind })),
-      attachedRoutes: attachedCount(name),
-      conditions: conditionsOf(outcomes, generation, status?.listeners?.find((one) => one.name === name)?.conditions, now),
-    })),
+    listeners: own.map((listener) => listenerStatus(listener, generation, status?.listeners, attachedCount, now)),
+    // A definition of an older release has no such field.
+    ...(sets.length > 0 || status?.attachedListenerSets !== undefined ? { attachedListenerSets: sets.filter(isAttached).length } : {}),
+  }
+}
+
+/** @param attachedCount routes of a listener @param now as the API writes times */
+export function listenerSetStatus({ set, listeners, accepted, programmed }: CompiledSet, attachedCount: (listener: string) => number, now: string) {
+  const { metadata, status } = set
+  const generation = metadata.generation ?? 0
+  return {
+    conditions: conditionsOf([accepted, programmed], generation, status?.conditions, now),
+    listeners: listeners.map((listener) => listenerStatus(listener, generation, status?.listeners, attachedCount, now)),
+  }
+}
+
+function listenerStatus(
+  { id, name, kinds, outcomes }: CompiledListener,
+  generation: number,
+  before: readonly Frozen<ListenerStatus>[] = [],
+  attachedCount: (listener: string) => number,
+  now: string,
+): ListenerStatus {
+  return {
+    name,
+    supportedKinds: kinds.map((kind) => ({ group: gatewayGroup, kind })),
+    attachedRoutes: attachedCount(id),
+    conditions: conditionsOf(outcomes, generation, before.find((one) => one.name === name)?.conditions, now),
   }
 }
 
@@ -106,6 +146,27 @@ export function routeParents(route: Frozen<HttpRoute>, attachments: readonly Att
     return { parentRef, controllerName: gatewayControllerName, conditions }
   })
   return [...before.filter(({ controllerName }) => controllerName !== gatewayControllerName), ...own]
+}
+
+/** The most that a status may have. */
+const maxAncestors = 16
+
+/** Ancestors of other controllers stay as they are. @param gateways `namespace/name` of those that use the policy; beyond what the status can hold, the last ones by name are left out */
+export function policyAncestors(
+  policy: Frozen<BackendTlsPolicy>,
+  outcomes: readonly Outcome[],
+  gateways: readonly string[],
+  now: string,
+): Frozen<PolicyAncestorStatus>[] {
+  const before = policy.status?.ancestors ?? []
+  const others = before.filter(({ controllerName }) => controllerName !== gatewayControllerName)
+  const own = [...gateways].sort().map((gateway) => {
+    const ancestorRef = { group: gatewayGroup, kind: 'Gateway', ...refOfKey(gateway) }
+    const there = before.find((one) => one.controllerName === gatewayControllerName && isSameRef(one.ancestorRef, ancestorRef))
+    const conditions = conditionsOf(outcomes, policy.metadata.generation ?? 0, there?.conditions, now)
+    return { ancestorRef, controllerName: gatewayControllerName, conditions }
+  })
+  return [...others, ...own.slice(0, Math.max(0, maxAncestors - others.length))]
 }
 
 type Ref = Attachment['parentRef']

@@ -1,7 +1,7 @@
 /** What the Gateway API's rules ask about the rest of the cluster (L3, pure). */
 import type { Service } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
-import { gatewayGroup, type ObjectReference, type ReferenceGrant } from './kinds.ts'
+import { type BackendTlsPolicy, gatewayGroup, type ObjectReference, type ReferenceGrant } from './kinds.ts'
 
 export interface ClusterView {
   service(key: string): Frozen<Service> | undefined
@@ -9,6 +9,10 @@ export interface ClusterView {
   problemOfSecret(key: string): string | undefined
   namespaceLabels(namespace: string): Readonly<Record<string, string>>
   grantsIn(namespace: string): readonly Frozen<ReferenceGrant>[]
+  /** The policies that name the Service as a target. */
+  policiesFor(service: string): readonly Frozen<BackendTlsPolicy>[]
+  /** The certificates of authorities in a ConfigMap, as PEM; `version` changes with them. */
+  authoritiesIn(configMap: string): { readonly pem: string; readonly version: string } | { readonly problem: string }
 }
 
 /** An object of this kind and namespace may name an object of that namespace. */

@@ -26,18 +26,28 @@ export const ingressRights: ClusterRights = {
     { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['patch'] },
     {
       apiGroups: ['gateway.networking.k8s.io'],
-      resources: ['gatewayclasses', 'gateways', 'httproutes', 'grpcroutes', 'referencegrants'],
+      resources: ['gatewayclasses', 'gateways', 'listenersets', 'httproutes', 'grpcroutes', 'tlsroutes', 'backendtlspolicies', 'referencegrants'],
       verbs: ['get', 'list', 'watch'],
     },
     {
       apiGroups: ['gateway.networking.k8s.io'],
-      resources: ['gatewayclasses/status', 'gateways/status', 'httproutes/status', 'grpcroutes/status'],
+      resources: [
+        'gatewayclasses/status',
+        'gateways/status',
+        'listenersets/status',
+        'httproutes/status',
+        'grpcroutes/status',
+        'tlsroutes/status',
+        'backendtlspolicies/status',
+      ],
       verbs: ['patch'],
     },
     { apiGroups: [''], resources: ['services', 'namespaces'], verbs: ['get', 'list', 'watch'] },
     { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['get', 'list', 'watch'] },
     // Certificates. Rules cannot say "those that Ingresses name": docs/security.md.
     { apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] },
+    // The authorities of backends: those that BackendTLSPolicies name.
+    { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'] },
     { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
   ],
   subject: { user: ingressUser },
