@@ -146,3 +146,18 @@ test('ING-05 a ListenerSet that cannot be read is refused, and leaves the Gatewa
   )
   assert.equal(compiled.listeners.length, 2)
 })
+
+test('ING-05 a listener of an unsupported protocol is in conflict with a served one of its port, and keeps no place from a younger one', () => {
+  const tcp = (name: string, port: number): Listener => ({ name, port, protocol: 'TCP' })
+  const older = setOf('a', [tcp('conflict', 80), tcp('alone', 81)])
+  const { listeners } = compileGateway(gatewayOf({ from: 'All' }), [older, setOf('b', [http('served', 'b.test', 81)])], view)
+  assert.deepEqual(
+    listeners.map(({ id, outcomes: [accepted] }) => [id, accepted?.reason]),
+    [
+      ['own', 'Accepted'],
+      ['d/a/conflict', 'ProtocolConflict'],
+      ['d/a/alone', 'UnsupportedProtocol'],
+      ['d/b/served', 'Accepted'],
+    ],
+  )
+})

@@ -7,6 +7,7 @@ import { messageOf } from '#base/messageOf'
 import { type Gateway, gatewayGroup, type Listener, type ListenerSet } from './kinds.ts'
 import { type CompiledListener, compileListener, compileListeners, namespacesOf } from './listeners.ts'
 import { fails, holds, isTrue, type Outcome } from './outcome.ts'
+import { protocolOf } from './routeKinds.ts'
 import type { ClusterView } from './view.ts'
 
 export interface CompiledSet {
@@ -96,7 +97,9 @@ class Places {
     return free
   }
 
+  /** A listener that is never served keeps no place from others. */
   #add(listener: Frozen<Listener>): void {
+    if (!protocolOf(listener.protocol)) return
     const there = this.#ports.get(listener.port)
     if (there) there.hosts.add(hostOf(listener))
     else this.#ports.set(listener.port, { protocol: listener.protocol, hosts: new Set([hostOf(listener)]) })

@@ -78,8 +78,8 @@ export function compileListener(owner: ListenerOwner, listener: Frozen<Listener>
 }
 
 function acceptedOf(listener: Frozen<Listener>, protocol: GatewayProtocol | undefined, conflicted: Outcome, problem: string | undefined): Outcome {
-  if (!protocol) return fails('Accepted', 'UnsupportedProtocol', `The protocol ${listener.protocol} is not supported`)
   if (isTrue(conflicted)) return fails('Accepted', conflicted.reason, conflicted.message)
+  if (!protocol) return fails('Accepted', 'UnsupportedProtocol', `The protocol ${listener.protocol} is not supported`)
   if (problem !== undefined) return fails('Accepted', 'UnsupportedValue', problem)
   return holds('Accepted')
 }
