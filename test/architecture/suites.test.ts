@@ -38,6 +38,7 @@ const toolchains: Readonly<Record<string, readonly string[]>> = {
   linearizability: ['go'],
   'prometheus-operator': ['go'],
   python: ['python3'],
+  velero: ['go'],
   vpa: ['go'],
 }
 

@@ -22,6 +22,7 @@ const heavyBuildMinutes: ReadonlyMap<string, number> = new Map([
   ['csi-sidecars', 11],
   ['keda', 14],
   ['prometheus-operator', 9],
+  ['velero', 8],
 ])
 /** History is compacted every five seconds, so that clients meet expired revisions. */
 const clusterFlags = ['--runtime', 'simulated', '--nodes', '0', '--simulated-nodes', '2', '--kube-apiserver-arg', 'etcd-compaction-interval=5s', '-q']
