@@ -10,8 +10,7 @@ import { ensureIngressObjects, removeIngressObjects } from '#main/layouts/ingres
 import { realClock as clock } from '#testing/realClock'
 import { testCertificates } from '#testing/testCertificates'
 import { eventually, type TestCluster } from '../controllers/cluster.ts'
-import { host } from './fixture.ts'
-import { type RunningIngress, startIngress } from './runningIngress.ts'
+import { ingressHost, type RunningIngress, startIngress } from './runningIngress.ts'
 
 const namespace = 'default'
 let cluster: TestCluster
@@ -29,7 +28,7 @@ after(async () => {
 })
 
 async function statusOf(name: string, path = '/'): Promise<number> {
-  const request = http.get({ host, port: ports.http, path, headers: { host: name }, agent: false })
+  const request = http.get({ host: ingressHost, port: ports.http, path, headers: { host: name }, agent: false })
   request.on('error', () => {})
   try {
     const [response] = (await once(request, 'response')) as [http.IncomingMessage]
@@ -41,7 +40,7 @@ async function statusOf(name: string, path = '/'): Promise<number> {
 }
 
 async function certificateOf(servername: string): Promise<string> {
-  const socket = tls.connect({ host, port: ports.https, servername, rejectUnauthorized: false })
+  const socket = tls.connect({ host: ingressHost, port: ports.https, servername, rejectUnauthorized: false })
   await once(socket, 'secureConnect')
   const { CN } = socket.getPeerCertificate().subject
   socket.destroy()

@@ -14,8 +14,7 @@ import { ingressPlace } from '#ingress/place'
 import { removeIngressObjects } from '#main/layouts/ingress/ingressObjects'
 import { testCertificates } from '#testing/testCertificates'
 import { eventually, type TestCluster } from '../controllers/cluster.ts'
-import { host } from './fixture.ts'
-import { type RunningIngress, startIngress } from './runningIngress.ts'
+import { ingressHost, type RunningIngress, startIngress } from './runningIngress.ts'
 
 const namespace = 'default'
 let cluster: TestCluster
@@ -69,7 +68,7 @@ async function portOf(gateway: string, port = 80): Promise<number> {
 }
 
 async function statusOf(port: number, path: string, hostName = 'a.test'): Promise<number> {
-  const request = http.get({ host, port, path, headers: { host: hostName }, agent: false })
+  const request = http.get({ host: ingressHost, port, path, headers: { host: hostName }, agent: false })
   request.on('error', () => {})
   try {
     const [response] = (await once(request, 'response')) as [http.IncomingMessage]
@@ -164,7 +163,7 @@ test('ING-05 a route whose Service does not exist answers 500 and says BackendNo
 const encoded = (text: string) => Buffer.from(text).toString('base64')
 
 async function certificateOf(port: number, servername: string): Promise<string> {
-  const socket = tls.connect({ host, port, servername, rejectUnauthorized: false })
+  const socket = tls.connect({ host: ingressHost, port, servername, rejectUnauthorized: false })
   await once(socket, 'secureConnect')
   const { CN } = socket.getPeerCertificate().subject
   socket.destroy()

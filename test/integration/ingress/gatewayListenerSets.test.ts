@@ -10,7 +10,7 @@ import type { Condition, Listener, ParentRef } from '#ingress/model/gateway/kind
 import { ingressPlace } from '#ingress/place'
 import { eventually, type TestCluster } from '../controllers/cluster.ts'
 import { get } from './fixture.ts'
-import { type RunningIngress, startIngress } from './runningIngress.ts'
+import { ingressHost, type RunningIngress, startIngress } from './runningIngress.ts'
 
 const namespace = 'default'
 let cluster: TestCluster
@@ -50,7 +50,7 @@ async function statusOf(hostName: string, path: string, port = 80): Promise<numb
   const ref = { namespace: ingressPlace.namespace, name: gatewayServiceName(`${namespace}/g`) }
   const { spec } = await cluster.client.of(services).get(ref)
   const target = spec.ports?.find((one) => one.port === port)?.targetPort
-  return target === undefined ? 0 : (await get(Number(target), { path, headers: { host: hostName } }).catch(() => ({ status: 0 }))).status
+  return target === undefined ? 0 : (await get(Number(target), { host: ingressHost, path, headers: { host: hostName } }).catch(() => ({ status: 0 }))).status
 }
 
 test('ING-05 a ListenerSet is refused until its namespace is selected, then its listeners are served on the Gateway, also on ports of their own', async () => {

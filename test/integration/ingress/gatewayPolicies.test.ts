@@ -9,8 +9,8 @@ import type { BackendTlsPolicy } from '#ingress/model/gateway/kinds'
 import { ingressPlace } from '#ingress/place'
 import { testCertificates } from '#testing/testCertificates'
 import { eventually, type TestCluster } from '../controllers/cluster.ts'
-import { get, host } from './fixture.ts'
-import { type RunningIngress, startIngress } from './runningIngress.ts'
+import { get } from './fixture.ts'
+import { ingressHost, type RunningIngress, startIngress } from './runningIngress.ts'
 
 const namespace = 'default'
 let cluster: TestCluster
@@ -56,7 +56,7 @@ const isSoon = (wanted: unknown, found: () => Promise<unknown>) =>
 async function statusOf(): Promise<number> {
   const ref = { namespace: ingressPlace.namespace, name: gatewayServiceName(`${namespace}/one`) }
   const { spec } = await cluster.client.of(services).get(ref)
-  return (await get(Number(spec.ports?.[0]?.targetPort), { headers: { host: `${host}.test` } })).status
+  return (await get(Number(spec.ports?.[0]?.targetPort), { host: ingressHost, headers: { host: 'a.test' } })).status
 }
 
 /** The Service has no endpoint: a request that would reach it gets 503, one that must not be sent 500. */

@@ -12,8 +12,7 @@ import type { Condition, Listener, TlsRoute } from '#ingress/model/gateway/kinds
 import { ingressPlace } from '#ingress/place'
 import { testCertificates } from '#testing/testCertificates'
 import { eventually, type TestCluster } from '../controllers/cluster.ts'
-import { host } from './fixture.ts'
-import { type RunningIngress, startIngress } from './runningIngress.ts'
+import { ingressHost, type RunningIngress, startIngress } from './runningIngress.ts'
 
 const namespace = 'default'
 let cluster: TestCluster
@@ -64,7 +63,7 @@ async function portOf(gateway: string): Promise<number> {
 
 /** An error's code, or the name of the certificate. */
 async function connected(port: number, servername: string): Promise<string> {
-  const socket = tls.connect({ host, port, servername, rejectUnauthorized: false })
+  const socket = tls.connect({ host: ingressHost, port, servername, rejectUnauthorized: false })
   try {
     await once(socket, 'secureConnect')
     return String(socket.getPeerCertificate().subject.CN)

@@ -14,6 +14,8 @@ import { startTestCluster, type TestCluster } from '../controllers/cluster.ts'
 import { freePort, host } from './fixture.ts'
 
 const nodeAddress = '192.0.2.1'
+/** Where the ingress of this process listens: those of other test files, which run at the same time, open ports of the same numbers. */
+export const ingressHost = process.platform === 'linux' ? `127.${1 + (process.pid % 250)}.${(process.pid >> 8) % 250}.1` : host
 
 export interface RunningIngress {
   readonly cluster: TestCluster
@@ -37,7 +39,7 @@ export async function startIngress(): Promise<RunningIngress> {
   const deps = { clock, random: seededRandom(3), metrics: noMetrics, log: { ...noLog, error } }
   const informers = createSharedInformerFactory(client, deps)
   const ports = { http: await freePort(), https: await freePort() }
-  const config = { nodeName: 'n1', nodeAddress, listenOn: host, httpPort: ports.http, httpsPort: ports.https }
+  const config = { nodeName: 'n1', nodeAddress, listenOn: ingressHost, httpPort: ports.http, httpsPort: ports.https }
   const ingress = createIngress({ client, informers, ...deps }, { ...config, defaultCertificate: await testCertificates('CN=default') })
   const running = Promise.all([ingress.run(ending.signal), informers.run(ending.signal)])
   const stop = async () => {
