@@ -3,7 +3,7 @@ import type { Node } from '#api/gen/types/core.v1'
 import type { Frozen } from '#api/machinery/meta'
 import type { NodeInfo } from './framework/nodeInfo.ts'
 
-/** The nodes of one zone keep their order. */
+/** The nodes in the order in which they are looked at. */
 export function interleaveZones(nodes: Iterable<NodeInfo>): NodeInfo[] {
   const zones = new Map<string, NodeInfo[]>()
   let total = 0

@@ -37,10 +37,13 @@ test('ARC-13 a running container is adopted with its id, start, restart count an
 })
 
 test('ARC-13 a container that waits for its next start is adopted as ended, after its earlier run', async () => {
-  const ended = (id: string, exitCode: number) => ({ terminated: { exitCode, reason: 'Error', startedAt, finishedAt: startedAt, containerID: `simulated://${id}` } })
+  const ended = (id: string, exitCode: number) => ({
+    terminated: { exitCode, reason: 'Error', startedAt, finishedAt: startedAt, containerID: `simulated://${id}` },
+  })
   const waiting = { containerID: 'simulated://bb', state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: ended('bb', 2) }
   const again = { containerID: 'simulated://cc', state: { running: { startedAt } }, lastState: ended('bb', 2) }
-  const statesOf = async (of: Partial<ContainerStatus>) => (await adopted(podWith(of))).containers.map((one) => [one?.id, one?.state, one?.exitCode, one?.metadata.attempt])
+  const statesOf = async (of: Partial<ContainerStatus>) =>
+    (await adopted(podWith(of))).containers.map((one) => [one?.id, one?.state, one?.exitCode, one?.metadata.attempt])
   assert.deepEqual(await statesOf(waiting), [['bb', 'CONTAINER_EXITED', 2, 3]])
   assert.deepEqual(await statesOf(again), [
     ['cc', 'CONTAINER_RUNNING', 0, 3],
