@@ -48,7 +48,8 @@ export class Model {
     }
     this.#revision = this.#latest()
     this.#first = this.#revision
-    const from = { from: '/', to: '0', startRevision: this.#revision + 1 }
+    // All keys: the one of compactions is not below /registry/.
+    const from = { from: '!', to: '~', startRevision: this.#revision + 1 }
     return this.#store.watch(from, ({ revision, events }) => take(revision, events), signal)
   }
 
