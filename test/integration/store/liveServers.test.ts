@@ -61,7 +61,7 @@ test('HA-01 each server is in the endpoints while it lives: one that stops goes 
 
 test('HA-01 servers that stay write nothing, and restore endpoints that someone changes', async () => {
   const { store, start, pass } = world()
-  // A compaction writes whose turn it was.
+  // Each compaction writes a key, by which servers agree on the next one.
   const withoutCompaction = { compactionIntervalMs: 0 }
   const [a, b] = [await start(1, withoutCompaction), await start(2, withoutCompaction)]
   await pass(30)

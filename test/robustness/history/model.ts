@@ -48,7 +48,7 @@ export class Model {
     }
     this.#revision = this.#latest()
     this.#first = this.#revision
-    // All keys: the one of compactions is not below /registry/.
+    // All keys are followed: the one of compactions is not below /registry/.
     const from = { from: '!', to: '~', startRevision: this.#revision + 1 }
     return this.#store.watch(from, ({ revision, events }) => take(revision, events), signal)
   }
